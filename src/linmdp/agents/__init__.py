@@ -1,0 +1,15 @@
+"""Agents: the three algorithms of the paper, and the policies to read them against."""
+
+from linmdp.agents.base import Agent
+from linmdp.agents.baselines import ConstantAgent, OptimalAgent, RandomAgent
+from linmdp.agents.lsvi import LSVIUCB, LSVIUCBAdaptive, LSVIUCBFixed
+
+__all__ = [
+    "LSVIUCB",
+    "Agent",
+    "ConstantAgent",
+    "LSVIUCBAdaptive",
+    "LSVIUCBFixed",
+    "OptimalAgent",
+    "RandomAgent",
+]

@@ -1,0 +1,154 @@
+"""The interface of every agent, and the bookkeeping that all parts of an agent share."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linmdp.errors import InvalidData
+from linmdp.types import Array, IntArray, State, Task
+
+StateDict = dict[str, np.ndarray]
+
+
+class Component:
+    """A part of an agent that owns arrays: it knows their bytes, and how to save and restore itself.
+
+    A subclass names its arrays, its whole-number counters, and arrays that are only scratch space.
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ()
+    _counters: ClassVar[tuple[str, ...]] = ()
+    _scratch: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that this part owns now."""
+        return sum(getattr(self, name).nbytes for name in (*self._arrays, *self._scratch))
+
+    def state_dict(self) -> StateDict:
+        """A copy of everything that this part has learned."""
+        state = {name: getattr(self, name).copy() for name in self._arrays}
+        state.update({name: np.array(getattr(self, name), dtype=np.int64) for name in self._counters})
+        return state
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what `state_dict` saved."""
+        for name in self._arrays:
+            mine, saved = getattr(self, name), saved_array(state, name)
+            if mine.shape != saved.shape or mine.dtype != saved.dtype:
+                raise InvalidData(
+                    f"'{name}' of a saved agent must be {mine.dtype} of shape {mine.shape}. "
+                    f"Got {saved.dtype} of shape {saved.shape}."
+                )
+            mine[...] = saved
+        for name in self._counters:
+            setattr(self, name, int(saved_array(state, name)))
+
+
+def saved_array(state: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """One entry of a saved state, or an error that names what is missing."""
+    if name not in state:
+        raise InvalidData(f"The saved agent has no '{name}': it was saved by another kind of agent.")
+    return state[name]
+
+
+def prefixed(prefix: str, state: Mapping[str, np.ndarray]) -> StateDict:
+    """`state` with every name under `prefix`."""
+    return {f"{prefix}.{name}": value for name, value in state.items()}
+
+
+def under(prefix: str, state: Mapping[str, np.ndarray]) -> StateDict:
+    """The part of `state` under `prefix`, with the prefix taken off."""
+    start = prefix + "."
+    return {name[len(start) :]: value for name, value in state.items() if name.startswith(start)}
+
+
+class Agent(ABC):
+    """What the run loop asks of an agent. Steps h count from 0 to H-1.
+
+    Constructor arguments are keyword-only after the task and stored verbatim under their own names.
+
+    Attributes
+    ----------
+    task : what the agent may know
+    rng : the only source of randomness; the run loop seeds it
+    caps : (H,) largest value that Q can have at each step, or None for an agent that estimates no Q
+    policy_version : grows whenever the policy may have changed
+    updates, resets : regressions solved; times that the working space was deleted
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.rng = np.random.default_rng()
+        self.caps: Array | None = None
+        self.policy_version = 0
+        self.updates = 0
+        self.resets = 0
+
+    def begin_episode(self) -> None:  # noqa: B027 (an agent that does not learn has nothing to do)
+        """Called before the first step of an episode: planning happens here."""
+
+    @abstractmethod
+    def act(self, h: int, state: State) -> int:
+        """The action for `state` at step h."""
+
+    def observe(  # noqa: B027
+        self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool
+    ) -> None:
+        """What came of the action."""
+
+    def end_episode(self) -> None:  # noqa: B027
+        """Called after the last step of an episode, also of one that ended early."""
+
+    @abstractmethod
+    def q_values(self, h: int, state: State) -> Array:
+        """What the agent believes each action is worth, (A,)."""
+
+    @abstractmethod
+    def policy(self, h: int) -> Array | IntArray:
+        """The policy on finite states: (S,) actions or, where they are drawn, (S, A) probabilities."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that the agent owns now."""
+        return 0
+
+    def bytes_after(self, episodes: int) -> int:
+        """Bytes that the agent will own after that many episodes, at most."""
+        return self.nbytes
+
+    def drift(self) -> float | None:
+        """max |Lambda Lambda^-1 - I|, for agents that keep an inverse."""
+        return None
+
+    @classmethod
+    def parameters(cls) -> dict[str, inspect.Parameter]:
+        """The keyword parameters of the constructor, those of its bases included."""
+        found: dict[str, inspect.Parameter] = {}
+        for base in cls.__mro__:
+            if "__init__" in vars(base):
+                own = inspect.signature(vars(base)["__init__"]).parameters.values()
+                found |= {p.name: p for p in own if p.kind is p.KEYWORD_ONLY and p.name not in found}
+        return found
+
+    def get_params(self) -> dict[str, Any]:
+        """The constructor's keyword arguments, as they were given."""
+        return {name: getattr(self, name) for name in self.parameters() if hasattr(self, name)}
+
+    def state_dict(self) -> StateDict:
+        """A copy of everything that the agent has learned, and of its random generator."""
+        rng = json.dumps(self.rng.bit_generator.state).encode()
+        counters = np.array([self.policy_version, self.updates, self.resets], dtype=np.int64)
+        return {"rng": np.frombuffer(rng, dtype=np.uint8).copy(), "counters": counters}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what `state_dict` saved."""
+        self.rng.bit_generator.state = json.loads(saved_array(state, "rng").tobytes())
+        counters = saved_array(state, "counters")
+        self.policy_version, self.updates, self.resets = (int(x) for x in counters)

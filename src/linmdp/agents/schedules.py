@@ -1,0 +1,150 @@
+"""When to learn, and when to forget: all that sets the three algorithms apart.
+
+A schedule is asked once an episode, before planning. Episodes count from 1, as in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import Component
+from linmdp.agents.regression import downdate
+from linmdp.types import Array, BoolArray
+
+
+class Decision(NamedTuple):
+    """`learn` (H,): which steps are planned and store this episode's sample. `reset`: drop all samples first."""
+
+    reset: bool
+    learn: BoolArray
+
+
+class Schedule(Component):
+    """The base of all schedules; one that watches the samples overrides `watch` and `end_episode`."""
+
+    def __init__(self, H: int) -> None:
+        self._all, self._none = np.ones(H, dtype=np.bool_), np.zeros(H, dtype=np.bool_)
+
+    @abstractmethod
+    def begin_episode(self) -> Decision:
+        """What to do in the episode that begins."""
+
+    def watch(self, h: int, phi: Array) -> None:
+        """phi(s_h, a_h) of this episode, learned or not."""
+
+    def end_episode(self) -> None:
+        """The episode is over."""
+
+    @abstractmethod
+    def most_samples(self, episodes: int) -> int:
+        """The most samples that one step holds at once within that many episodes."""
+
+
+class Always(Schedule):
+    """Algorithm 1: learn in every episode, forget nothing."""
+
+    def begin_episode(self) -> Decision:
+        return Decision(reset=False, learn=self._all)
+
+    def most_samples(self, episodes: int) -> int:
+        return episodes
+
+
+class FixedPhases(Schedule):
+    """Algorithm 2: phases of `length` episodes; the last one of each only resets, and the old Q acts."""
+
+    _counters: ClassVar = ("k", "K_0")
+
+    def __init__(self, H: int, length: int) -> None:
+        super().__init__(H)
+        self.length = length
+        self.k = self.K_0 = 0  # line 4
+
+    def begin_episode(self) -> Decision:
+        self.k += 1
+        if self.k < self.K_0 + self.length:  # line 6
+            return Decision(reset=False, learn=self._all)
+        self.K_0 += self.length  # lines 18 to 20
+        return Decision(reset=True, learn=self._none)
+
+    def most_samples(self, episodes: int) -> int:
+        return min(self.length - 1, episodes)
+
+
+class AdaptiveIntervals(Schedule):
+    """Algorithm 3: learn while the inverse of the proxy L still moves, within a budget.
+
+    LEARN asks for the largest distance between two of L_{k-m}^-1, ..., L_k^-1. Each inverse is the one before less a
+    rank-one matrix v v' (see `downdate`), so they only decrease, the farthest pair is the first and the last, and their
+    difference is the sum of the last m of those v v'. Its Frobenius norm is that of the m x m Gram matrix of the v:
+    m d numbers a step where the paper keeps m d^2, and no inverse is formed.
+
+    Attributes
+    ----------
+    L_inv : (H, d, d)
+    window : (H, m, d) the last m vectors v, as a ring
+    learn_its : (H,) LearnIts; tot_its : TotIts, the same at every step because all steps reset together
+    """
+
+    _arrays: ClassVar = ("L_inv", "window", "learn_its", "_phi")
+    _counters: ClassVar = ("tot_its", "seen", "resetting")
+
+    def __init__(
+        self, H: int, d: int, *, lam: float, m: int, tau: float, budget: int, length: float, proxy: str
+    ) -> None:
+        super().__init__(H)
+        self.lam, self.m, self.tau, self.budget, self.length, self.proxy = lam, m, tau, budget, length, proxy
+        self.learn_its = np.zeros(H, dtype=np.int64)
+        self._phi = np.zeros((H, d))
+        self.window = np.zeros((H, m, d))
+        self.L_inv = np.empty((H, d, d))
+        self.tot_its = self.seen = self.resetting = 0
+        self._restart_proxy()
+
+    def begin_episode(self) -> Decision:
+        self.resetting = int(self.tot_its >= self.length or bool((self.learn_its >= self.budget).any()))  # line 8
+        if self.resetting:  # lines 23 to 24
+            self.tot_its = 0
+            self.learn_its[:] = 0
+            if self.proxy == "phase":
+                self._restart_proxy()
+            return Decision(reset=True, learn=self._none)
+        self.tot_its += 1  # line 9
+        learn = self._learn()
+        self.learn_its += learn  # line 11
+        return Decision(reset=False, learn=learn)
+
+    def _learn(self) -> BoolArray:
+        """LEARN for every step, (H,): true while fewer than m+1 matrices are in the window."""
+        if self.seen < self.m:
+            return self._all
+        gram = self.window @ self.window.transpose(0, 2, 1)
+        moved: BoolArray = np.sqrt(np.einsum("hij,hij->h", gram, gram)) >= self.tau
+        return moved
+
+    def watch(self, h: int, phi: Array) -> None:
+        self._phi[h] = phi
+
+    def end_episode(self) -> None:
+        if not (self.resetting and self.proxy == "phase"):  # the episode between two phases belongs to neither
+            self.window[:, self.seen % self.m] = downdate(self.L_inv, self._phi)  # line 6
+            self.seen += 1
+        self._phi[:] = 0.0
+
+    def _restart_proxy(self) -> None:
+        self.seen = 0
+        self.L_inv[:] = 0.0
+        diagonal = np.arange(self.L_inv.shape[-1])
+        self.L_inv[:, diagonal, diagonal] = 1 / self.lam
+
+    def most_samples(self, episodes: int) -> int:
+        return min(self.budget, math.ceil(self.length), episodes)
+
+
+def largest_tau(m: int, d: int, lam: float) -> float:
+    """No two inverses m episodes apart can differ by more: min(m, d) eigenvalues, each at most 1/lam."""
+    return math.sqrt(min(m, d)) / lam

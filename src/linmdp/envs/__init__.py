@@ -1,0 +1,1 @@
+"""Environments: linear MDPs with exact planning, and any discrete-action Gymnasium environment."""

@@ -1,0 +1,78 @@
+"""The linear MDP as data. No Gymnasium here: planning and the batched engine need only this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linmdp.errors import InvalidData, check_number
+from linmdp.features.tabular import TableFeatures
+from linmdp.types import Array
+
+STARTS = ("fixed", "uniform", "adversarial")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearModel:
+    """P_h(s' | s, a) = <phi(s, a), mu_h(s')> and r_h(s, a) = <phi(s, a), theta_h>, on finite states.
+
+    This is what an agent may NOT know. A model whose dynamics do not depend on h holds one theta and one mu,
+    seen H times through a view.
+
+    Attributes
+    ----------
+    features : phi, (S, A, d)
+    theta : (H, d)
+    mu : (H, d, S)
+    noise : standard deviation of the Gaussian noise on each reward, which is then clipped to `reward_range`
+    start : "fixed" (state 0), "uniform", or "adversarial" (the state where the policy of the moment loses most)
+    """
+
+    name: str
+    features: TableFeatures
+    theta: Array
+    mu: Array
+    noise: float = 0.0
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    start: str = "fixed"
+
+    def __post_init__(self) -> None:
+        H, d = self.theta.shape
+        if self.mu.shape != (H, d, self.S) or d != self.features.d:
+            raise InvalidData(
+                f"mu of {self.name} must have shape (H, d, S) = ({H}, {self.features.d}, {self.S}). Got {self.mu.shape}."
+            )
+        if not (np.isfinite(self.theta).all() and np.isfinite(self.mu).all()):
+            raise InvalidData(f"theta and mu of {self.name} must be finite.")
+        check_number(self.name, "noise", self.noise, low=0.0)
+
+    @property
+    def S(self) -> int:
+        """Number of states."""
+        return self.features.S
+
+    @property
+    def A(self) -> int:
+        """Number of actions."""
+        return self.features.A
+
+    @property
+    def d(self) -> int:
+        """Dimension of the features."""
+        return self.features.d
+
+    @property
+    def H(self) -> int:
+        """Steps of an episode."""
+        return int(self.theta.shape[0])
+
+    def bellman_weights(self, h: int, V: Array) -> Array:
+        """x with r_h + P_h V = <phi, x>, (d,): the low rank that makes planning O(H S A d)."""
+        weights: Array = self.theta[h] + self.mu[h] @ V
+        return weights
+
+
+def stationary(theta: Array, mu: Array, H: int) -> tuple[Array, Array]:
+    """theta (d,) and mu (d, S) as H equal steps, without a copy."""
+    return np.broadcast_to(theta, (H, *theta.shape)), np.broadcast_to(mu, (H, *mu.shape))

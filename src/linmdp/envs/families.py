@@ -1,0 +1,121 @@
+"""Families where exploration is hard. All are exactly linear, so V* is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from linmdp.envs.base import STARTS, LinearModel, stationary
+from linmdp.errors import check_choice, check_int, check_number
+from linmdp.features.tabular import TableFeatures, one_hot
+
+
+def hypercube(
+    *, d: int = 5, H: int = 10, gap: float = 1.0, seed: int = 0, noise: float = 0.0, start: str = "fixed"
+) -> LinearModel:
+    """The lower-bound instance: at each step one sign vector out of 2^(d-1) is best, and only slightly.
+
+    States are a chain x_1, ..., x_{H+1} and an absorbing goal that pays 1 a step. In x_h the action
+    a in {-1, 1}^(d-1) reaches the goal with probability delta + <m_h, a>, delta = 1/H, and x_{h+1} otherwise.
+    The hidden m_h in {-D, D}^(d-1) has (d-1) D = `gap` * delta: the best action of each step reaches the goal
+    with probability (1 + gap) delta, the worst with (1 - gap) delta, and the best path is one in 2^((d-1) H).
+
+    phi(x_h, a) = (alpha, beta a, 0) and phi(goal, a) = (0, 0, 1), all of norm 1: features live in R^(d+1).
+    """
+    d = check_int("hypercube", "d", d, low=2, high=12)
+    H = check_int("hypercube", "H", H, low=2)
+    gap = check_number("hypercube", "gap", gap, low=0.0, high=1.0, open_low=True)
+    check_choice("hypercube", "start", start, STARTS)
+    rng = np.random.default_rng(check_int("hypercube", "seed", seed, low=0))
+
+    delta = 1 / H
+    D = gap * delta / (d - 1)
+    alpha = math.sqrt(1 / (1 + (d - 1) * D))
+    beta = math.sqrt(D) * alpha
+    actions = np.array(list(itertools.product((-1.0, 1.0), repeat=d - 1)))
+    m = D * rng.choice((-1.0, 1.0), size=(H, d - 1))
+
+    S, goal = H + 2, H + 1
+    table = np.zeros((S, len(actions), d + 1))
+    table[:goal, :, 0] = alpha
+    table[:goal, :, 1:d] = beta * actions
+    table[goal, :, d] = 1.0
+    mu = np.zeros((H, d + 1, S))
+    steps = np.arange(H)
+    mu[steps, 0, steps + 1] = (1 - delta) / alpha
+    mu[steps, 1:d, steps + 1] = -m / beta
+    mu[:, 0, goal] = delta / alpha
+    mu[:, 1:d, goal] = m / beta
+    mu[:, d, goal] = 1.0
+    theta = np.zeros((H, d + 1))
+    theta[:, d] = 1.0
+    return LinearModel(
+        name="hypercube", features=TableFeatures(table), theta=theta, mu=mu, noise=noise, start=start
+    )
+
+
+def lock(
+    *,
+    H: int = 10,
+    A: int = 5,
+    distractor: float = 0.01,
+    seed: int = 0,
+    noise: float = 0.0,
+    start: str = "fixed",
+) -> LinearModel:
+    """A combination lock of depth H: one code of H actions pays 1 at the end, each wrong action pays a little.
+
+    State 0 is "on the code", state 1 "off it". At step h only the action code[h] keeps the agent on; any other
+    pays `distractor` at once and leads off for good, where nothing is paid. A greedy learner takes the
+    distractor for ever. phi(0, a) = e_a and phi(1, a) = e_A, so d = A + 1 whatever the depth.
+    """
+    H = check_int("lock", "H", H, low=1)
+    A = check_int("lock", "A", A, low=2)
+    distractor = check_number("lock", "distractor", distractor, low=0.0, high=1.0)
+    check_choice("lock", "start", start, STARTS)
+    rng = np.random.default_rng(check_int("lock", "seed", seed, low=0))
+    code = rng.integers(A, size=H)
+
+    d, steps = A + 1, np.arange(H)
+    table = np.zeros((2, A, d))
+    table[0, np.arange(A), np.arange(A)] = 1.0
+    table[1, :, A] = 1.0
+    mu = np.zeros((H, d, 2))
+    mu[:, :, 1] = 1.0
+    mu[steps, code] = (1.0, 0.0)
+    theta = np.zeros((H, d))
+    theta[:, :A] = distractor
+    theta[steps, code] = 0.0
+    theta[H - 1, code[H - 1]] = 1.0
+    return LinearModel(
+        name="lock", features=TableFeatures(table), theta=theta, mu=mu, noise=noise, start=start
+    )
+
+
+def riverswim(
+    *, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, start: str = "fixed"
+) -> LinearModel:
+    """RiverSwim: a chain of S states; left is safe and pays 0.005 at the bank, right is hard and pays 1 at the end.
+
+    Action 0 swims left and always succeeds. Action 1 swims right against the current: it gains a state with
+    probability 0.35, stays with 0.6 and loses one with 0.05 (0.6 and 0.4 at the bank; 0.6 to stay and 0.4 to
+    slip at the far end). One-hot features, d = 2 S. Nothing in it is random: `seed` is there as in the others.
+    """
+    S = check_int("riverswim", "S", S, low=2)
+    H = check_int("riverswim", "H", H, low=1)
+    check_int("riverswim", "seed", seed, low=0)
+    check_choice("riverswim", "start", start, STARTS)
+    P = np.zeros((S, 2, S))
+    P[np.arange(S), 0, np.maximum(np.arange(S) - 1, 0)] = 1.0
+    inner = np.arange(1, S - 1)
+    P[inner, 1, inner + 1], P[inner, 1, inner], P[inner, 1, inner - 1] = 0.35, 0.6, 0.05
+    P[0, 1, :2] = 0.4, 0.6
+    P[S - 1, 1, S - 2 :] = 0.4, 0.6
+    r = np.zeros((S, 2))
+    r[0, 0], r[S - 1, 1] = 0.005, 1.0
+    theta, mu = stationary(r.reshape(-1), P.reshape(2 * S, S), H)
+    return LinearModel(
+        name="riverswim", features=one_hot(S, 2), theta=theta, mu=mu, noise=noise, start=start
+    )

@@ -1,0 +1,108 @@
+"""A linear MDP as a Gymnasium environment."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from linmdp.envs import families
+from linmdp.envs.base import LinearModel
+from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
+from linmdp.envs.synthetic import synthetic
+from linmdp.errors import InvalidParameter, check_int, unknown
+from linmdp.types import Array, Task
+
+FAMILIES = {
+    "synthetic": synthetic,
+    "hypercube": families.hypercube,
+    "lock": families.lock,
+    "riverswim": families.riverswim,
+}
+"""Every built-in linear MDP: a name and a function of keyword parameters that returns the model."""
+
+
+class LinearMDPEnv(gymnasium.Env[Any, Any]):
+    """The environment of a `LinearModel`: observations are states 0 ... S-1, actions 0 ... A-1.
+
+    An episode has exactly H steps; the last one comes back `truncated`, because no state is terminal.
+    `task` is what an agent may know, `model` what it may not.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
+
+    def __init__(self, model: LinearModel) -> None:
+        self.model = model
+        self.observation_space = gymnasium.spaces.Discrete(model.S)
+        self.action_space = gymnasium.spaces.Discrete(model.A)
+        self.task = Task(
+            S=model.S,
+            A=model.A,
+            d=model.d,
+            H=model.H,
+            reward_range=model.reward_range,
+            features=model.features,
+        )
+        self._h = model.H
+        self._state = 0
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """Q* and V* of the model, computed once."""
+        return optimum(self.model)
+
+    @cached_property
+    def _worst_for_random(self) -> int:
+        """Where an adversary starts who does not know the policy: where a random one loses most."""
+        gap = self.optimum.V[0] - policy_value(self.model, uniform_policy(self.model))[0]
+        return int(gap.argmax())
+
+    @cached_property
+    def _mu_cdf(self) -> Array:
+        """Sums of mu over the states, (H, d, S): the distribution function of s' is linear in phi, too."""
+        mu = self.model.mu
+        if mu.strides[0] == 0:
+            return np.broadcast_to(mu[0].cumsum(axis=-1), mu.shape)
+        return np.cumsum(mu, axis=-1)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Start an episode; `options={"state": s}` starts it in s (that is how an adversary moves)."""
+        super().reset(seed=seed)
+        self._h = 0
+        if options and "state" in options:
+            high = self.model.S - 1
+            self._state = check_int(self.model.name, "state", options["state"], low=0, high=high)
+        elif self.model.start == "uniform":
+            self._state = int(self.np_random.integers(self.model.S))
+        elif self.model.start == "adversarial":
+            self._state = self._worst_for_random
+        else:
+            self._state = 0
+        return self._state, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """One step: next state, reward, terminated (never), truncated (after step H)."""
+        model, h = self.model, self._h
+        if not isinstance(action, int | np.integer) or not 0 <= action < model.A:
+            raise InvalidParameter(f"The action of {model.name} must be a whole number in [0, {model.A - 1}]. Got {action!r}.")
+        if h >= model.H:
+            raise InvalidParameter(f"The episode of {model.name} is over after {model.H} steps: call reset() first.")
+        phi = model.features.phi(self._state)[action]
+        reward = float(phi @ model.theta[h])
+        if model.noise:
+            reward += model.noise * self.np_random.standard_normal()
+        low, high = model.reward_range
+        cdf = phi @ self._mu_cdf[h]
+        draw = self.np_random.random() * cdf[-1]
+        self._state = min(int(cdf.searchsorted(draw, side="right")), model.S - 1)
+        self._h = h + 1
+        return self._state, min(max(reward, low), high), False, self._h == model.H, {}
+
+
+def linear_env(family: str, **parameters: Any) -> LinearMDPEnv:
+    """The environment of a built-in family; also the entry point of the Gymnasium ids."""
+    if family not in FAMILIES:
+        unknown("environment", family, FAMILIES)
+    return LinearMDPEnv(FAMILIES[family](**parameters))

@@ -1,0 +1,60 @@
+"""Exact planning in a known linear MDP, by its low rank: O(H S A d), never an S x S matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from linmdp.envs.base import LinearModel
+from linmdp.errors import InvalidData
+from linmdp.types import Array, IntArray
+
+Policy = Callable[[int], Array | IntArray]
+"""h -> (S,) actions, or (S, A) probabilities of the actions."""
+
+
+class Optimum(NamedTuple):
+    """Q* (H, S, A) and V* (H+1, S), with V*_H = 0 after the last step."""
+
+    Q: Array
+    V: Array
+
+
+def optimum(model: LinearModel) -> Optimum:
+    """Q* and V* by backward induction."""
+    H, S, A = model.H, model.S, model.A
+    Q, V = np.empty((H, A, S)), np.zeros((H + 1, S))
+    for h in reversed(range(H)):
+        Q[h] = _q(model, h, V[h + 1])
+        V[h] = Q[h].max(axis=0)
+    return Optimum(Q.transpose(0, 2, 1), V)
+
+
+def policy_value(model: LinearModel, policy: Policy) -> Array:
+    """V^pi (H+1, S) of a policy: `policy(h)` is (S,) actions or (S, A) probabilities."""
+    H, S, A = model.H, model.S, model.A
+    V = np.zeros((H + 1, S))
+    columns, states = model.features.columns, np.arange(S)
+    for h in reversed(range(H)):
+        pi = policy(h)
+        if pi.shape == (S,):
+            V[h] = model.bellman_weights(h, V[h + 1]) @ columns[:, pi * S + states]
+        elif pi.shape == (S, A):
+            V[h] = np.einsum("as,sa->s", _q(model, h, V[h + 1]), pi)
+        else:
+            raise InvalidData(f"A policy must have shape ({S},) or ({S}, {A}) at each step. Got {pi.shape}.")
+    return V
+
+
+def uniform_policy(model: LinearModel) -> Policy:
+    """The policy that plays every action with the same probability."""
+    pi = np.full((model.S, model.A), 1 / model.A)
+    return lambda h: pi
+
+
+def _q(model: LinearModel, h: int, V: Array) -> Array:
+    """r_h + P_h V for all state-action pairs, (A, S)."""
+    q: Array = model.bellman_weights(h, V) @ model.features.columns
+    return q.reshape(model.A, model.S)

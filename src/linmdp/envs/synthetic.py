@@ -1,0 +1,44 @@
+"""The paper's synthetic linear MDP."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmdp.envs.base import STARTS, LinearModel
+from linmdp.errors import check_choice, check_int, check_number
+from linmdp.features.tabular import TableFeatures
+
+
+def synthetic(
+    *,
+    S: int = 500,
+    A: int = 15,
+    d: int = 30,
+    H: int = 50,
+    seed: int = 0,
+    noise: float = 0.02,
+    concentration: float = 1.0,
+    start: str = "fixed",
+) -> LinearModel:
+    """Random features, rewards and measures, each uniform on its simplex.
+
+    phi(s, a) and theta_h are drawn from the simplex of R^d, the measures mu_{h,1} ... mu_{h,d} from the simplex
+    over the S states, all independently. With `concentration` c they come from Dirichlet(c, ..., c): 1 is the
+    paper's uniform law; below 1 the features are close to corners and the task has more contrast.
+    """
+    S, A, d, H = (
+        check_int("synthetic", name, value, low=1)
+        for name, value in (("S", S), ("A", A), ("d", d), ("H", H))
+    )
+    seed = check_int("synthetic", "seed", seed, low=0)
+    c = check_number("synthetic", "concentration", concentration, low=0.0, open_low=True)
+    check_choice("synthetic", "start", start, STARTS)
+    rng = np.random.default_rng(seed)
+    return LinearModel(
+        name="synthetic",
+        features=TableFeatures(rng.dirichlet(np.full(d, c), size=(S, A))),
+        theta=rng.dirichlet(np.full(d, c), size=H),
+        mu=rng.dirichlet(np.full(S, c), size=(H, d)),
+        noise=noise,
+        start=start,
+    )

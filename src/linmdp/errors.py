@@ -1,0 +1,94 @@
+"""One exception family, one message style: the parameter, the rule, the value.
+
+Every error that a user can cause is a `LinMDPError`; the command line prints its one line and
+exits with status 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from numbers import Real
+from typing import NoReturn
+
+
+class LinMDPError(Exception):
+    """Base of all errors that are the caller's to mend."""
+
+
+class InvalidParameter(LinMDPError, ValueError):
+    """A parameter breaks its rule."""
+
+
+class InvalidData(LinMDPError, ValueError):
+    """An environment or a feature map delivered something that can not be learned from."""
+
+
+class UnknownName(LinMDPError, KeyError):
+    """No environment, agent or parameter of that name."""
+
+    def __str__(self) -> str:  # KeyError would print the repr, in quotes
+        return str(self.args[0])
+
+
+class OutputError(LinMDPError, OSError):
+    """A result could not be written."""
+
+
+class LinMDPWarning(UserWarning):
+    """The run is valid, but it will not do what was hoped for."""
+
+
+def invalid(owner: str, parameter: str, rule: str, value: object) -> NoReturn:
+    """Raise `InvalidParameter` in the one style that the project has."""
+    raise InvalidParameter(f"The '{parameter}' parameter of {owner} must be {rule}. Got {value!r}.")
+
+
+def check_number(
+    owner: str,
+    parameter: str,
+    value: object,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+) -> float:
+    """`value` as a finite float within [low, high], or (low, high] when `open_low`."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+        if math.isfinite(number) and (low < number if open_low else low <= number) and number <= high:
+            return number
+    invalid(owner, parameter, _interval_rule("a finite number", low, high, open_low), value)
+
+
+def check_int(owner: str, parameter: str, value: object, *, low: int, high: int | None = None) -> int:
+    """`value` as an int within [low, high]."""
+    if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+        number = int(value)
+        if number >= low and (high is None or number <= high):
+            return number
+    top = math.inf if high is None else high
+    invalid(owner, parameter, _interval_rule("a whole number", low, top, False), value)
+
+
+def check_choice(owner: str, parameter: str, value: object, choices: Iterable[str]) -> str:
+    """`value` if it is one of `choices`."""
+    options = list(choices)
+    if value not in options:
+        invalid(owner, parameter, "one of " + ", ".join(map(repr, options)), value)
+    return str(value)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> NoReturn:
+    """Raise `UnknownName` with the nearest match, or all that there is."""
+    options = sorted(known)
+    near = difflib.get_close_matches(name, options, n=1)
+    hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(options)}."
+    raise UnknownName(f"There is no {kind} '{name}'. {hint}")
+
+
+def _interval_rule(kind: str, low: float, high: float, open_low: bool) -> str:
+    if high == math.inf:
+        return kind if low == -math.inf else f"{kind} {'>' if open_low else '>='} {low:g}"
+    return f"{kind} in {'(' if open_low else '['}{low:g}, {high:g}]"

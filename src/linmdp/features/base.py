@@ -1,0 +1,73 @@
+"""What a feature map is, and the check at the door for maps that come from outside."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from linmdp.errors import InvalidData
+from linmdp.types import Array, State
+
+NORM_SLACK = 1e-9
+"""Rounding allowed on a feature's norm before it counts as over its bound."""
+
+
+@runtime_checkable
+class FeatureMap(Protocol):
+    """phi(s, a) in R^d for every action at once.
+
+    `bound` is the largest norm that any phi(s, a) may have (1 in the theory); `nbytes` counts the arrays
+    that the map holds.
+    """
+
+    A: int
+    d: int
+    bound: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that the map holds."""
+        ...
+
+    def phi(self, state: State) -> Array:
+        """Features of `state`, (A, d)."""
+        ...
+
+    def batch(self, states: Array) -> Array:
+        """Features of n states, (n, A, d)."""
+        ...
+
+
+def check_phi(phi: Array, A: int, d: int, bound: float, *, where: str) -> Array:
+    """`phi` (..., A, d) if it is finite, of that shape and within the bound; else `InvalidData`."""
+    phi = np.asarray(phi)
+    if phi.shape[-2:] != (A, d) or phi.ndim < 2:
+        raise InvalidData(f"Features {where} must have shape (..., {A}, {d}). Got {phi.shape}.")
+    if not np.isfinite(phi).all():
+        raise InvalidData(f"Features {where} must be finite. Got {phi[~np.isfinite(phi)][0]}.")
+    norm = float(np.sqrt(np.einsum("...d,...d->...", phi, phi).max(initial=0.0)))
+    if norm > bound * (1 + NORM_SLACK):
+        raise InvalidData(f"Features {where} must have norm at most {bound:g}. Got {norm:g}.")
+    return phi
+
+
+class CheckedFeatures:
+    """A feature map from outside, with every phi checked as it comes in."""
+
+    def __init__(self, inner: FeatureMap) -> None:
+        self.inner = inner
+        self.A, self.d, self.bound = inner.A, inner.d, inner.bound
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the map inside."""
+        return self.inner.nbytes
+
+    def phi(self, state: State) -> Array:
+        """Checked features of `state`, (A, d)."""
+        return check_phi(self.inner.phi(state), self.A, self.d, self.bound, where=f"of state {state!r}")
+
+    def batch(self, states: Array) -> Array:
+        """Checked features of n states, (n, A, d)."""
+        return check_phi(self.inner.batch(states), self.A, self.d, self.bound, where="of a batch of states")

@@ -1,0 +1,1 @@
+"""Running agents in environments: specs, the loop, many seeds."""

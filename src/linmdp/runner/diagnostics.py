@@ -1,0 +1,67 @@
+"""Has it learned anything? Looked at where the agent goes, in the last tenth of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linmdp.agents.base import Agent
+from linmdp.agents.regression import TIE
+
+SATURATED = 0.5
+"""Above this fraction of Q values at the cap the run is called saturated."""
+
+
+def probe_from(episodes: int) -> int:
+    """The first episode that the probe looks at."""
+    return episodes - max(1, episodes // 10)
+
+
+class Probe:
+    """Counts Q values at their cap, tied argmaxes and the actions played, for an agent that estimates Q."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._acts = self._values = self._capped = self._ties = 0
+        self._played = np.zeros(agent.task.A, dtype=np.int64)
+
+    def look(self, h: int, state: Any, action: int) -> None:
+        """One state on the way."""
+        if self._agent.caps is None:
+            return
+        q, slack = self._agent.q_values(h, state), TIE * max(1.0, abs(float(self._agent.caps[0])))
+        self._acts += 1
+        self._values += len(q)
+        self._capped += int((q >= self._agent.caps[h] - slack).sum())
+        self._ties += int((q >= q.max() - slack).sum() > 1)
+        self._played[action] += 1
+
+    @property
+    def saturated(self) -> float:
+        """Fraction of Q values at their cap."""
+        return self._capped / self._values if self._values else 0.0
+
+    @property
+    def tied(self) -> float:
+        """Fraction of states where several actions share the largest Q."""
+        return self._ties / self._acts if self._acts else 0.0
+
+    def findings(self, episodes: int) -> list[str]:
+        """What a user should hear of it, in words."""
+        name = getattr(self._agent, "name", "the agent")
+        found = []
+        if self.saturated > SATURATED:
+            beta = getattr(self._agent, "beta_value", None)
+            found.append(
+                f"{name}: after {episodes} episodes {self.saturated:.0%} of its Q values still sit at the largest possible "
+                f"value, so it can not tell good actions from bad ones and has learned (almost) nothing. The exploration "
+                f"bonus is too wide: use a smaller beta"
+                + (f" (it is {beta:.4g} now; 'linmdp check' estimates what works)." if beta is not None else ".")
+            )
+        acts, A = int(self._played.sum()), len(self._played)
+        if acts >= 50 and A > 1 and self._played.max() == acts:
+            found.append(
+                f"{name}: it played action {int(self._played.argmax())} in all of its last {acts} steps: the policy is constant."
+            )
+        return found

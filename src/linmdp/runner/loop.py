@@ -1,0 +1,179 @@
+"""The agent-environment loop, and exact regret beside it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from linmdp.agents.base import Agent
+from linmdp.envs.planning import policy_value
+from linmdp.errors import InvalidData, LinMDPWarning, check_int
+from linmdp.runner.diagnostics import Probe, probe_from
+from linmdp.runner.progress import progress_bar
+from linmdp.types import Array, EpisodeRecord, RunResult, Transition
+
+REWARD_SLACK = 1e-9
+
+
+def run(
+    env: Any,
+    agent: Agent,
+    *,
+    episodes: int,
+    seed: int = 0,
+    progress: bool = False,
+    eval_every: int = 1,
+    on_episode: Callable[[EpisodeRecord], None] | None = None,
+    name: str | None = None,
+) -> RunResult:
+    """Let `agent` learn in `env` for that many episodes.
+
+    Regret is exact: V*(s_1) - V^pi(s_1) of the policy of each episode, by planning in the model. It is computed when
+    the policy has changed; with `eval_every` n only in every n-th episode, and the value is held in between.
+    One BLAS thread is used, so that the numbers do not depend on the machine's load or on the number of processes.
+    """
+    episodes = check_int("run", "episodes", episodes, low=1)
+    eval_every = check_int("run", "eval_every", eval_every, low=1)
+    env_seed, agent_seed = np.random.SeedSequence(check_int("run", "seed", seed, low=0)).spawn(2)
+    agent.rng = np.random.default_rng(agent_seed)
+    first_seed: int | None = int(env_seed.generate_state(1)[0])
+
+    regret_meter = RegretMeter(env.unwrapped, agent, eval_every)
+    probe = Probe(agent)
+    rewards, regret = np.zeros(episodes), np.zeros(episodes)
+    peak, clock = agent.nbytes, Stopwatch()
+    with threadpool_limits(1, user_api="blas"), progress_bar("episodes", episodes, progress) as advance, clock:
+        for k in range(episodes):
+            agent.begin_episode()
+            with clock.paused():
+                regret_meter.evaluate(k)
+            state, _ = env.reset(seed=first_seed, options=regret_meter.reset_options())
+            first_seed = None
+            regret[k] = regret_meter.gap(state)
+            watch = probe if k >= probe_from(episodes) else None
+            for step in play(env, agent, state, k, watch):
+                rewards[k] += step.reward
+            peak = max(peak, agent.nbytes)
+            with clock.paused():
+                if on_episode:
+                    on_episode(EpisodeRecord(k, rewards[k], regret[k] if regret_meter.known else None, agent.nbytes))
+                advance()
+    found = probe.findings(episodes)
+    for words in found:
+        warnings.warn(words, LinMDPWarning, stacklevel=2)
+    return RunResult(
+        env=name or getattr(getattr(env.unwrapped, "model", None), "name", str(env)),
+        agent=str(getattr(agent, "name", type(agent).__name__)),
+        params=agent.get_params(),
+        seed=seed,
+        episodes=episodes,
+        eval_every=eval_every,
+        regret=np.cumsum(regret) if regret_meter.known else None,
+        rewards=rewards,
+        peak_bytes=peak,
+        feature_bytes=env.unwrapped.task.features.nbytes,
+        cpu_seconds=clock.cpu,
+        wall_seconds=clock.wall,
+        updates=agent.updates,
+        resets=agent.resets,
+        saturated=probe.saturated,
+        tied=probe.tied,
+        drift=agent.drift(),
+        warnings=found,
+    )
+
+
+def play(env: Any, agent: Agent, state: Any, k: int, probe: Probe | None = None) -> Iterator[Transition]:
+    """One episode, step by step; it may end early."""
+    task = env.unwrapped.task
+    for h in range(task.H):
+        action = agent.act(h, state)
+        if probe:
+            probe.look(h, state, action)
+        next_state, reward, terminated, truncated, _ = env.step(action)
+        reward = _checked_reward(reward, task.reward_range, k, h)
+        _check_state(next_state, task.S, k, h)
+        agent.observe(h, state, action, reward, next_state, terminated)
+        yield Transition(h, state, action, reward, next_state, terminated)
+        if terminated or truncated:
+            break
+        state = next_state
+    agent.end_episode()
+
+
+class RegretMeter:
+    """V* - V^pi of the policy of the moment, where the model is known."""
+
+    def __init__(self, env: Any, agent: Agent, eval_every: int) -> None:
+        self.model = getattr(env, "model", None)
+        self.known = self.model is not None
+        self._agent, self._every = agent, eval_every
+        self._version: int | None = None
+        self._optimal: Array = env.optimum.V[0] if self.known else np.zeros(0)
+        self._gap: Array = np.zeros_like(self._optimal)
+
+    def evaluate(self, k: int) -> None:
+        """Evaluate the policy of episode k, unless it is the one evaluated last or its turn has not come."""
+        if not self.known or k % self._every or self._version == self._agent.policy_version:
+            return
+        self._gap = self._optimal - policy_value(self.model, self._agent.policy)[0]
+        self._version = self._agent.policy_version
+
+    def gap(self, state: Any) -> float:
+        """V*(state) - V^pi(state); 0 where the model is not known."""
+        return float(self._gap[state]) if self.known else 0.0
+
+    def reset_options(self) -> dict[str, Any] | None:
+        """The adversary's move: the start where the policy loses most."""
+        if self.known and self.model.start == "adversarial":
+            return {"state": int(self._gap.argmax())}
+        return None
+
+
+class Stopwatch:
+    """CPU and wall time of what runs inside `with`, less what runs inside `paused()`."""
+
+    def __init__(self) -> None:
+        self.cpu = self.wall = 0.0
+
+    def __enter__(self) -> None:
+        self.cpu -= time.process_time()
+        self.wall -= time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self.cpu += time.process_time()
+        self.wall += time.perf_counter()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stand still meanwhile."""
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
+
+
+def _checked_reward(reward: Any, reward_range: tuple[float, float], k: int, h: int) -> float:
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        raise InvalidData(f"The reward of episode {k}, step {h} must be one number. Got {reward!r}.") from None
+    low, high = reward_range
+    if not low - REWARD_SLACK <= value <= high + REWARD_SLACK:  # NaN fails it, too
+        raise InvalidData(f"The reward of episode {k}, step {h} must be in [{low:g}, {high:g}]. Got {value!r}.")
+    return value
+
+
+def _check_state(state: Any, S: int | None, k: int, h: int) -> None:
+    if S is not None:
+        if not 0 <= state < S:
+            raise InvalidData(f"The state after episode {k}, step {h} must be in [0, {S - 1}]. Got {state!r}.")
+    elif not np.isfinite(state).all():
+        raise InvalidData(f"The state after episode {k}, step {h} must be finite. Got {state!r}.")

@@ -1,0 +1,54 @@
+"""`name:key=value,key=value`: how environments and agents are written on the command line and in files."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from linmdp.errors import InvalidParameter, unknown
+
+Value = int | float | bool | str | None
+
+
+def parse_spec(text: str) -> tuple[str, dict[str, Value]]:
+    """`"lock:H=10,A=5"` as ("lock", {"H": 10, "A": 5}). A part without "=" is taken as `id` (gym:CartPole-v1)."""
+    name, _, rest = text.partition(":")
+    parameters: dict[str, Value] = {}
+    if not name.strip():
+        raise InvalidParameter(f"A spec must be 'name' or 'name:key=value,...'. Got {text!r}.")
+    for index, part in enumerate(rest.split(",") if rest else []):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals and index == 0 and key:
+            key, value = "id", key
+        elif not equals or not key:
+            raise InvalidParameter(f"A parameter in '{text}' must be written key=value. Got {part!r}.")
+        if key in parameters:
+            raise InvalidParameter(f"The '{key}' parameter in '{text}' must be given once. Got it twice.")
+        parameters[key] = parse_value(value)
+    return name.strip(), parameters
+
+
+def parse_value(text: str) -> Value:
+    """A whole number, a number, true/false, none, or the text itself."""
+    words: dict[str, Value] = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def check_names(owner: str, given: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
+    """Refuse parameters that `owner` does not have, with the nearest match."""
+    for name in given:
+        if name not in known:
+            unknown(f"parameter of {owner}", name, known)
+
+
+def keyword_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The keyword-only parameters of a function."""
+    return {p.name: p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}

@@ -1,0 +1,132 @@
+"""The few records that travel between the parts of linmdp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from linmdp.features.base import FeatureMap
+
+Array: TypeAlias = npt.NDArray[np.floating[Any]]
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+State: TypeAlias = Any
+"""A finite state is an int, any other is an array: whatever the feature map takes."""
+
+
+class Transition(NamedTuple):
+    """One step of an episode. After `terminated` the value is 0; a truncated episode just has no more steps."""
+
+    h: int
+    state: State
+    action: int
+    reward: float
+    next_state: State
+    terminated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What an agent may know of its environment, and nothing else.
+
+    Attributes
+    ----------
+    S : number of states, or None if they are not finite
+    A : number of actions
+    d : dimension of the features
+    H : steps of an episode
+    reward_range : the least and the largest reward of one step
+    features : the feature map, `phi(state) -> (A, d)`
+    """
+
+    S: int | None
+    A: int
+    d: int
+    H: int
+    reward_range: tuple[float, float]
+    features: FeatureMap
+
+
+class EpisodeRecord(NamedTuple):
+    """What the run loop reports of one episode, to the progress bar and to callbacks."""
+
+    episode: int
+    reward: float
+    regret: float | None
+    agent_bytes: int
+
+
+@dataclass(kw_only=True)
+class RunResult:
+    """One agent on one environment with one seed.
+
+    Attributes
+    ----------
+    regret : (K,) cumulative exact expected regret, sum of V*(s_1k) - V^pi_k(s_1k); None where V* is unknown
+    rewards : (K,) realised reward of each episode
+    peak_bytes : the most bytes that the agent's arrays ever held
+    feature_bytes : bytes of the feature map, which environment and agent share
+    cpu_seconds, wall_seconds : learning and acting, without the evaluation of regret
+    updates : number of regressions solved, over steps and episodes
+    resets : number of times the working space was deleted
+    saturated : fraction of Q values at their cap, at the states visited in the last tenth of the episodes
+    tied : fraction of those states where several actions share the largest Q
+    drift : max |Lambda Lambda^-1 - I| at the end; None for agents without a regression
+    warnings : what the diagnostics found, in words
+    """
+
+    env: str
+    agent: str
+    params: dict[str, Any]
+    seed: int
+    episodes: int
+    eval_every: int
+    regret: Array | None
+    rewards: Array
+    peak_bytes: int
+    feature_bytes: int
+    cpu_seconds: float
+    wall_seconds: float
+    updates: int
+    resets: int
+    saturated: float
+    tied: float
+    drift: float | None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def final_regret(self) -> float | None:
+        """Regret over all episodes."""
+        return None if self.regret is None else float(self.regret[-1])
+
+    @property
+    def reward(self) -> float:
+        """Realised reward over all episodes."""
+        return float(self.rewards.sum())
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `linmdp run --json` prints; `eval_every` is there when regret was thinned."""
+        record: dict[str, Any] = {
+            "env": self.env,
+            "agent": self.agent,
+            "params": self.params,
+            "seed": self.seed,
+            "episodes": self.episodes,
+            "regret": None if self.regret is None else self.regret.tolist(),
+            "final_regret": self.final_regret,
+            "reward": self.reward,
+            "agent_bytes": self.peak_bytes,
+            "feature_bytes": self.feature_bytes,
+            "cpu_seconds": self.cpu_seconds,
+            "wall_seconds": self.wall_seconds,
+            "updates": self.updates,
+            "resets": self.resets,
+            "saturated": self.saturated,
+        }
+        if self.eval_every != 1:
+            record["eval_every"] = self.eval_every
+        return record
