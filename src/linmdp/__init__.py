@@ -1,13 +1,14 @@
 """linmdp: online reinforcement learning with regret guarantees, in memory that you choose.
 
-    import linmdp
-    env = linmdp.make_env("synthetic:S=500,A=15,d=30,H=50,seed=0")
-    agent = linmdp.make_agent("lsvi-ucb:beta=0.05,lam=0.1", env)
-    result = linmdp.run(env, agent, episodes=1_000, seed=0, progress=True)
+import linmdp
+env = linmdp.make_env("synthetic:S=500,A=15,d=30,H=50,seed=0")
+agent = linmdp.make_agent("lsvi-ucb:beta=0.05,lam=0.1", env)
+result = linmdp.run(env, agent, episodes=1_000, seed=0, progress=True)
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -97,3 +98,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+with contextlib.suppress(ModuleNotFoundError):  # the algorithms need NumPy alone
+    from linmdp.envs.registration import register_envs
+
+    register_envs()

@@ -65,7 +65,7 @@ def check_number(
 def check_int(owner: str, parameter: str, value: object, *, low: int, high: int | None = None) -> int:
     """`value` as an int within [low, high]."""
     if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
-        number = int(value)
+        number = int(float(value))
         if number >= low and (high is None or number <= high):
             return number
     top = math.inf if high is None else high

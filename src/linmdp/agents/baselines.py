@@ -45,7 +45,7 @@ class ConstantAgent(Agent):
 
     def q_values(self, h: int, state: State) -> Array:
         """One for its action, zero for the others."""
-        return np.eye(self.task.A)[self._action]
+        return np.where(np.arange(self.task.A) == self._action, 1.0, 0.0)
 
     def policy(self, h: int) -> Array | IntArray:
         assert self.task.S is not None
@@ -67,11 +67,13 @@ class OptimalAgent(Agent):
 
     def q_values(self, h: int, state: State) -> Array:
         """Q*_h(state, .)."""
-        return self._Q[h, state]
+        q: Array = self._Q[h, state]
+        return q
 
     def policy(self, h: int) -> Array | IntArray:
         q = self._Q[h]
-        return (q >= q.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
+        actions: IntArray = (q >= q.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
+        return actions
 
     @property
     def nbytes(self) -> int:

@@ -111,16 +111,17 @@ class LSVIUCB(Agent):
     def _plan(self) -> None:
         """Lines 4 to 11 of Algorithm 1, for the steps that learn now."""
         learning, ridge, memory = self._learning, self._ridge, self._memory
-        for h in np.flatnonzero(self._restart & learning):
-            ridge.restart(h)
-            memory.restart(h)
-            self._restart[h] = False
+        steps = np.flatnonzero(learning)[::-1].tolist()
+        for h in steps:
+            if self._restart[h]:
+                ridge.restart(h)
+                memory.restart(h)
+        self._restart[learning] = False
         v = ridge.absorb(learning)  # line 5
-        for h in reversed(range(self.task.H)):
-            if learning[h]:
-                z = memory.target(h)  # lines 7 and 8
-                self._w[h] = ridge.solve(h, z)  # line 9
-                memory.sweep(h, v[h])  # lines 10 and 11
+        for h in steps:
+            z = memory.target(h)  # lines 7 and 8
+            self._w[h] = ridge.solve(h, z)  # line 9
+            memory.sweep(h, v[h])  # lines 10 and 11
         self.updates += int(learning.sum())
         self.policy_version += 1
 
@@ -132,9 +133,7 @@ class LSVIUCB(Agent):
         tied = np.flatnonzero(best)
         return int(tied[0] if len(tied) == 1 else self.rng.choice(tied))
 
-    def observe(
-        self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool
-    ) -> None:
+    def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         phi = self._features.phi(state)[action]
         self._schedule.watch(h, phi)
         if self._learning[h]:
@@ -153,12 +152,12 @@ class LSVIUCB(Agent):
     def policy(self, h: int) -> Array | IntArray:
         """(S,) actions or, where random ties are left, (S, A) probabilities."""
         best = self._memory.best_table(h)
-        if self.ties == "first":
-            return best.argmax(axis=0)
         count = best.sum(axis=0)
-        if count.max() == 1:
-            return best.argmax(axis=0)
-        return (best / count).T
+        if self.ties == "first" or count.max() == 1:
+            actions: IntArray = best.argmax(axis=0)
+            return actions
+        probabilities: Array = (best / count).T
+        return probabilities
 
     @property
     def nbytes(self) -> int:
@@ -166,9 +165,13 @@ class LSVIUCB(Agent):
         own = (self._w, self._learning, self._restart)
         return self._ridge.nbytes + self._memory.nbytes + self._schedule.nbytes + sum(a.nbytes for a in own)
 
+    def samples_after(self, episodes: int) -> int:
+        """The most samples that one step's regression rests on at once, within that many episodes."""
+        return self._schedule.most_samples(episodes)
+
     def bytes_after(self, episodes: int) -> int:
-        samples = self._schedule.most_samples(episodes)
-        return self.nbytes - self._memory.nbytes + self._memory.bytes_after(samples)
+        grown = self._memory.bytes_after(self.samples_after(episodes))
+        return self.nbytes - self._memory.nbytes + grown
 
     def drift(self) -> float:
         """max |Lambda Lambda^-1 - I| over all steps."""
@@ -266,7 +269,12 @@ class LSVIUCBAdaptive(LSVIUCB):
     def _threshold(self, m: int) -> float:
         given = {n: getattr(self, n) for n in ("tau", "tau_c", "tau_rel") if getattr(self, n) is not None}
         if len(given) > 1:
-            invalid(self.name, "tau", f"given in one form only, not as {' and '.join(given)}", tuple(given.values()))
+            invalid(
+                self.name,
+                "tau",
+                f"given in one form only, not as {' and '.join(given)}",
+                tuple(given.values()),
+            )
         form, value = next(iter(given.items())) if given else ("tau_rel", DEFAULT_TAU_REL)
         check_number(self.name, form, value, low=0.0)
         largest = largest_tau(m, self.task.d, self.lam)
@@ -289,7 +297,7 @@ def _power(owner: str, parameter: str, K: int | None, exponent: float) -> float:
     check_number(owner, parameter, exponent, low=0.0, high=1.0, open_low=True)
     if K is None:
         invalid(owner, "episodes", f"given, since K^{parameter} depends on it", None)
-    return float(K) ** exponent
+    return math.pow(K, exponent)
 
 
 def _trusted(features: FeatureMap) -> FeatureMap:

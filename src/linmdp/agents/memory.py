@@ -80,9 +80,7 @@ class Counts(Memory):
     _arrays: ClassVar = ("N", "b", "V", "best")
     _scratch: ClassVar = ("_columns_copy", "_rows")
 
-    def __init__(
-        self, H: int, features: TableFeatures, ridge: Ridge, w: Array, optimism: Optimism, dtype: str
-    ) -> None:
+    def __init__(self, H: int, features: TableFeatures, ridge: Ridge, w: Array, optimism: Optimism, dtype: str) -> None:
         super().__init__(H, ridge, w, optimism)
         self.features = features
         S, A, d = features.S, features.A, features.d
@@ -125,10 +123,12 @@ class Counts(Memory):
         np.greater_equal(q, self.V[h] - self.optimism.tie, out=self.best[h])
 
     def best_actions(self, h: int, state: State) -> BoolArray:
-        return self.best[h, :, state]
+        best: BoolArray = self.best[h, :, state]
+        return best
 
     def best_table(self, h: int) -> BoolArray:
-        return self.best[h]
+        best: BoolArray = self.best[h]
+        return best
 
     def q_values(self, h: int, state: State) -> Array:
         b = self.b[h].reshape(self.best.shape[1:])[:, state]
@@ -294,4 +294,5 @@ class Samples(Memory):
 
 def quadratic(rows: Array, matrix: Array) -> Array:
     """x' M x for every row x of (..., d)."""
-    return np.einsum("...d,...d->...", rows @ matrix, rows)
+    form: Array = np.einsum("...d,...d->...", rows @ matrix, rows)
+    return form

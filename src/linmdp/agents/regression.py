@@ -90,7 +90,7 @@ class Ridge(Component):
             for h in range(len(phi)):
                 self.Lambda[h] += np.outer(phi[h], phi[h])
         else:
-            for h in np.flatnonzero(steps):
+            for h in np.flatnonzero(steps).tolist():
                 one = slice(h, h + 1)
                 v[one] = downdate(self.Lambda_inv[one], self.pending[one])
                 self.Lambda[h] += np.outer(self.pending[h], self.pending[h])
@@ -105,9 +105,7 @@ class Ridge(Component):
     def drift(self) -> float:
         """max |Lambda Lambda^-1 - I| over all steps."""
         eye = np.eye(self.Lambda.shape[-1])
-        return max(
-            float(np.abs(L @ L_inv - eye).max()) for L, L_inv in zip(self.Lambda, self.Lambda_inv, strict=True)
-        )
+        return max(float(np.abs(L @ L_inv - eye).max()) for L, L_inv in zip(self.Lambda, self.Lambda_inv, strict=True))
 
 
 class Optimism:
@@ -123,7 +121,8 @@ class Optimism:
         bonus = np.sqrt(b)
         bonus *= self.beta
         mean += bonus
-        return np.minimum(mean, self.caps[h], out=mean)
+        np.minimum(mean, self.caps[h], out=mean)
+        return mean
 
     def best(self, q: Array, axis: int = 0) -> BoolArray:
         """Which actions share the largest Q along `axis`."""
@@ -137,7 +136,7 @@ def value_caps(cap: str, H: int, r_max: float) -> Array:
 
 
 def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | None) -> float:
-    """beta as a number: itself, "theory" (d H sqrt(log(2 d T / p)), p = 0.1) or "published" (1e-4 d H sqrt(log(3 d H K)))."""
+    """beta as a number: itself, or the width of the theory, or the one that was published with the paper's program."""
     if not isinstance(beta, str):
         return check_number(owner, "beta", beta, low=0.0)
     if beta not in ("theory", "published"):
@@ -145,5 +144,6 @@ def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | 
     if K is None:
         invalid(owner, "episodes", f"given when beta is {beta!r}, which depends on it", None)
     if beta == "theory":
-        return d * H * math.sqrt(math.log(2 * d * (K * H) / 0.1))
+        p = 0.1
+        return d * H * math.sqrt(math.log(2 * d * (K * H) / p))
     return 1e-4 * d * H * math.sqrt(math.log(3 * d * H * K))

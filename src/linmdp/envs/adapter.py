@@ -53,7 +53,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._first_action = int(env.action_space.start)
         limit = env.spec.max_episode_steps if env.spec else None
         if H is None and limit is None:
-            raise InvalidParameter(f"The 'H' parameter of '{id}' must be given: the environment has no limit of its own.")
+            raise InvalidParameter(
+                f"The 'H' parameter of '{id}' must be given: the environment has no limit of its own."
+            )
         H = check_int(id, "H", limit if H is None else H, low=1)
         low = check_number(id, "reward_low", reward_low)
         high = check_number(id, "reward_high", reward_high, low=low)
@@ -70,7 +72,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(f"Observations of '{id}' must be Discrete, or features be given. Got {space}.")
         S = int(space.n)
         if S * A > ONE_HOT_LIMIT:
-            raise InvalidParameter(f"One-hot features of '{id}' must have d = S * A at most {ONE_HOT_LIMIT}. Got {S * A}.")
+            raise InvalidParameter(
+                f"One-hot features of '{id}' must have d = S * A at most {ONE_HOT_LIMIT}. Got {S * A}."
+            )
         self._first_state = int(space.start)
         return S, one_hot(S, A)
 

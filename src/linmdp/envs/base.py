@@ -41,7 +41,7 @@ class LinearModel:
         H, d = self.theta.shape
         if self.mu.shape != (H, d, self.S) or d != self.features.d:
             raise InvalidData(
-                f"mu of {self.name} must have shape (H, d, S) = ({H}, {self.features.d}, {self.S}). Got {self.mu.shape}."
+                f"mu of {self.name} must have shape (H, d, S) = {(H, self.features.d, self.S)}. Got {self.mu.shape}."
             )
         if not (np.isfinite(self.theta).all() and np.isfinite(self.mu).all()):
             raise InvalidData(f"theta and mu of {self.name} must be finite.")
@@ -50,17 +50,17 @@ class LinearModel:
     @property
     def S(self) -> int:
         """Number of states."""
-        return self.features.S
+        return int(self.features.S)
 
     @property
     def A(self) -> int:
         """Number of actions."""
-        return self.features.A
+        return int(self.features.A)
 
     @property
     def d(self) -> int:
         """Dimension of the features."""
-        return self.features.d
+        return int(self.features.d)
 
     @property
     def H(self) -> int:

@@ -35,12 +35,24 @@ def check_linear(model: LinearModel) -> list[Finding]:
     slack = 1 + TOLERANCE
     r_ok = bool(rewards.min() >= low - TOLERANCE and rewards.max() <= high + TOLERANCE)
     return [
-        Finding(off <= TOLERANCE, f"probabilities sum to 1 for every state, action and step (off by {off:.1e} at most)"),
+        Finding(
+            off <= TOLERANCE,
+            f"probabilities sum to 1 for every state, action and step (off by {off:.1e} at most)",
+        ),
         Finding(least >= -TOLERANCE, f"no probability is negative (the least is at least {least:.1e})"),
-        Finding(r_ok, f"mean rewards lie in [{low:g}, {high:g}] (they span {rewards.min():.4g} to {rewards.max():.4g})"),
+        Finding(
+            r_ok,
+            f"mean rewards lie in [{low:g}, {high:g}] (they span {rewards.min():.4g} to {rewards.max():.4g})",
+        ),
         Finding(norm_phi <= slack, f"features have norm at most 1 (the largest is {norm_phi:.4g})"),
-        Finding(norm_theta <= root_d * slack, f"theta_h has norm at most sqrt(d) = {root_d:.4g} (largest: {norm_theta:.4g})"),
-        Finding(norm_mu <= root_d * slack, f"the measures |mu_h|(S) have norm at most sqrt(d) = {root_d:.4g} (largest: {norm_mu:.4g})"),
+        Finding(
+            norm_theta <= root_d * slack,
+            f"theta_h has norm at most sqrt(d) = {root_d:.4g} (largest: {norm_theta:.4g})",
+        ),
+        Finding(
+            norm_mu <= root_d * slack,
+            f"the measures |mu_h|(S) have norm at most sqrt(d) = {root_d:.4g} (largest: {norm_mu:.4g})",
+        ),
     ]
 
 

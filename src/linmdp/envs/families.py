@@ -51,9 +51,7 @@ def hypercube(
     mu[:, d, goal] = 1.0
     theta = np.zeros((H, d + 1))
     theta[:, d] = 1.0
-    return LinearModel(
-        name="hypercube", features=TableFeatures(table), theta=theta, mu=mu, noise=noise, start=start
-    )
+    return LinearModel(name="hypercube", features=TableFeatures(table), theta=theta, mu=mu, noise=noise, start=start)
 
 
 def lock(
@@ -89,14 +87,10 @@ def lock(
     theta[:, :A] = distractor
     theta[steps, code] = 0.0
     theta[H - 1, code[H - 1]] = 1.0
-    return LinearModel(
-        name="lock", features=TableFeatures(table), theta=theta, mu=mu, noise=noise, start=start
-    )
+    return LinearModel(name="lock", features=TableFeatures(table), theta=theta, mu=mu, noise=noise, start=start)
 
 
-def riverswim(
-    *, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, start: str = "fixed"
-) -> LinearModel:
+def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, start: str = "fixed") -> LinearModel:
     """RiverSwim: a chain of S states; left is safe and pays 0.005 at the bank, right is hard and pays 1 at the end.
 
     Action 0 swims left and always succeeds. Action 1 swims right against the current: it gains a state with
@@ -116,6 +110,4 @@ def riverswim(
     r = np.zeros((S, 2))
     r[0, 0], r[S - 1, 1] = 0.005, 1.0
     theta, mu = stationary(r.reshape(-1), P.reshape(2 * S, S), H)
-    return LinearModel(
-        name="riverswim", features=one_hot(S, 2), theta=theta, mu=mu, noise=noise, start=start
-    )
+    return LinearModel(name="riverswim", features=one_hot(S, 2), theta=theta, mu=mu, noise=noise, start=start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,7 @@ from linmdp.envs.synthetic import synthetic
 from linmdp.errors import InvalidParameter, check_int, unknown
 from linmdp.types import Array, Task
 
-FAMILIES = {
+FAMILIES: dict[str, Callable[..., LinearModel]] = {
     "synthetic": synthetic,
     "hypercube": families.hypercube,
     "lock": families.lock,
@@ -86,7 +87,9 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         """One step: next state, reward, terminated (never), truncated (after step H)."""
         model, h = self.model, self._h
         if not isinstance(action, int | np.integer) or not 0 <= action < model.A:
-            raise InvalidParameter(f"The action of {model.name} must be a whole number in [0, {model.A - 1}]. Got {action!r}.")
+            raise InvalidParameter(
+                f"The action of {model.name} must be a whole number in [0, {model.A - 1}]. Got {action!r}."
+            )
         if h >= model.H:
             raise InvalidParameter(f"The episode of {model.name} is over after {model.H} steps: call reset() first.")
         phi = model.features.phi(self._state)[action]

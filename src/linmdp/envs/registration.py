@@ -1,4 +1,4 @@
-"""Gymnasium ids: gymnasium.make("linmdp/Synthetic-v0", S=100). Called by Gymnasium itself, so it stays light."""
+"""Gymnasium ids: `import linmdp`, then gymnasium.make("linmdp/Synthetic-v0", S=100)."""
 
 from __future__ import annotations
 

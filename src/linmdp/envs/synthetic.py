@@ -27,8 +27,7 @@ def synthetic(
     paper's uniform law; below 1 the features are close to corners and the task has more contrast.
     """
     S, A, d, H = (
-        check_int("synthetic", name, value, low=1)
-        for name, value in (("S", S), ("A", A), ("d", d), ("H", H))
+        check_int("synthetic", name, value, low=1) for name, value in (("S", S), ("A", A), ("d", d), ("H", H))
     )
     seed = check_int("synthetic", "seed", seed, low=0)
     c = check_number("synthetic", "concentration", concentration, low=0.0, open_low=True)

@@ -73,4 +73,7 @@ def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: boo
 
 def default_processes(jobs: int) -> int:
     """As many as there are cores to use and jobs to do."""
-    return max(1, min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, jobs))
+    return max(
+        1,
+        min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, jobs),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,16 +53,15 @@ class Probe:
         name = getattr(self._agent, "name", "the agent")
         found = []
         if self.saturated > SATURATED:
-            beta = getattr(self._agent, "beta_value", None)
+            beta = getattr(self._agent, "beta_value", math.nan)
             found.append(
-                f"{name}: after {episodes} episodes {self.saturated:.0%} of its Q values still sit at the largest possible "
-                f"value, so it can not tell good actions from bad ones and has learned (almost) nothing. The exploration "
-                f"bonus is too wide: use a smaller beta"
-                + (f" (it is {beta:.4g} now; 'linmdp check' estimates what works)." if beta is not None else ".")
+                f"{name}: after {episodes} episodes {self.saturated:.0%} of its Q values still sit at the largest "
+                f"possible value, so it can not tell good actions from bad ones and has learned (almost) nothing. The "
+                f"exploration bonus is too wide: use a smaller beta (it is {beta:.4g}; 'linmdp check' says what works)."
             )
-        acts, A = int(self._played.sum()), len(self._played)
-        if acts >= 50 and A > 1 and self._played.max() == acts:
+        if self.tied > SATURATED and np.count_nonzero(self._played) == 1 and len(self._played) > 1:
             found.append(
-                f"{name}: it played action {int(self._played.argmax())} in all of its last {acts} steps: the policy is constant."
+                f"{name}: the policy is constant: most actions tie, and it played action {self._played.argmax()} in all of "
+                f"its last {self._acts} steps. That is no preference, only the first of equals."
             )
         return found

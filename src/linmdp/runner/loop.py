@@ -48,7 +48,11 @@ def run(
     probe = Probe(agent)
     rewards, regret = np.zeros(episodes), np.zeros(episodes)
     peak, clock = agent.nbytes, Stopwatch()
-    with threadpool_limits(1, user_api="blas"), progress_bar("episodes", episodes, progress) as advance, clock:
+    with (
+        threadpool_limits(1, user_api="blas"),
+        progress_bar("episodes", episodes, progress) as advance,
+        clock,
+    ):
         for k in range(episodes):
             agent.begin_episode()
             with clock.paused():
@@ -68,7 +72,7 @@ def run(
     for words in found:
         warnings.warn(words, LinMDPWarning, stacklevel=2)
     return RunResult(
-        env=name or getattr(getattr(env.unwrapped, "model", None), "name", str(env)),
+        env=name or str(getattr(getattr(env.unwrapped, "model", None), "name", env)),
         agent=str(getattr(agent, "name", type(agent).__name__)),
         params=agent.get_params(),
         seed=seed,
@@ -111,7 +115,7 @@ class RegretMeter:
     """V* - V^pi of the policy of the moment, where the model is known."""
 
     def __init__(self, env: Any, agent: Agent, eval_every: int) -> None:
-        self.model = getattr(env, "model", None)
+        self.model: Any = getattr(env, "model", None)
         self.known = self.model is not None
         self._agent, self._every = agent, eval_every
         self._version: int | None = None

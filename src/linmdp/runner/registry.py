@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 from linmdp.agents import LSVIUCB, ConstantAgent, LSVIUCBAdaptive, LSVIUCBFixed, OptimalAgent, RandomAgent
 from linmdp.agents.base import Agent
@@ -15,8 +15,7 @@ from linmdp.runner.spec import check_names, keyword_parameters, parse_spec
 Env = LinearMDPEnv | GymTask
 
 AGENTS: dict[str, type[Agent]] = {
-    agent.name: agent
-    for agent in (LSVIUCB, LSVIUCBFixed, LSVIUCBAdaptive, RandomAgent, OptimalAgent, ConstantAgent)
+    agent.name: agent for agent in (LSVIUCB, LSVIUCBFixed, LSVIUCBAdaptive, RandomAgent, OptimalAgent, ConstantAgent)
 }
 ENVS = (*FAMILIES, "gym")
 
@@ -27,7 +26,8 @@ def make_env(spec: str) -> Env:
     if name not in ENVS:
         unknown("environment", name, ENVS)
     if name == "gym":
-        return GymTask(**parameters)
+        gym_task: Any = GymTask
+        return cast(GymTask, gym_task(**parameters))
     check_names(name, parameters, env_parameters(name))
     return LinearMDPEnv(FAMILIES[name](**parameters))
 
@@ -53,7 +53,7 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
 
 def env_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Parameters of an environment and their defaults."""
-    return keyword_parameters(GymTask.__init__ if name == "gym" else FAMILIES[name])
+    return keyword_parameters(GymTask if name == "gym" else FAMILIES[name])
 
 
 def agent_parameters(name: str) -> dict[str, inspect.Parameter]:

@@ -1,0 +1,40 @@
+# Every target makes .venv when it is missing; nothing outside this folder is touched.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint docs clean
+
+demo: .venv/core  ## the main job: the paper's agents on the paper's MDP, a table and a picture in demo/
+	$(BIN)/linmdp compare synthetic:S=500,A=15,d=30,H=50 \
+	    lsvi-ucb:beta=0.05 lsvi-ucb-fixed:beta=0.05,storage=features lsvi-ucb-adaptive:beta=0.05,storage=features \
+	    --episodes 1000 --seeds 3 --eval-every 10 --out demo
+	@echo "Look at demo/regret.png"
+
+test: .venv/test lint  ## tests, ruff, mypy --strict
+	$(BIN)/pytest -n 2
+
+lint: .venv/test
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/mypy
+
+docs: .venv/docs  ## the site, in docs/_build/html
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+clean:
+	rm -rf .venv demo docs/_build
+
+.venv/core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) -e .
+	@touch $@
+
+.venv/test: .venv/core
+	$(PIP) -e '.[test]'
+	@touch $@
+
+.venv/docs: .venv/core
+	$(PIP) -e '.[docs]'
+	@touch $@

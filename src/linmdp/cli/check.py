@@ -1,0 +1,44 @@
+"""`linmdp check`: is it a linear MDP, will this agent ever learn, how many bytes."""
+
+from __future__ import annotations
+
+from linmdp.agents.lsvi import LSVIUCB
+from linmdp.envs.adapter import GymTask
+from linmdp.envs.checks import check_linear
+from linmdp.envs.planning import policy_value, uniform_policy
+from linmdp.errors import check_int
+from linmdp.report.style import human_bytes
+from linmdp.runner.forecast import forecast
+from linmdp.runner.registry import Env, make_agent, make_env
+
+
+def check_env(spec: str, agent: str | None, episodes: int) -> bool:
+    """Print the verdicts; False if the environment is not a linear MDP."""
+    check_int("check", "episodes", episodes, low=1)
+    env = make_env(spec)
+    task = env.task
+    print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
+    ok = True
+    if isinstance(env, GymTask):
+        print("  The model is not known, so neither is V*: regret can not be measured, rewards can.")
+    else:
+        findings = check_linear(env.model)
+        for finding in findings:
+            print(f"  {'yes' if finding.ok else 'NO '}  {finding.words}")
+        ok = all(finding.ok for finding in findings)
+        print(f"  It is {'' if ok else 'NOT '}a linear MDP.")
+        best = env.optimum.V[0]
+        random = policy_value(env.model, uniform_policy(env.model))[0]
+        lost = best[0] - random[0]
+        print(f"  From state 0 the optimal policy earns {best[0]:.4g} an episode; a random one loses {lost:.4g} of it.")
+    if agent:
+        _check_agent(env, agent, episodes)
+    return ok
+
+
+def _check_agent(env: Env, spec: str, episodes: int) -> None:
+    agent = make_agent(spec, env, episodes)
+    print(f"{spec}, {episodes:,} episodes:")
+    print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
+    if isinstance(agent, LSVIUCB) and not isinstance(env, GymTask):
+        print("  " + forecast(agent, env.model, episodes))

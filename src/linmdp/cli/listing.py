@@ -1,0 +1,35 @@
+"""`linmdp envs` and `linmdp agents`: read off the code, so they are never out of date."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from linmdp.envs.adapter import GymTask
+from linmdp.envs.linear import FAMILIES
+from linmdp.runner.registry import AGENTS, ENVS, agent_parameters, env_parameters
+
+
+def list_envs() -> None:
+    """Every environment with its parameters and defaults."""
+    for name in ENVS:
+        _entry(name, GymTask if name == "gym" else FAMILIES[name], env_parameters(name))
+
+
+def list_agents() -> None:
+    """Every agent with its parameters and defaults."""
+    for name, agent in AGENTS.items():
+        _entry(name, agent, agent_parameters(name))
+
+
+def _entry(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter]) -> None:
+    print(name)
+    print(f"    {(inspect.getdoc(documented) or '').splitlines()[0]}")
+    for key, parameter in parameters.items():
+        print(f"    {key}={_shown(parameter.default)}")
+    print()
+
+
+def _shown(default: Any) -> str:
+    return "none" if default is None else str(default)

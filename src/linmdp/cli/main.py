@@ -1,0 +1,216 @@
+"""`linmdp`: the commands. Results go to standard output, progress and messages to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from linmdp import __version__
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning
+
+if TYPE_CHECKING:
+    from linmdp.runner.batch import Job
+    from linmdp.types import RunResult
+
+app = typer.Typer(
+    help="Online reinforcement learning with regret guarantees, in memory that you choose.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+EnvSpec = Annotated[str, typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'")]
+AgentSpec = Annotated[str, typer.Argument(metavar="AGENT", help="name or name:key=value,...; see 'linmdp agents'")]
+AgentSpecs = Annotated[list[str], typer.Argument(metavar="AGENT...", help="two or more agents")]
+Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
+Seeds = Annotated[int, typer.Option(help="how many seeds")]
+FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; all cores unless said")]
+EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
+Device = Annotated[str, typer.Option(help="cpu")]
+AsJson = Annotated[bool, typer.Option("--json", help="one JSON object a seed on standard output, nothing else")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
+
+
+@app.command()
+def run(
+    env: EnvSpec,
+    agent: AgentSpec,
+    episodes: Episodes = 1000,
+    seeds: Seeds = 1,
+    seed: FirstSeed = 0,
+    jobs: Jobs = None,
+    eval_every: EvalEvery = 1,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+    out: Out = None,
+) -> None:
+    """Run one agent in one environment, with one seed or several."""
+    plan = _plan(env, [agent], episodes, seeds, seed, eval_every, device)
+    results = _execute(plan, jobs, as_json, out)
+    _show(results, env, as_json, out)
+
+
+@app.command()
+def compare(
+    env: EnvSpec,
+    agents: AgentSpecs,
+    episodes: Episodes = 1000,
+    seeds: Seeds = 3,
+    seed: FirstSeed = 0,
+    jobs: Jobs = None,
+    eval_every: EvalEvery = 1,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+    out: Out = None,
+) -> None:
+    """Compare agents on the same seeds, with the random and the optimal policy beside them."""
+    plan = _plan(env, _with_baselines(env, agents), episodes, seeds, seed, eval_every, device)
+    results = _execute(plan, jobs, as_json, out)
+    _show(results, env, as_json, out)
+
+
+@app.command()
+def check(
+    env: EnvSpec,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="will this agent ever learn here? how many bytes?")
+    ] = None,
+    episodes: Episodes = 1000,
+) -> None:
+    """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
+    from linmdp.cli.check import check_env
+
+    if not check_env(env, agent, episodes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def envs() -> None:
+    """List the environments with every parameter and default."""
+    from linmdp.cli.listing import list_envs
+
+    list_envs()
+
+
+@app.command()
+def agents() -> None:
+    """List the agents with every parameter and default."""
+    from linmdp.cli.listing import list_agents
+
+    list_agents()
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="print the version")] = False) -> None:
+    """Online reinforcement learning with regret guarantees, in memory that you choose."""
+    if show:
+        print(__version__)
+        raise typer.Exit
+
+
+def _plan(
+    env: str, agents: Sequence[str], episodes: int, seeds: int, seed: int, eval_every: int, device: str
+) -> list[Job]:
+    from linmdp.runner.batch import jobs_for
+
+    if device != "cpu":
+        raise InvalidParameter(f"The 'device' parameter of linmdp must be 'cpu' in this version. Got {device!r}.")
+    return jobs_for(env, agents, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every)
+
+
+def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
+    """The agents, and the marks to read them against."""
+    names = [a.partition(":")[0] for a in agents]
+    marks = ["random"] if env.startswith("gym:") else ["random", "optimal"]
+    return [*dict.fromkeys(agents), *(mark for mark in marks if mark not in names)]
+
+
+def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None) -> list[RunResult]:
+    """All results in order; what is finished is stored (and printed) at once."""
+    from linmdp.results.store import output_folder, write_results
+    from linmdp.runner.batch import default_processes, run_jobs
+    from linmdp.runner.progress import progress_bar
+
+    folder = output_folder(out) if out else None
+    processes = default_processes(len(plan)) if jobs is None else jobs
+    alone = len(plan) == 1
+    results: list[RunResult] = []
+    try:
+        with progress_bar("runs", len(plan), show=not alone) as advance:
+            for result in run_jobs(plan, processes=processes, progress=alone):
+                results.append(result)
+                if as_json:
+                    print(json.dumps(result.to_json()), flush=True)
+                if folder:
+                    write_results(folder / "results.jsonl", results)
+                advance()
+    except KeyboardInterrupt:
+        kept = f"they are in {folder / 'results.jsonl'}" if folder else "use --out to keep them"
+        left = plan[len(results)]
+        done = f"{len(results)} of {len(plan)} runs are finished; {kept}"
+        _stop(f"stopped: {done}. Next would be {left.agent} with --seed {left.seed}.", 1)
+    return results
+
+
+def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
+    from linmdp.report.plots import comparison_figure
+    from linmdp.report.tables import comparison_table
+    from linmdp.results.store import write_atomic
+    from linmdp.results.summary import by_agent
+
+    summaries = by_agent(results)
+    table = comparison_table(summaries)
+    if not as_json:
+        print(table)
+        if results[0].eval_every > 1:
+            print(f"(regret evaluated in every {results[0].eval_every}th episode, held in between)")
+    for words in dict.fromkeys(words for result in results for words in result.warnings):
+        _say(f"warning: {words}")
+    if out:
+        title = f"{env}: {results[0].episodes:,} episodes"
+        write_atomic(out / "table.md", f"{title}\n\n{table}\n".encode())
+        paths = [out / "table.md", out / "results.jsonl"]
+        if any(s.curve is not None for s in summaries):
+            paths += comparison_figure(summaries, title, out)
+        _say("written: " + ", ".join(map(str, paths)))
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _stop(words: str, status: int) -> NoReturn:
+    _say(f"linmdp: {words}")
+    raise SystemExit(status)
+
+
+def _print_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
+    _say(f"warning: {message}")
+
+
+def main() -> None:
+    """The console script: bad input is one line and status 2."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LinMDPWarning)
+        warnings.showwarning = _print_warning
+        _guarded(app)
+
+
+def _guarded(command: Callable[[], Any]) -> None:
+    try:
+        command()
+    except LinMDPError as error:
+        _stop(str(error), 2)
+    except KeyboardInterrupt:
+        _stop("stopped.", 1)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away: nothing is left to say
+        raise SystemExit(1) from None

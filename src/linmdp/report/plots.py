@@ -1,0 +1,98 @@
+"""Figures of a comparison. Matplotlib is imported here and only when a figure is drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linmdp.report.style import BASELINES, PALETTE, RC, human_bytes, short_name
+from linmdp.results.stats import mean_interval
+from linmdp.results.store import write_atomic
+from linmdp.results.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+POINTS = 60
+"""Points of a curve where its interval is computed; a curve of exact regret is smooth."""
+
+
+def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) -> list[Path]:
+    """Regret over episodes on a linear axis, and memory against regret: regret.png and regret.svg in `folder`."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(RC):  # type: ignore[arg-type]  # the stubs list every key as a literal
+        figure, (curves, trade) = plt.subplots(1, 2, figsize=(11, 4.4), width_ratios=(1.6, 1))
+        looks = _looks(summaries)
+        for s in summaries:
+            if s.curve is not None and s.regret is not None:
+                _draw_curve(curves, s, looks[s.agent])
+                _draw_point(trade, s, looks[s.agent])
+        seeds = max(s.seeds for s in summaries)
+        curves.set(title=title, xlabel="episode", ylabel="cumulative exact regret")
+        curves.margins(x=0)
+        curves.set_ylim(bottom=0)
+        curves.legend(
+            loc="upper left",
+            title=f"mean and 95% interval, {seeds} seed{'s' * (seeds > 1)}",
+            alignment="left",
+        )
+        trade.set(title="memory against regret", xlabel="peak bytes of the agent", ylabel="regret at the end")
+        trade.set_ylim(bottom=0)
+        trade.margins(y=0.15)
+        trade.set_xlim(0, 1.15 * max(s.agent_bytes for s in summaries) or 1)
+        trade.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
+        trade.xaxis.set_major_formatter(lambda x, _: human_bytes(max(x, 0)))
+        figure.tight_layout()
+        paths = []
+        for kind in ("png", "svg"):
+            data = io.BytesIO()
+            figure.savefig(data, format=kind, metadata={"Date": None} if kind == "svg" else None)
+            paths.append(folder / f"regret.{kind}")
+            write_atomic(paths[-1], data.getvalue())
+        plt.close(figure)
+    return paths
+
+
+def _looks(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
+    looks: dict[str, dict[str, Any]] = {}
+    colours = iter(PALETTE * (1 + len(summaries) // len(PALETTE)))
+    for s in summaries:
+        colour, dashes = BASELINES.get(s.agent.partition(":")[0], ("", "-"))
+        looks[s.agent] = {"color": colour or next(colours), "linestyle": dashes}
+    return looks
+
+
+def _draw_curve(axes: Axes, s: Summary, look: dict[str, Any]) -> None:
+    assert s.curve is not None
+    at = np.unique(np.linspace(0, s.episodes - 1, POINTS).astype(int))
+    intervals = [mean_interval(s.curve[:, k]) for k in at]
+    axes.plot(at + 1, [i.mean for i in intervals], label=short_name(s.agent), lw=1.8, **look)
+    if s.seeds > 1:
+        low, high = [i.low for i in intervals], [i.high for i in intervals]
+        axes.fill_between(at + 1, low, high, color=look["color"], alpha=0.15, lw=0)
+
+
+def _draw_point(axes: Axes, s: Summary, look: dict[str, Any]) -> None:
+    assert s.regret is not None
+    if s.agent.partition(":")[0] in BASELINES:
+        axes.axhline(s.regret.mean, label=s.agent, lw=1.4, **look)
+        axes.annotate(
+            s.agent,
+            (0.99, s.regret.mean),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="bottom",
+            color=look["color"],
+            fontsize=9,
+        )
+        return
+    span = [[s.regret.mean - s.regret.low], [s.regret.high - s.regret.mean]]
+    axes.errorbar(s.agent_bytes, s.regret.mean, yerr=span, fmt="o", ms=7, capsize=3, color=look["color"])

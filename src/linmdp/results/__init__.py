@@ -1,0 +1,1 @@
+"""Results: how they are written, summed up and compared."""

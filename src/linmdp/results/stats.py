@@ -1,0 +1,48 @@
+"""Honest statistics of a few seeds."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from linmdp.types import Array
+
+RESAMPLES = 4000
+
+
+class Interval(NamedTuple):
+    """A mean and its confidence interval; low and high equal the mean where there is one value."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def mean_interval(values: Array, *, level: float = 0.95, seed: int = 0) -> Interval:
+    """The mean of n values with its BCa bootstrap interval (Efron 1987): bias-corrected and accelerated.
+
+    The acceleration comes from the jackknife, which for a mean is the skewness of the values. With few seeds (n < 8) a
+    bootstrap interval is somewhat too narrow; the number of seeds is therefore always shown beside it.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    mean = float(values.mean())
+    if len(values) < 2 or np.ptp(values) == 0:
+        return Interval(mean, mean, mean)
+    picks = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
+    means = np.sort(values[picks].mean(axis=1))
+    below = float(np.mean(means < mean) + np.mean(means == mean) / 2)
+    normal = NormalDist()
+    z0 = normal.inv_cdf(min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES))
+    centred = mean - values
+    acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5)) * -1
+
+    def quantile(p: float) -> float:
+        z = z0 + normal.inv_cdf(p)
+        return float(np.quantile(means, normal.cdf(z0 + z / (1 - acceleration * z))))
+
+    return Interval(mean, quantile((1 - level) / 2), quantile((1 + level) / 2))

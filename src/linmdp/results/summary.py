@@ -1,0 +1,53 @@
+"""Several runs of one agent, summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from linmdp.results.stats import Interval, mean_interval
+from linmdp.types import Array, RunResult
+
+
+class Summary(NamedTuple):
+    """One agent over its seeds; `curve` is the regret of every seed, (n, K), or None where V* is unknown."""
+
+    agent: str
+    seeds: int
+    episodes: int
+    regret: Interval | None
+    reward: Interval
+    agent_bytes: int
+    cpu_seconds: float
+    updates: float
+    resets: float
+    saturated: float
+    curve: Array | None
+
+
+def summarize(results: Sequence[RunResult]) -> Summary:
+    """The runs of one agent that differ in their seed alone."""
+    first = results[0]
+    curves = [r.regret for r in results if r.regret is not None]
+    curve = np.stack(curves) if len(curves) == len(results) else None
+    return Summary(
+        agent=first.agent,
+        seeds=len(results),
+        episodes=first.episodes,
+        regret=None if curve is None else mean_interval(curve[:, -1]),
+        reward=mean_interval(np.array([r.reward / r.episodes for r in results])),
+        agent_bytes=max(r.peak_bytes for r in results),
+        cpu_seconds=float(np.mean([r.cpu_seconds for r in results])),
+        updates=float(np.mean([r.updates for r in results])),
+        resets=float(np.mean([r.resets for r in results])),
+        saturated=float(np.mean([r.saturated for r in results])),
+        curve=curve,
+    )
+
+
+def by_agent(results: Sequence[RunResult]) -> list[Summary]:
+    """One summary an agent, in the order in which agents first appear."""
+    agents = list(dict.fromkeys(r.agent for r in results))
+    return [summarize([r for r in results if r.agent == agent]) for agent in agents]

@@ -1,0 +1,172 @@
+"""The three algorithms, transcribed line by line from the paper: slow, plain, and the judge of the fast code.
+
+Everything is recomputed from the stored samples; every matrix is inverted afresh; Adaptive keeps its m+1 matrices.
+Lists count steps h from 0. Where the paper is open, the choices are those of the design: Q_h uses Lambda_h, the
+value after the last step and after a terminal state is 0, all steps of Adaptive reset together before planning,
+and actions within `TIE` of the best are tied.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.types import Array, Task
+
+TIE = 1e-9
+
+
+class Sample(NamedTuple):
+    phi: Array
+    reward: float
+    next_phi: Array | None  # (A, d); None after a terminal state
+
+
+class ReferenceLSVI:
+    """Algorithm 1, and the parts that Algorithms 2 and 3 share with it."""
+
+    def __init__(self, task: Task, *, beta: float, lam: float, cap: str = "H", ties: str = "first") -> None:
+        self.task, self.beta, self.lam, self.cap, self.ties = task, beta, lam, cap, ties
+        self.rng = np.random.default_rng()
+        self.k = 0
+        self.samples: list[list[Sample]] = [[] for _ in range(task.H)]
+        # Q_h as (w_h, Lambda_h^-1): before anything is learned w = 0 and Lambda = lam I
+        self.w: list[Array] = [np.zeros(task.d) for _ in range(task.H)]
+        self.inverse: list[Array] = [np.eye(task.d) / lam for _ in range(task.H)]
+        self.learns = [False] * task.H
+
+    def cap_at(self, h: int) -> float:
+        r_max = self.task.reward_range[1]
+        return (self.task.H if self.cap == "H" else self.task.H - h) * r_max
+
+    def Q(self, h: int, phi: Array) -> Array:
+        """min(w'phi + beta (phi' Lambda^-1 phi)^(1/2), H) for each row of phi, one at a time."""
+        values = []
+        for x in phi:
+            M = self.w[h] @ x + self.beta * math.sqrt(x @ self.inverse[h] @ x)
+            values.append(min(M, self.cap_at(h)))
+        return np.array(values)
+
+    def learn_step(self, h: int) -> None:
+        """Lines 5 to 11 of Algorithm 1 for one step."""
+        d = self.task.d
+        Lambda = self.lam * np.eye(d)
+        u, z = np.zeros(d), np.zeros(d)
+        for sample in self.samples[h]:
+            Lambda += np.outer(sample.phi, sample.phi)
+            u += sample.phi * sample.reward
+            if h < self.task.H - 1 and sample.next_phi is not None:
+                z += sample.phi * max(self.Q(h + 1, sample.next_phi))
+        self.inverse[h] = np.linalg.inv(Lambda)
+        self.w[h] = self.inverse[h] @ (u + z)
+
+    def begin_episode(self) -> None:
+        self.k += 1
+        for h in reversed(range(self.task.H)):
+            self.learns[h] = True
+            self.learn_step(h)
+
+    def act(self, h: int, state: Any) -> int:
+        q = self.Q(h, self.task.features.phi(state))
+        slack = TIE * max(1.0, abs(self.cap_at(0)))
+        best = [a for a in range(self.task.A) if q[a] >= max(q) - slack]
+        if self.ties == "first" or len(best) == 1:
+            return best[0]
+        return int(self.rng.choice(best))
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        if self.learns[h]:
+            next_phi = None if terminated else self.task.features.phi(next_state)
+            self.samples[h].append(Sample(self.task.features.phi(state)[action].copy(), reward, next_phi))
+
+    def end_episode(self) -> None:
+        pass
+
+    def q_values(self, h: int, state: Any) -> Array:
+        return self.Q(h, self.task.features.phi(state))
+
+
+class ReferenceFixed(ReferenceLSVI):
+    """Algorithm 2."""
+
+    def __init__(self, task: Task, *, K: int, rho: float, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.phase = max(2, math.floor(K**rho))
+        self.K_0 = 0
+
+    def begin_episode(self) -> None:
+        self.k += 1
+        H = self.task.H
+        self.learns = [False] * H
+        if self.k < self.K_0 + self.phase:
+            for h in reversed(range(H)):
+                self.learn_step(h)
+                self.learns[h] = True
+        elif self.k == self.K_0 + self.phase:
+            self.K_0 += self.phase
+            self.samples = [[] for _ in range(H)]
+
+
+class ReferenceAdaptive(ReferenceLSVI):
+    """Algorithm 3. `budget` is a count here."""
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        K: int,
+        rho: float,
+        m: int,
+        tau: float,
+        budget: int,
+        proxy: str = "all",
+        **common: Any,
+    ) -> None:
+        super().__init__(task, **common)
+        self.length, self.m, self.tau, self.budget, self.proxy = K**rho, m, tau, budget, proxy
+        self.learn_its, self.tot_its = [0] * task.H, [0] * task.H
+        self.L = [self.lam * np.eye(task.d) for _ in range(task.H)]
+        self.history: list[list[Array]] = [[np.linalg.inv(L)] for L in self.L]
+        self.seen: list[Array | None] = [None] * task.H
+        self.resetting = False
+
+    def LEARN(self, h: int) -> bool:
+        window = self.history[h][-(self.m + 1) :]
+        if len(window) < self.m + 1:
+            return True
+        return max(float(np.linalg.norm(X - Y)) for X in window for Y in window) >= self.tau
+
+    def begin_episode(self) -> None:
+        self.k += 1
+        H = self.task.H
+        self.learns = [False] * H
+        self.resetting = any(self.learn_its[h] >= self.budget or self.tot_its[h] >= self.length for h in range(H))
+        if self.resetting:
+            self.samples = [[] for _ in range(H)]
+            self.learn_its, self.tot_its = [0] * H, [0] * H
+            if self.proxy == "phase":
+                self.L = [self.lam * np.eye(self.task.d) for _ in range(H)]
+                self.history = [[np.linalg.inv(L)] for L in self.L]
+            return
+        for h in reversed(range(H)):
+            self.tot_its[h] += 1
+            if self.LEARN(h):
+                self.learn_its[h] += 1
+                self.learn_step(h)
+                self.learns[h] = True
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
+        self.seen[h] = self.task.features.phi(state)[action].copy()
+
+    def end_episode(self) -> None:
+        if self.resetting and self.proxy == "phase":
+            self.seen = [None] * self.task.H
+            return
+        for h, phi in enumerate(self.seen):
+            if phi is not None:
+                self.L[h] = self.L[h] + np.outer(phi, phi)
+            self.history[h].append(np.linalg.inv(self.L[h]))
+        self.seen = [None] * self.task.H

@@ -1,0 +1,81 @@
+"""The arrows point one way: who may import whom, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import linmdp
+
+ROOT = Path(linmdp.__file__).parent
+EVERYONE = {"types", "errors"}
+MAY_IMPORT = {
+    "types": {"features"},  # for the type checker only
+    "errors": set[str](),
+    "features": {"features", "envs"},
+    "envs": {"envs", "features"},
+    "agents": {"agents", "features"},
+    "linearize": {"linearize", "envs", "features"},
+    "runner": {"runner", "envs", "features", "agents", "results"},
+    "results": {"results"},
+    "report": {"report", "results"},
+    "cli": {"cli", "runner", "envs", "features", "agents", "results", "report", "linearize"},
+}
+FILES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem in ("types", "errors"))
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The parts of linmdp (its files and folders) that a file imports, wherever in the file."""
+    parts = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        assert not (isinstance(node, ast.ImportFrom) and node.level), f"relative import in {path}"
+        parts |= {name.split(".")[1] for name in names if name.startswith("linmdp.")}
+    return parts
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    assert imported_parts(path) <= MAY_IMPORT[part] | EVERYONE
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_are_one_thing(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def in_fresh_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_import_is_light() -> None:
+    heavy = {"torch", "scipy.stats", "matplotlib", "dask", "joblib", "typer"}
+    loaded = in_fresh_python("import linmdp, sys; print(*sys.modules)").split()
+    assert not heavy & set(loaded)
+
+
+def test_agents_and_models_need_only_numpy() -> None:
+    """On a machine without Gymnasium, typer and the rest, the algorithms still import and learn."""
+    blocked = ("gymnasium", "typer", "pydantic", "joblib", "threadpoolctl", "matplotlib", "rich")
+    assert "learned" in in_fresh_python(
+        f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        "import linmdp, linmdp.envs.synthetic as s\n"
+        "model = s.synthetic(S=5, A=2, d=3, H=4)\n"
+        "task = linmdp.Task(S=5, A=2, d=3, H=4, reward_range=(0, 1), features=model.features)\n"
+        "agent = linmdp.LSVIUCB(task)\n"
+        "agent.begin_episode(); agent.observe(0, 0, 1, 0.5, 2, False); agent.end_episode(); agent.begin_episode()\n"
+        "linmdp.optimum(model); print('learned', agent.updates)"
+    )
+
+
+def test_every_public_name_is_there() -> None:
+    for name in linmdp.__all__:
+        assert getattr(linmdp, name) is not None
+    assert set(linmdp.__all__) <= set(dir(linmdp))
