@@ -40,13 +40,7 @@ class Component:
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what `state_dict` saved."""
         for name in self._arrays:
-            mine, saved = getattr(self, name), saved_array(state, name)
-            if mine.shape != saved.shape or mine.dtype != saved.dtype:
-                raise InvalidData(
-                    f"'{name}' of a saved agent must be {mine.dtype} of shape {mine.shape}. "
-                    f"Got {saved.dtype} of shape {saved.shape}."
-                )
-            mine[...] = saved
+            load_array(getattr(self, name), state, name)
         for name in self._counters:
             setattr(self, name, int(saved_array(state, name)))
 
@@ -56,6 +50,17 @@ def saved_array(state: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     if name not in state:
         raise InvalidData(f"The saved agent has no '{name}': it was saved by another kind of agent.")
     return state[name]
+
+
+def load_array(mine: np.ndarray, state: Mapping[str, np.ndarray], name: str) -> None:
+    """Fill `mine` from a saved state, if what was saved fits."""
+    saved = saved_array(state, name)
+    if mine.shape != saved.shape or mine.dtype != saved.dtype:
+        raise InvalidData(
+            f"'{name}' of a saved agent must be {mine.dtype} of shape {mine.shape}. "
+            f"Got {saved.dtype} of shape {saved.shape}."
+        )
+    mine[...] = saved
 
 
 def prefixed(prefix: str, state: Mapping[str, np.ndarray]) -> StateDict:
@@ -82,6 +87,8 @@ class Agent(ABC):
     policy_version : grows whenever the policy may have changed
     updates, resets : regressions solved; times that the working space was deleted
     """
+
+    name: ClassVar[str]
 
     def __init__(self, task: Task) -> None:
         self.task = task

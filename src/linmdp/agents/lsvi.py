@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from linmdp.agents.base import Agent, StateDict, prefixed, saved_array, under
+from linmdp.agents.base import Agent, StateDict, load_array, prefixed, under
 from linmdp.agents.memory import Counts, Memory, Samples
 from linmdp.agents.regression import Optimism, Ridge, confidence_width, value_caps
 from linmdp.agents.schedules import AdaptiveIntervals, Always, FixedPhases, Schedule, largest_tau
@@ -100,7 +100,7 @@ class LSVIUCB(Agent):
 
     def begin_episode(self) -> None:
         decision = self._schedule.begin_episode()
-        self._learning = decision.learn
+        self._learning[:] = decision.learn
         if decision.reset:
             self.resets += 1
             self._memory.clear()
@@ -162,8 +162,8 @@ class LSVIUCB(Agent):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that the agent owns now."""
-        own = (self._w, self._learning, self._restart)
-        return self._ridge.nbytes + self._memory.nbytes + self._schedule.nbytes + sum(a.nbytes for a in own)
+        parts = (*self._own().values(), *self._parts().values())
+        return sum(part.nbytes for part in parts)
 
     def samples_after(self, episodes: int) -> int:
         """The most samples that one step's regression rests on at once, within that many episodes."""
@@ -178,18 +178,21 @@ class LSVIUCB(Agent):
         return self._ridge.drift()
 
     def state_dict(self) -> StateDict:
-        state = super().state_dict() | {"w": self._w.copy()}
-        state |= {"learning": self._learning.copy(), "restart": self._restart.copy()}
+        state = super().state_dict()
+        state |= {name: array.copy() for name, array in self._own().items()}
         for name, part in self._parts().items():
             state |= prefixed(name, part.state_dict())
         return state
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         super().load_state_dict(state)
-        self._w[:] = saved_array(state, "w")
-        self._learning, self._restart = state["learning"].copy(), state["restart"].copy()
+        for name, array in self._own().items():
+            load_array(array, state, name)
         for name, part in self._parts().items():
             part.load_state_dict(under(name, state))
+
+    def _own(self) -> dict[str, np.ndarray]:
+        return {"w": self._w, "learning": self._learning, "restart": self._restart}
 
     def _parts(self) -> dict[str, Ridge | Memory | Schedule]:
         return {"ridge": self._ridge, "memory": self._memory, "schedule": self._schedule}

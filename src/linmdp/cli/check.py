@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.checks import check_linear
@@ -16,6 +17,7 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP."""
     check_int("check", "episodes", episodes, low=1)
     env = make_env(spec)
+    learner = make_agent(agent, env, episodes) if agent else None
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
     ok = True
@@ -31,14 +33,13 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         random = policy_value(env.model, uniform_policy(env.model))[0]
         lost = best[0] - random[0]
         print(f"  From state 0 the optimal policy earns {best[0]:.4g} an episode; a random one loses {lost:.4g} of it.")
-    if agent:
-        _check_agent(env, agent, episodes)
+    if learner:
+        print(f"{agent}, {episodes:,} episodes:")
+        _check_agent(env, learner, episodes)
     return ok
 
 
-def _check_agent(env: Env, spec: str, episodes: int) -> None:
-    agent = make_agent(spec, env, episodes)
-    print(f"{spec}, {episodes:,} episodes:")
+def _check_agent(env: Env, agent: Agent, episodes: int) -> None:
     print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
     if isinstance(agent, LSVIUCB) and not isinstance(env, GymTask):
         print("  " + forecast(agent, env.model, episodes))

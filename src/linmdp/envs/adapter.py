@@ -63,6 +63,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._first_state = 0
         if features is None:
             S, features = self._one_hot(id, A)
+        elif not isinstance(features, FeatureMap):
+            raise InvalidParameter(f"The 'features' parameter of '{id}' must be a FeatureMap. Got {features!r}.")
         self.id, self._h = id, 0
         self.task = Task(S=S, A=A, d=features.d, H=H, reward_range=(low, high), features=features)
 

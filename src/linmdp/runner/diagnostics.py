@@ -50,7 +50,7 @@ class Probe:
 
     def findings(self, episodes: int) -> list[str]:
         """What a user should hear of it, in words."""
-        name = getattr(self._agent, "name", "the agent")
+        name = self._agent.name
         found = []
         if self.saturated > SATURATED:
             beta = getattr(self._agent, "beta_value", math.nan)
@@ -60,8 +60,9 @@ class Probe:
                 f"exploration bonus is too wide: use a smaller beta (it is {beta:.4g}; 'linmdp check' says what works)."
             )
         if self.tied > SATURATED and np.count_nonzero(self._played) == 1 and len(self._played) > 1:
+            action = int(self._played.argmax())
             found.append(
-                f"{name}: the policy is constant: most actions tie, and it played action {self._played.argmax()} in all of "
-                f"its last {self._acts} steps. That is no preference, only the first of equals."
+                f"{name}: the policy is constant: most actions tie, and it played action {action} in all of its last "
+                f"{self._acts} steps. That is no preference, only the first of equals."
             )
         return found

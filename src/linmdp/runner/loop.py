@@ -73,7 +73,7 @@ def run(
         warnings.warn(words, LinMDPWarning, stacklevel=2)
     return RunResult(
         env=name or str(getattr(getattr(env.unwrapped, "model", None), "name", env)),
-        agent=str(getattr(agent, "name", type(agent).__name__)),
+        agent=agent.name,
         params=agent.get_params(),
         seed=seed,
         episodes=episodes,

@@ -26,6 +26,8 @@ def make_env(spec: str) -> Env:
     if name not in ENVS:
         unknown("environment", name, ENVS)
     if name == "gym":
+        if not isinstance(parameters.get("id"), str):
+            raise InvalidParameter("The 'id' parameter of gym must be given, as in gym:FrozenLake-v1.")
         gym_task: Any = GymTask
         return cast(GymTask, gym_task(**parameters))
     check_names(name, parameters, env_parameters(name))

@@ -12,14 +12,14 @@ Value = int | float | bool | str | None
 
 
 def parse_spec(text: str) -> tuple[str, dict[str, Value]]:
-    """`"lock:H=10,A=5"` as ("lock", {"H": 10, "A": 5}). A part without "=" is taken as `id` (gym:CartPole-v1)."""
+    """`"lock:H=10,A=5"` as ("lock", {"H": 10, "A": 5}). In `gym:ID,...` the first part is the `id`."""
     name, _, rest = text.partition(":")
     parameters: dict[str, Value] = {}
     if not name.strip():
         raise InvalidParameter(f"A spec must be 'name' or 'name:key=value,...'. Got {text!r}.")
     for index, part in enumerate(rest.split(",") if rest else []):
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals and index == 0 and key:
+        if not equals and index == 0 and key and name.strip() == "gym":
             key, value = "id", key
         elif not equals or not key:
             raise InvalidParameter(f"A parameter in '{text}' must be written key=value. Got {part!r}.")

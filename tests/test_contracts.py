@@ -1,0 +1,189 @@
+"""What every agent owes, on every environment."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmdp
+from linmdp.agents.base import Agent
+from linmdp.runner.loop import play
+from linmdp.runner.registry import AGENTS
+
+ENVS = (
+    "synthetic:S=12,A=3,d=4,H=5",
+    "synthetic:S=12,A=3,d=4,H=5,start=uniform",
+    "synthetic:S=12,A=3,d=4,H=5,start=adversarial",
+    "hypercube:d=3,H=4",
+    "lock:H=4,A=3",
+    "riverswim:H=6",
+    "gym:FrozenLake-v1,H=12",
+)
+SPECS = (
+    "lsvi-ucb",
+    "lsvi-ucb:beta=published,cap=H,ties=first",
+    "lsvi-ucb:beta=theory",
+    "lsvi-ucb:storage=features",
+    "lsvi-ucb:storage=states,dtype=float32",
+    "lsvi-ucb:dtype=float32",
+    "lsvi-ucb-fixed:rho=0.6",
+    "lsvi-ucb-fixed:rho=0.6,storage=features",
+    "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3",
+    "lsvi-ucb-adaptive:rho=0.7,budget=5,m=3,tau_rel=0.05,storage=states",
+    "lsvi-ucb-adaptive:rho=0.7,m=2,proxy=phase,tau_c=0.01,storage=features",
+    "random",
+    "constant:action=1",
+    "optimal",
+)
+every_agent = pytest.mark.parametrize("spec", SPECS)
+every_env = pytest.mark.parametrize("env_spec", ENVS)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", linmdp.LinMDPWarning)
+        yield
+
+
+def make(env_spec: str, spec: str, episodes: int = 40) -> tuple[Any, Agent]:
+    if env_spec.startswith("gym") and spec == "optimal":
+        pytest.skip("no model, no optimum")
+    env = linmdp.make_env(env_spec)
+    return env, linmdp.make_agent(spec, env, episodes=episodes)
+
+
+def test_every_agent_is_under_contract() -> None:
+    assert {spec.partition(":")[0] for spec in SPECS} == set(AGENTS)
+
+
+@every_env
+@every_agent
+def test_runs_and_reports(env_spec: str, spec: str) -> None:
+    env, agent = make(env_spec, spec)
+    result = linmdp.run(env, agent, episodes=40, seed=3)
+    assert result.rewards.shape == (40,)
+    assert np.isfinite(result.rewards).all()
+    if env.model is None:
+        assert result.regret is None
+    else:
+        assert result.regret is not None
+        assert (np.diff(result.regret, prepend=0.0) >= -1e-9).all(), "no policy beats the optimal one"
+    assert result.peak_bytes >= agent.nbytes >= 0
+    assert 0 <= result.saturated <= 1
+    assert result.drift is None or result.drift < 1e-9
+
+
+@every_env
+@every_agent
+def test_the_same_seed_gives_the_same_run(env_spec: str, spec: str) -> None:
+    one, two = (linmdp.run(*make(env_spec, spec), episodes=20, seed=7) for _ in range(2))
+    np.testing.assert_array_equal(one.rewards, two.rewards)
+    if one.regret is not None and two.regret is not None:
+        np.testing.assert_array_equal(one.regret, two.regret)
+
+
+@every_env
+@every_agent
+def test_a_saved_agent_goes_on_as_if_nothing_had_happened(env_spec: str, spec: str) -> None:
+    """Saved in the middle of a phase, and loaded into a new agent: the same actions from there on."""
+    env, agent = make(env_spec, spec)
+    linmdp.run(env, agent, episodes=17, seed=1)
+    saved = agent.state_dict()
+    assert all(isinstance(value, np.ndarray) and value.dtype != object for value in saved.values())
+    twin = make(env_spec, spec)[1]
+    twin.load_state_dict(saved)
+
+    def go_on(who: Agent) -> list[Any]:
+        steps = []
+        for k in range(15):
+            who.begin_episode()
+            state, _ = env.reset(seed=100 + k)
+            steps += list(play(env, who, state, k))
+        return [(t.state, t.action, t.reward) for t in steps]
+
+    assert go_on(agent) == go_on(twin)
+
+
+@every_env
+@every_agent
+def test_policy_q_values_and_actions_agree(env_spec: str, spec: str) -> None:
+    env, agent = make(env_spec, spec)
+    linmdp.run(env, agent, episodes=15, seed=2)
+    agent.begin_episode()
+    task = env.task
+    for h in range(task.H):
+        policy = agent.policy(h)
+        assert policy.shape in ((task.S,), (task.S, task.A))
+        chances = policy if policy.ndim == 2 else np.eye(task.A)[policy]
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+        for s in range(task.S):
+            q = agent.q_values(h, s)
+            assert q.shape == (task.A,)
+            assert chances[s, agent.act(h, s)] > 0
+            if agent.caps is not None:
+                assert q.max() <= agent.caps[h]
+                assert q[chances[s] > 0].min() >= q.max() - 1e-5, "only the best actions are played"
+
+
+@every_agent
+def test_nbytes_is_what_the_agent_allocates(spec: str) -> None:
+    env = linmdp.make_env("synthetic:S=300,A=8,d=24,H=12")
+    linmdp.run(env, linmdp.RandomAgent(env.task), episodes=1)  # warms every cache of the environment
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        agent = linmdp.make_agent(spec, env, episodes=40)
+        play_for(env, agent, 40)
+        gc.collect()
+        allocated = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    # Python objects of a few kB come on top of any agent, also of one without arrays
+    assert agent.nbytes == pytest.approx(allocated, rel=0.05, abs=24_000)
+    assert agent.nbytes <= agent.bytes_after(40)
+
+
+def play_for(env: Any, agent: Agent, episodes: int) -> None:
+    for k in range(episodes):
+        agent.begin_episode()
+        state, _ = env.reset(seed=k)
+        for _ in play(env, agent, state, k):
+            pass
+
+
+@pytest.mark.parametrize("spec", [s for s in SPECS if "storage" not in s])
+def test_counts_do_not_grow_with_the_episodes(spec: str) -> None:
+    env = linmdp.make_env(ENVS[0])
+    agent = linmdp.make_agent(spec, env, episodes=400)
+    before = agent.nbytes
+    play_for(env, agent, 60)
+    assert agent.nbytes == before
+
+
+@pytest.mark.parametrize("cls", AGENTS.values(), ids=AGENTS)
+def test_parameters_are_keyword_only_and_kept_verbatim(cls: type[Agent]) -> None:
+    assert next(iter(inspect.signature(cls).parameters)) == "task"
+    env = linmdp.make_env(ENVS[0])
+    if cls is linmdp.OptimalAgent:
+        return
+    agent = linmdp.make_agent(cls.name, env, episodes=30)
+    defaults = {name: p.default for name, p in cls.parameters().items()}
+    assert agent.get_params() == defaults | ({"episodes": 30} if "episodes" in defaults else {})
+
+
+def test_a_state_of_another_agent_is_refused() -> None:
+    env, fixed = make(ENVS[0], "lsvi-ucb-fixed")
+    with pytest.raises(linmdp.InvalidData, match="another kind of agent"):
+        fixed.load_state_dict(linmdp.RandomAgent(env.task).state_dict())
+    other = linmdp.make_agent("lsvi-ucb-fixed", linmdp.make_env("lock"), episodes=10)
+    with pytest.raises(linmdp.InvalidData, match="must be float64 of shape"):
+        fixed.load_state_dict(other.state_dict())

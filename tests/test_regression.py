@@ -1,0 +1,64 @@
+"""The ridge regression and the incremental bonus stay what they are defined to be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linmdp import InvalidParameter
+from linmdp.agents.regression import Optimism, Ridge, confidence_width, downdate, value_caps
+
+
+@given(seed=st.integers(0, 500), n=st.integers(1, 4), d=st.integers(1, 80))
+def test_downdate_is_sherman_morrison(seed: int, n: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2 * d, d))
+    Lambda = np.eye(d) + X.transpose(0, 2, 1) @ X
+    inverse = np.linalg.inv(Lambda)
+    inverse = (inverse + inverse.transpose(0, 2, 1)) / 2
+    before, phi, x = inverse.copy(), rng.normal(size=(n, d)), rng.normal(size=d)
+    v = downdate(inverse, phi)
+    np.testing.assert_allclose(inverse, np.linalg.inv(Lambda + phi[:, :, None] * phi[:, None, :]), atol=1e-10)
+    np.testing.assert_array_equal(inverse, inverse.transpose(0, 2, 1))
+    np.testing.assert_allclose(before @ x @ x - (v @ x) ** 2, inverse @ x @ x, atol=1e-10)
+
+
+def test_pending_samples_wait_until_their_step_is_planned() -> None:
+    ridge = Ridge(2, 3, 0.5)
+    phi = np.array([1.0, 2.0, 0.0])
+    ridge.add(0, phi, 0.7)
+    np.testing.assert_array_equal(ridge.Lambda[0], 0.5 * np.eye(3))
+    ridge.absorb(np.array([False, True]))
+    np.testing.assert_array_equal(ridge.Lambda[0], 0.5 * np.eye(3))
+    v = ridge.absorb(np.array([True, False]))
+    np.testing.assert_allclose(ridge.Lambda[0], 0.5 * np.eye(3) + np.outer(phi, phi))
+    assert v[0].any()
+    assert not v[1].any()
+    assert not ridge.absorb(np.array([True, True])).any(), "a sample is absorbed once"
+    np.testing.assert_allclose(ridge.solve(0, np.zeros(3)), np.linalg.solve(ridge.Lambda[0], 0.7 * phi))
+    assert ridge.drift() < 1e-12
+    ridge.restart(0)
+    np.testing.assert_array_equal(ridge.Lambda_inv[0], 2 * np.eye(3))
+
+
+def test_the_optimistic_value_by_hand() -> None:
+    q = Optimism(2.0, np.array([3.0, 1.0]))
+    np.testing.assert_allclose(q.q(0, np.array([0.5, 2.0]), np.array([0.25, 4.0])), [1.5, 3.0])
+    np.testing.assert_array_equal(q.best(np.array([1.0, 1.0 - 1e-12, 0.9])), [True, True, False])
+
+
+def test_caps() -> None:
+    np.testing.assert_array_equal(value_caps("H", 3, 1.0), [3, 3, 3])
+    np.testing.assert_array_equal(value_caps("remaining", 3, 2.0), [6, 4, 2])
+
+
+def test_the_three_forms_of_beta() -> None:
+    assert confidence_width("x", 0.3, d=30, H=50, K=None) == 0.3
+    assert confidence_width("x", "published", d=30, H=50, K=1500) == pytest.approx(0.15 * np.sqrt(np.log(6_750_000)))
+    assert confidence_width("x", "theory", d=30, H=50, K=1000) == pytest.approx(
+        1500 * np.sqrt(np.log(60 * 50_000 / 0.1))
+    )
+    with pytest.raises(InvalidParameter, match="'episodes' parameter of x must be given"):
+        confidence_width("x", "theory", d=2, H=2, K=None)
