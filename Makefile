@@ -7,7 +7,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 demo: .venv/core  ## the main job: the paper's agents on the paper's MDP, a table and a picture in demo/
 	$(BIN)/linmdp compare synthetic:S=500,A=15,d=30,H=50 \
-	    lsvi-ucb:beta=0.05 lsvi-ucb-fixed:beta=0.05,storage=features lsvi-ucb-adaptive:beta=0.05,storage=features \
+	    lsvi-ucb:beta=0.05 lsvi-ucb:beta=0.05,storage=features \
+	    lsvi-ucb-fixed:beta=0.05,storage=features lsvi-ucb-adaptive:beta=0.05,storage=features \
 	    --episodes 1000 --seeds 3 --eval-every 10 --out demo
 	@echo "Look at demo/regret.png"
 
