@@ -63,10 +63,14 @@ class ReferenceLSVI:
         self.w[h] = self.inverse[h] @ (u + z)
 
     def begin_episode(self) -> None:
-        self.k += 1
+        self.start_episode()
         for h in reversed(range(self.task.H)):
             self.learns[h] = True
             self.learn_step(h)
+
+    def start_episode(self) -> None:
+        self.k += 1
+        self.tie_draws = self.rng.random(self.task.H)  # one number a step, whether it is needed or not
 
     def act(self, h: int, state: Any) -> int:
         q = self.Q(h, self.task.features.phi(state))
@@ -74,7 +78,7 @@ class ReferenceLSVI:
         best = [a for a in range(self.task.A) if q[a] >= max(q) - slack]
         if self.ties == "first" or len(best) == 1:
             return best[0]
-        return int(self.rng.choice(best))
+        return best[int(self.tie_draws[h] * len(best))]
 
     def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
         if self.learns[h]:
@@ -97,7 +101,7 @@ class ReferenceFixed(ReferenceLSVI):
         self.K_0 = 0
 
     def begin_episode(self) -> None:
-        self.k += 1
+        self.start_episode()
         H = self.task.H
         self.learns = [False] * H
         if self.k < self.K_0 + self.phase:
@@ -139,7 +143,7 @@ class ReferenceAdaptive(ReferenceLSVI):
         return max(float(np.linalg.norm(X - Y)) for X in window for Y in window) >= self.tau
 
     def begin_episode(self) -> None:
-        self.k += 1
+        self.start_episode()
         H = self.task.H
         self.learns = [False] * H
         self.resetting = any(self.learn_its[h] >= self.budget or self.tot_its[h] >= self.length for h in range(H))

@@ -185,5 +185,5 @@ def test_a_state_of_another_agent_is_refused() -> None:
     with pytest.raises(linmdp.InvalidData, match="another kind of agent"):
         fixed.load_state_dict(linmdp.RandomAgent(env.task).state_dict())
     other = linmdp.make_agent("lsvi-ucb-fixed", linmdp.make_env("lock"), episodes=10)
-    with pytest.raises(linmdp.InvalidData, match="must be float64 of shape"):
+    with pytest.raises(linmdp.InvalidData, match=r"'learning' of a saved agent must be bool of shape \(5,\)"):
         fixed.load_state_dict(other.state_dict())

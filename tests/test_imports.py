@@ -71,7 +71,11 @@ def test_agents_and_models_need_only_numpy() -> None:
         "task = linmdp.Task(S=5, A=2, d=3, H=4, reward_range=(0, 1), features=model.features)\n"
         "agent = linmdp.LSVIUCB(task)\n"
         "agent.begin_episode(); agent.observe(0, 0, 1, 0.5, 2, False); agent.end_episode(); agent.begin_episode()\n"
-        "linmdp.optimum(model); print('learned', agent.updates)"
+        "from linmdp.runner.batch import Job, run_unit\n"
+        "jobs = [Job('lock', 'lsvi-ucb', 5, seed, 1) for seed in range(3)]\n"
+        "import linmdp.runner.batch as batch, contextlib\n"
+        "batch._one_blas_thread = contextlib.nullcontext\n"
+        "linmdp.optimum(model); print('learned', agent.updates, run_unit(jobs)[2].final_regret)"
     )
 
 

@@ -73,6 +73,21 @@ def test_a_saturated_argmax_is_called_constant() -> None:
     assert any("the policy is constant" in str(warning.message) for warning in found)
 
 
+def test_an_agent_that_stopped_learning_is_named() -> None:
+    env: Any = linmdp.make_env("lock")
+    agent = linmdp.LSVIUCBAdaptive(env.task, beta=1, lam=1, tau_rel=0.01, episodes=400, rho=1.0, budget=1.0)
+    with pytest.warns(linmdp.LinMDPWarning, match="it has stopped learning"):
+        linmdp.run(env, agent, episodes=400)
+
+
+def test_negative_rewards_have_a_cap_of_0() -> None:
+    """An episode that ends early is worth 0, more than any that goes on."""
+    env: Any = linmdp.make_env("gym:CliffWalking-v1,H=30,reward_low=-100,reward_high=-1")
+    agent = linmdp.LSVIUCB(env.task)
+    assert agent.caps is not None
+    assert not agent.caps.any()
+
+
 def test_a_learner_that_learned_is_not_warned_about(recwarn: pytest.WarningsRecorder) -> None:
     env: Any = linmdp.make_env("riverswim")  # whose best policy is constant, too
     result = linmdp.run(env, linmdp.LSVIUCB(env.task, beta=0.3, lam=1.0), episodes=600)
@@ -156,8 +171,10 @@ class Hostile(gymnasium.Env[Any, Any]):
         ({"reward": float("inf")}, r"must be in \[0, 1\]. Got inf"),
         ({"reward": 1.5}, r"must be in \[0, 1\]. Got 1.5"),
         ({"reward": "much"}, "must be one number. Got 'much'"),
-        ({"state": 9}, r"state after episode 0, step 2 must be in \[0, 3\]. Got 9"),
-        ({"state": -1}, r"must be in \[0, 3\]. Got -1"),
+        ({"state": 9}, r"The state after episode 0, step 2 must be a whole number in \[0, 3\]. Got 9"),
+        ({"state": -1}, r"must be a whole number in \[0, 3\]. Got -1"),
+        ({"state": 0.5}, r"must be a whole number in \[0, 3\]. Got 0.5"),
+        ({"state": None}, r"must be a whole number in \[0, 3\]. Got None"),
     ],
 )
 def test_bad_data_from_an_environment_are_named_with_their_place(bad: dict[str, Any], message: str) -> None:

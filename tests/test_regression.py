@@ -30,16 +30,16 @@ def test_pending_samples_wait_until_their_step_is_planned() -> None:
     phi = np.array([1.0, 2.0, 0.0])
     ridge.add(0, phi, 0.7)
     np.testing.assert_array_equal(ridge.Lambda[0], 0.5 * np.eye(3))
-    ridge.absorb(np.array([False, True]))
+    ridge.absorb(np.array([False, True]), whole=False)
     np.testing.assert_array_equal(ridge.Lambda[0], 0.5 * np.eye(3))
-    v = ridge.absorb(np.array([True, False]))
+    v = ridge.absorb(np.array([True, False]), whole=False)
     np.testing.assert_allclose(ridge.Lambda[0], 0.5 * np.eye(3) + np.outer(phi, phi))
     assert v[0].any()
     assert not v[1].any()
-    assert not ridge.absorb(np.array([True, True])).any(), "a sample is absorbed once"
+    assert not ridge.absorb(np.array([True, True]), whole=True).any(), "a sample is absorbed once"
     np.testing.assert_allclose(ridge.solve(0, np.zeros(3)), np.linalg.solve(ridge.Lambda[0], 0.7 * phi))
     assert ridge.drift() < 1e-12
-    ridge.restart(0)
+    ridge.restart(np.array([True, False]))
     np.testing.assert_array_equal(ridge.Lambda_inv[0], 2 * np.eye(3))
 
 

@@ -24,7 +24,7 @@ def test_phase_length_is_floor_of_K_to_the_rho_and_at_least_2() -> None:
     env = linmdp.make_env("lock")
     for K, rho, expected in ((1000, 0.5, 31), (12_000, 0.75, 1146), (2, 0.1, 2), (100, 1.0, 100)):
         agent = linmdp.LSVIUCBFixed(env.task, rho=rho, episodes=K)
-        assert agent._schedule.length == expected  # type: ignore[attr-defined]
+        assert agent.schedule.length == expected  # type: ignore[attr-defined]
 
 
 @given(seed=st.integers(0, 100), m=st.integers(1, 6), d=st.integers(1, 5))
@@ -82,7 +82,7 @@ def test_adaptive_budget_is_an_exponent_or_a_count() -> None:
     task = linmdp.make_env("lock").task
     for budget, expected in ((0.5, 31), (1.0, 1000), (2, 2), (40, 40)):
         agent = linmdp.LSVIUCBAdaptive(task, budget=budget, episodes=1000)
-        assert agent._schedule.budget == expected  # type: ignore[attr-defined]
+        assert agent.schedule.budget == expected  # type: ignore[attr-defined]
 
 
 def test_fixed_forgets_and_pays_again() -> None:

@@ -84,7 +84,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> NoReturn:
     """Raise `UnknownName` with the nearest match, or all that there is."""
     options = sorted(known)
     near = difflib.get_close_matches(name, options, n=1)
-    hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(options)}."
+    hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(options) or 'none'}."
     raise UnknownName(f"There is no {kind} '{name}'. {hint}")
 
 

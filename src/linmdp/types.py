@@ -70,7 +70,7 @@ class RunResult:
     rewards : (K,) realised reward of each episode
     peak_bytes : the most bytes that the agent's arrays ever held
     feature_bytes : bytes of the feature map, which environment and agent share
-    cpu_seconds, wall_seconds : learning and acting, without the evaluation of regret
+    cpu_seconds, wall_seconds : the whole run (planning, acting, the environment), without the evaluation of regret
     updates : number of regressions solved, over steps and episodes
     resets : number of times the working space was deleted
     saturated : fraction of Q values at their cap, at the states visited in the last tenth of the episodes

@@ -10,8 +10,10 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from linmdp.agents.base import Agent, StateDict, load_array, prefixed, under
-from linmdp.agents.memory import Counts, Memory, Samples
+from linmdp.agents.core import Core
+from linmdp.agents.memory import Counts, Memory
 from linmdp.agents.regression import Optimism, Ridge, confidence_width, value_caps
+from linmdp.agents.samples import Samples
 from linmdp.agents.schedules import AdaptiveIntervals, Always, FixedPhases, Schedule, largest_tau
 from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.base import CheckedFeatures, FeatureMap
@@ -42,7 +44,7 @@ class LSVIUCB(Agent):
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
     storage : "counts" (finite states: exact, and memory does not grow), "features" (the paper's), "states", or
-        "auto": counts where states are finite, else features
+        "auto": counts where the features are a table of finite states, else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
     """
@@ -72,86 +74,71 @@ class LSVIUCB(Agent):
 
         self.caps = value_caps(cap, task.H, task.reward_range[1])
         self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=K)
-        self._optimism = Optimism(self.beta_value, self.caps)
-        self._ridge = Ridge(task.H, task.d, float(lam))
-        self._w = np.zeros((task.H, task.d))
         self._features = _trusted(task.features)
-        self._memory = self._make_memory()
-        self._schedule = self._make_schedule(K)
+        self._core = Core(
+            task.H,
+            task.d,
+            lam=float(lam),
+            optimism=Optimism(self.beta_value, self.caps),
+            make_memory=self._make_memory,
+        )
+        self.schedule = self._make_schedule(K)
         self._learning = np.zeros(task.H, dtype=np.bool_)
-        self._restart = np.zeros(task.H, dtype=np.bool_)
+        self._tie_draws = np.zeros(task.H)
 
     def _make_schedule(self, K: int | None) -> Schedule:
         return Always(self.task.H)
 
-    def _make_memory(self) -> Memory:
-        check_choice(self.name, "storage", self.storage, ("auto", "features", "states", "counts"))
-        parts = (self.task.H, self._features, self._ridge, self._w, self._optimism, self.dtype)
-        storage = self.storage
+    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
+        storage = check_choice(self.name, "storage", self.storage, ("auto", "features", "states", "counts"))
         if storage == "auto":
-            storage = "features" if self.task.S is None else "counts"
+            storage = "counts" if isinstance(self._features, TableFeatures) else "features"
+        H, features = self.task.H, self._features
         if storage != "counts":
-            return Samples(*parts, keep_features=storage == "features")
-        if not isinstance(self._features, TableFeatures):
-            invalid(self.name, "storage", "'features' or 'states' where states are not finite", "counts")
-        return Counts(self.task.H, self._features, *parts[2:])
-
-    # -- one episode -----------------------------------------------------------------------------------------------
+            return Samples(H, features, ridge, w, optimism, self.dtype, keep_features=storage == "features")
+        if not isinstance(features, TableFeatures):
+            invalid(self.name, "storage", "'features' or 'states' where features are not a table", "counts")
+        return Counts(H, features, ridge, w, optimism, self.dtype)
 
     def begin_episode(self) -> None:
-        decision = self._schedule.begin_episode()
-        self._learning[:] = decision.learn
+        decision = self.schedule.begin_episode()
+        learn = self._learning
+        learn[:] = decision.learn
+        self._tie_draws = self.rng.random(self.task.H)
         if decision.reset:
             self.resets += 1
-            self._memory.clear()
-            self._restart[:] = True  # Q_h goes on acting until h is planned again
-        if decision.learn.any():
-            self._plan()
-
-    def _plan(self) -> None:
-        """Lines 4 to 11 of Algorithm 1, for the steps that learn now."""
-        learning, ridge, memory = self._learning, self._ridge, self._memory
-        steps = np.flatnonzero(learning)[::-1].tolist()
-        for h in steps:
-            if self._restart[h]:
-                ridge.restart(h)
-                memory.restart(h)
-        self._restart[learning] = False
-        v = ridge.absorb(learning)  # line 5
-        for h in steps:
-            z = memory.target(h)  # lines 7 and 8
-            self._w[h] = ridge.solve(h, z)  # line 9
-            memory.sweep(h, v[h])  # lines 10 and 11
-        self.updates += int(learning.sum())
-        self.policy_version += 1
+            self._core.drop_samples()
+        learned = int(learn.sum())
+        if learned:
+            self._core.prepare(learn)
+            self._core.plan(learn, whole=learned == len(learn))
+            self.updates += learned
+            self.policy_version += 1
 
     def act(self, h: int, state: State) -> int:
-        """argmax_a Q_h(state, a) (line 15)."""
-        best = self._memory.best_actions(h, state)
-        if self.ties == "first":
-            return int(best.argmax())
-        tied = np.flatnonzero(best)
-        return int(tied[0] if len(tied) == 1 else self.rng.choice(tied))
+        """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
+        tied = self._core.memory.best_actions(h, state).nonzero()[0]
+        if len(tied) == 1 or self.ties == "first":
+            return int(tied[0])
+        return int(tied[int(self._tie_draws[h] * len(tied))])
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         phi = self._features.phi(state)[action]
-        self._schedule.watch(h, phi)
+        self.schedule.watch(h, phi)
         if self._learning[h]:
-            self._ridge.add(h, phi, reward)
-            self._memory.add(h, phi, next_state, terminated)
+            self._core.add(h, phi, reward, next_state, terminated)
 
     def end_episode(self) -> None:
-        self._schedule.end_episode()
-
-    # -- what there is to see -------------------------------------------------------------------------------------
+        self.schedule.end_episode()
 
     def q_values(self, h: int, state: State) -> Array:
         """min(phi'w + bonus, cap) of every action, (A,)."""
-        return self._memory.q_values(h, state)
+        q: Array = self._core.memory.q_values(h, state)
+        return q
 
     def policy(self, h: int) -> Array | IntArray:
         """(S,) actions or, where random ties are left, (S, A) probabilities."""
-        best = self._memory.best_table(h)
+        best = self._core.memory.best_table(h)
         count = best.sum(axis=0)
         if self.ties == "first" or count.max() == 1:
             actions: IntArray = best.argmax(axis=0)
@@ -162,40 +149,32 @@ class LSVIUCB(Agent):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that the agent owns now."""
-        parts = (*self._own().values(), *self._parts().values())
-        return sum(part.nbytes for part in parts)
+        own = (self._learning, self._tie_draws)
+        return self._core.nbytes + self.schedule.nbytes + sum(array.nbytes for array in own)
 
     def samples_after(self, episodes: int) -> int:
         """The most samples that one step's regression rests on at once, within that many episodes."""
-        return self._schedule.most_samples(episodes)
+        return self.schedule.most_samples(episodes)
 
     def bytes_after(self, episodes: int) -> int:
-        grown = self._memory.bytes_after(self.samples_after(episodes))
-        return self.nbytes - self._memory.nbytes + grown
+        memory = self._core.memory
+        return self.nbytes - memory.nbytes + memory.bytes_after(self.samples_after(episodes))
 
     def drift(self) -> float:
         """max |Lambda Lambda^-1 - I| over all steps."""
-        return self._ridge.drift()
+        return float(self._core.ridge.drift())
 
     def state_dict(self) -> StateDict:
         state = super().state_dict()
-        state |= {name: array.copy() for name, array in self._own().items()}
-        for name, part in self._parts().items():
-            state |= prefixed(name, part.state_dict())
-        return state
+        state |= {"learning": self._learning.copy(), "tie_draws": self._tie_draws.copy()}
+        return state | prefixed("core", self._core.state_dict()) | prefixed("schedule", self.schedule.state_dict())
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         super().load_state_dict(state)
-        for name, array in self._own().items():
-            load_array(array, state, name)
-        for name, part in self._parts().items():
-            part.load_state_dict(under(name, state))
-
-    def _own(self) -> dict[str, np.ndarray]:
-        return {"w": self._w, "learning": self._learning, "restart": self._restart}
-
-    def _parts(self) -> dict[str, Ridge | Memory | Schedule]:
-        return {"ridge": self._ridge, "memory": self._memory, "schedule": self._schedule}
+        load_array(self._learning, state, "learning")
+        load_array(self._tie_draws, state, "tie_draws")
+        self._core.load_state_dict(under("core", state))
+        self.schedule.load_state_dict(under("schedule", state))
 
 
 class LSVIUCBFixed(LSVIUCB):
@@ -224,7 +203,7 @@ class LSVIUCBAdaptive(LSVIUCB):
     ----------
     m : lookback, in episodes
     tau, tau_c, tau_rel : the threshold of LEARN, at most one of them: absolute, as tau_c d^2 (the paper's), or as a
-        fraction of the largest that can be reached, sqrt(min(m, d)) / lam (the default, 0.001)
+        fraction of the largest that can be reached, sqrt(min(m, d)) / lam (the default, 1e-4)
     budget : learning episodes a phase: an exponent c in (0, 1] for K^c, or a count from 2 on
     rho : in (0, 1]; a phase has at most K^rho episodes
     proxy : "all" (literal: L is never reset) or "phase" (L starts anew with each phase)
@@ -283,16 +262,18 @@ class LSVIUCBAdaptive(LSVIUCB):
         largest = largest_tau(m, self.task.d, self.lam)
         tau: float = value * {"tau": 1.0, "tau_c": self.task.d**2, "tau_rel": largest}[form]
         if tau > largest:
+            scope = " of a phase" if self.proxy == "phase" else ""
             warnings.warn(
                 f"{self.name}: the threshold tau = {tau:.4g} ({form}={value:g}) can never be reached: inverses {m} "
-                f"episodes apart differ by at most sqrt(min(m, d)) / lam = {largest:.4g}. After the first {m} episodes "
-                f"the agent will learn nothing. Use a smaller {form}, or tau_rel in (0, 1].",
+                f"episodes apart differ by at most sqrt(min(m, d)) / lam = {largest:.4g}. The agent will learn nothing "
+                f"after its first {m} episodes{scope}. Use a smaller {form}, or tau_rel in (0, 1].",
                 LinMDPWarning,
             )
         return tau
 
 
-DEFAULT_TAU_REL = 0.001
+DEFAULT_TAU_REL = 1e-4
+"""Small on purpose: an agent that stops learning repeats its data, which change the inverse less and less."""
 
 
 def _power(owner: str, parameter: str, K: int | None, exponent: float) -> float:

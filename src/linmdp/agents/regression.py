@@ -1,12 +1,17 @@
-"""Ridge regression for every step of the horizon, and the optimistic value that is made of it."""
+"""Ridge regression for every step of the horizon, and the optimistic value that is made of it.
+
+Arrays carry the axes (H, *batch, ...): `batch` is empty for one agent and (B,) for B runs in lockstep.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component
 from linmdp.errors import check_number, invalid
 from linmdp.types import Array, BoolArray
@@ -15,32 +20,52 @@ TIE = 1e-9
 """Actions tie when their Q differ by less than this (times the largest possible value, if that is over 1):
 well above rounding, so that two ways of computing the same Q agree on what is a tie."""
 
-_BLOCK_BYTES = 1 << 20
+REFACTOR_EVERY = 512
+"""Updates between two fresh inversions of Lambda. The error of an inverse that is only ever updated grows with each
+update; a fresh one costs d^3 once instead of d^2 each time."""
+
+_BLOCK_BYTES = 1 << 19
 
 
-def downdate(Lambda_inv: Array, phi: Array) -> Array:
+def add_outer(matrices: Any, x: Any, sign: float) -> None:
+    """matrices += sign x x' in place, in blocks that stay in the cache. Shapes (..., d, d) and (..., d)."""
+    if not isinstance(matrices, np.ndarray):
+        matrices += sign * x[..., :, None] * x[..., None, :]
+        return
+    d = x.shape[-1]
+    matrices, x = matrices.reshape(-1, d, d), x.reshape(-1, d)
+    if d * d * 8 <= _BLOCK_BYTES:
+        block = _BLOCK_BYTES // (8 * d * d)
+        for part in (slice(i, i + block) for i in range(0, len(x), block)):
+            matrices[part] += (sign * x[part, :, None]) * x[part, None, :]
+        return
+    rows = max(1, _BLOCK_BYTES // (8 * d))
+    for matrix, vector in zip(matrices, x, strict=True):
+        if vector.any():
+            for part in (slice(i, i + rows) for i in range(0, d, rows)):
+                matrix[part] += (sign * vector[part, None]) * vector[None, :]
+
+
+def downdate(Lambda_inv: Any, phi: Any) -> Any:
     """Turn Lambda^-1 into (Lambda + phi phi')^-1 in place, by Sherman-Morrison.
 
     Returns v = Lambda^-1 phi / sqrt(1 + phi' Lambda^-1 phi), for which the change is exactly -v v': symmetric to the
     last bit, and any quadratic form x' Lambda^-1 x falls by (x'v)^2.
 
-    Shapes: Lambda_inv (n, d, d), phi (n, d) -> v (n, d). A zero phi changes nothing.
+    Shapes: Lambda_inv (..., d, d), phi (..., d) -> v (..., d). A zero phi changes nothing.
     """
-    v = np.empty_like(phi)
-    d = phi.shape[-1]
-    block = max(1, _BLOCK_BYTES // (8 * d * d))  # bounds the temporary v v'
-    for start in range(0, len(phi), block):
-        part = slice(start, start + block)
-        u = np.einsum("nij,nj->ni", Lambda_inv[part], phi[part]) if d < 64 else _matvec(Lambda_inv[part], phi[part])
-        c = 1.0 + np.einsum("ni,ni->n", phi[part], u)
-        v[part] = u / np.sqrt(c)[:, None]
-        Lambda_inv[part] -= v[part, :, None] * v[part, None, :]
+    u = (Lambda_inv @ phi[..., None])[..., 0]
+    c = 1.0 + (phi * u).sum(-1)
+    v = u / (c**0.5)[..., None]
+    add_outer(Lambda_inv, v, -1.0)
     return v
 
 
-def _matvec(matrices: Array, vectors: Array) -> Array:
-    product: Array = np.matmul(matrices, vectors[:, :, None])[:, :, 0]
-    return product
+def masked_steps(mask: BoolArray) -> Iterator[tuple[int, Any]]:
+    """The steps of a mask (H, *batch), each with an index of its runs."""
+    for h, runs in enumerate(mask):
+        if runs.any():
+            yield h, runs if mask.ndim > 1 else ...
 
 
 class Ridge(Component):
@@ -51,88 +76,123 @@ class Ridge(Component):
 
     Attributes
     ----------
-    Lambda, Lambda_inv : (H, d, d)
-    u : (H, d) sum of phi r, the newest sample included
-    pending : (H, d) phi not yet in Lambda; zero where there is none
+    Lambda, Lambda_inv : (H, *batch, d, d)
+    u : (H, *batch, d) sum of phi r, the newest sample included
+    pending : (H, *batch, d) phi not yet in Lambda; zero where there is none
+    absorbed : how often samples were absorbed since the inverses were last made afresh
     """
 
     _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending")
+    _counters: ClassVar = ("absorbed",)
 
-    def __init__(self, H: int, d: int, lam: float) -> None:
-        self.lam = lam
-        self.Lambda = np.empty((H, d, d))
-        self.Lambda_inv = np.empty((H, d, d))
-        self.u = np.empty((H, d))
-        self.pending = np.empty((H, d))
-        for h in range(H):
-            self.restart(h)
+    def __init__(self, H: int, d: int, lam: Any, *, batch: tuple[int, ...] = (), backend: Backend = NUMPY) -> None:
+        self.lam = backend.array(np.broadcast_to(lam, batch))
+        self.xp, self._backend, self._d = backend.xp, backend, d
+        self.Lambda = backend.zeros((H, *batch, d, d))
+        self.Lambda_inv = backend.zeros((H, *batch, d, d))
+        self.u = backend.zeros((H, *batch, d))
+        self.pending = backend.zeros((H, *batch, d))
+        self.absorbed = 0
+        self.restart(np.ones((H, *batch), dtype=np.bool_))
 
-    def restart(self, h: int) -> None:
-        """Forget step h."""
-        self.Lambda[h] = 0.0
-        self.Lambda_inv[h] = 0.0
-        np.fill_diagonal(self.Lambda[h], self.lam)
-        np.fill_diagonal(self.Lambda_inv[h], 1 / self.lam)
-        self.u[h] = 0.0
-        self.pending[h] = 0.0
+    def restart(self, mask: BoolArray) -> None:
+        """Forget the steps (and runs) of `mask`, (H, *batch)."""
+        eye = self._backend.array(np.eye(self._d))
+        for h, runs in masked_steps(mask):
+            lam = self.lam[runs][..., None, None]
+            self.Lambda[h][runs] = lam * eye
+            self.Lambda_inv[h][runs] = eye / lam
+            self.u[h][runs] = 0.0
+            self.pending[h][runs] = 0.0
 
-    def add(self, h: int, phi: Array, reward: float) -> None:
-        """One sample of step h."""
-        self.pending[h] = phi
-        self.u[h] += reward * phi
+    def add(self, h: int, phi: Any, reward: Any) -> None:
+        """One sample of step h in each run: phi (*batch, d), reward a number or (B, 1). A zero phi is no sample."""
+        self.pending[h] += phi  # zero where a sample comes: the step was planned in this episode
+        self.u[h] += phi * reward
 
-    def absorb(self, steps: BoolArray) -> Array:
-        """Bring the pending samples of `steps` into Lambda; v (H, d) of `downdate`, zero elsewhere."""
-        v = np.zeros_like(self.pending)
-        if steps.all():
-            phi = self.pending
-            v[:] = downdate(self.Lambda_inv, phi)
-            for h in range(len(phi)):
-                self.Lambda[h] += np.outer(phi[h], phi[h])
+    def absorb(self, mask: Any, *, whole: bool) -> Any:
+        """Bring the pending samples of `mask` (H, *batch) into Lambda; v of `downdate`, zero elsewhere.
+
+        `whole` says that the mask holds everywhere (the caller knows; looking would wait for the device).
+        """
+        if whole:
+            v = downdate(self.Lambda_inv, self.pending)
+            add_outer(self.Lambda, self.pending, 1.0)
+            self.pending[:] = 0.0
         else:
-            for h in np.flatnonzero(steps).tolist():
-                one = slice(h, h + 1)
-                v[one] = downdate(self.Lambda_inv[one], self.pending[one])
-                self.Lambda[h] += np.outer(self.pending[h], self.pending[h])
-        self.pending[steps] = 0.0
+            phi = self.pending * mask[..., None]
+            v = self.xp.zeros_like(phi)
+            for h in range(len(phi)):
+                if self.xp is not np or phi[h].any():
+                    v[h] = downdate(self.Lambda_inv[h], phi[h])
+                    add_outer(self.Lambda[h], phi[h], 1.0)
+            self.pending -= phi
         return v
 
-    def solve(self, h: int, z: Array) -> Array:
-        """w_h = Lambda_h^-1 (u_h + z), (d,)."""
-        w: Array = self.Lambda_inv[h] @ (self.u[h] + z)
-        return w
+    @property
+    def stale(self) -> bool:
+        """Whether it is time for fresh inverses."""
+        return self.absorbed >= REFACTOR_EVERY
 
-    def drift(self) -> float:
-        """max |Lambda Lambda^-1 - I| over all steps."""
-        eye = np.eye(self.Lambda.shape[-1])
-        return max(float(np.abs(L @ L_inv - eye).max()) for L, L_inv in zip(self.Lambda, self.Lambda_inv, strict=True))
+    def refactor(self) -> None:
+        """Invert every Lambda afresh; what was derived from the old inverses has to follow."""
+        for h in range(len(self.Lambda)):
+            inverse = self.xp.linalg.inv(self.Lambda[h])
+            self.Lambda_inv[h] = (inverse + inverse.swapaxes(-1, -2)) / 2
+        self.absorbed = 0
+
+    def solve(self, h: int, z: Any) -> Any:
+        """w_h = Lambda_h^-1 (u_h + z), (*batch, d)."""
+        return (self.Lambda_inv[h] @ (self.u[h] + z)[..., None])[..., 0]
+
+    def drift(self) -> Any:
+        """max |Lambda Lambda^-1 - I| over all steps, (*batch)."""
+        worst, eye = None, self._backend.array(np.eye(self._d))
+        for Lambda, inverse in zip(self.Lambda, self.Lambda_inv, strict=True):
+            off = self.xp.amax(abs(Lambda @ inverse - eye), (-1, -2))
+            worst = off if worst is None else self.xp.maximum(worst, off)
+        return worst
 
 
 class Optimism:
-    """Q = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h): the formula, in the one place where it stands."""
+    """Q = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h): the formula, in the one place where it stands.
 
-    def __init__(self, beta: float, caps: Array) -> None:
-        self.beta = beta
-        self.caps = caps
+    `beta` is a number, or (B, 1) for B runs.
+    """
+
+    def __init__(self, beta: Any, caps: Array, backend: Backend = NUMPY) -> None:
+        self.xp = backend.xp
+        self.beta = backend.array(beta)
+        self.caps = backend.array(caps)
         self.tie = TIE * max(1.0, float(np.abs(caps).max()))
 
-    def q(self, h: int, mean: Array, b: Array) -> Array:
-        """Q from mean = phi'w and b = phi' Lambda^-1 phi >= 0; the result replaces `mean`."""
-        bonus = np.sqrt(b)
+    def add_bonus(self, mean: Any, b: Any, scratch: Any = None) -> Any:
+        """mean + beta sqrt(b), in place of `mean`; b = phi' Lambda^-1 phi >= 0."""
+        bonus = self.xp.sqrt(b, out=scratch)
         bonus *= self.beta
         mean += bonus
-        np.minimum(mean, self.caps[h], out=mean)
         return mean
 
-    def best(self, q: Array, axis: int = 0) -> BoolArray:
+    def cap(self, h: int, q: Any) -> Any:
+        """min(q, cap_h), in place."""
+        return self.xp.minimum(q, self.caps[h], out=q)
+
+    def q(self, h: int, mean: Any, b: Any) -> Any:
+        """Q_h from mean = phi'w and b = phi' Lambda^-1 phi."""
+        return self.cap(h, self.add_bonus(mean, b))
+
+    def best(self, q: Any, axis: int = 0) -> Any:
         """Which actions share the largest Q along `axis`."""
-        tied: BoolArray = q >= q.max(axis=axis, keepdims=True) - self.tie
-        return tied
+        return q >= self.xp.amax(q, axis=axis, keepdims=True) - self.tie
 
 
 def value_caps(cap: str, H: int, r_max: float) -> Array:
-    """The largest value of Q at each step, (H,): H r_max (the paper's) or what the remaining steps can pay."""
-    return np.full(H, H * r_max) if cap == "H" else r_max * np.arange(H, 0, -1.0)
+    """The largest value of Q at each step, (H,): H r_max (the paper's) or what the remaining steps can pay.
+
+    Never less than 0, which an episode that ends early is worth: that matters where all rewards are negative.
+    """
+    best = max(r_max, 0.0)
+    return np.full(H, H * best) if cap == "H" else best * np.arange(H, 0, -1.0)
 
 
 def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | None) -> float:

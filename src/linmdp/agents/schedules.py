@@ -68,7 +68,7 @@ class FixedPhases(Schedule):
         self.k += 1
         if self.k < self.K_0 + self.length:  # line 6
             return Decision(reset=False, learn=self._all)
-        self.K_0 += self.length  # lines 18 to 20
+        self.K_0 += self.length  # lines 17 to 19
         return Decision(reset=True, learn=self._none)
 
     def most_samples(self, episodes: int) -> int:
@@ -107,7 +107,7 @@ class AdaptiveIntervals(Schedule):
 
     def begin_episode(self) -> Decision:
         self.resetting = int(self.tot_its >= self.length or bool((self.learn_its >= self.budget).any()))  # line 8
-        if self.resetting:  # lines 23 to 24
+        if self.resetting:  # lines 22 and 23
             self.tot_its = 0
             self.learn_its[:] = 0
             if self.proxy == "phase":

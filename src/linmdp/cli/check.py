@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.envs.adapter import GymTask
@@ -10,7 +12,10 @@ from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import check_int
 from linmdp.report.style import human_bytes
 from linmdp.runner.forecast import forecast
-from linmdp.runner.registry import Env, make_agent, make_env
+from linmdp.runner.registry import make_agent, make_env
+
+if TYPE_CHECKING:
+    from linmdp.runner.registry import Env
 
 
 def check_env(spec: str, agent: str | None, episodes: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from linmdp.envs.adapter import GymTask
-from linmdp.envs.linear import FAMILIES
+from linmdp.envs.catalog import FAMILIES
 from linmdp.runner.registry import AGENTS, ENVS, agent_parameters, env_parameters
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp import __version__
-from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning
+from linmdp.errors import LinMDPError, LinMDPWarning
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -34,7 +34,7 @@ Seeds = Annotated[int, typer.Option(help="how many seeds")]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; all cores unless said")]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
-Device = Annotated[str, typer.Option(help="cpu")]
+Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object a seed on standard output, nothing else")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
@@ -121,9 +121,7 @@ def _plan(
 ) -> list[Job]:
     from linmdp.runner.batch import jobs_for
 
-    if device != "cpu":
-        raise InvalidParameter(f"The 'device' parameter of linmdp must be 'cpu' in this version. Got {device!r}.")
-    return jobs_for(env, agents, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every)
+    return jobs_for(env, agents, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
 
 
 def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
@@ -136,16 +134,15 @@ def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
 def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
     from linmdp.results.store import output_folder, write_results
-    from linmdp.runner.batch import default_processes, run_jobs
+    from linmdp.runner.batch import run_jobs, units
     from linmdp.runner.progress import progress_bar
 
     folder = output_folder(out) if out else None
-    processes = default_processes(len(plan)) if jobs is None else jobs
-    alone = len(plan) == 1
+    alone = len(units(plan)) == 1
     results: list[RunResult] = []
     try:
         with progress_bar("runs", len(plan), show=not alone) as advance:
-            for result in run_jobs(plan, processes=processes, progress=alone):
+            for result in run_jobs(plan, processes=jobs, progress=alone):
                 results.append(result)
                 if as_json:
                     print(json.dumps(result.to_json()), flush=True)
@@ -209,6 +206,8 @@ def _guarded(command: Callable[[], Any]) -> None:
         command()
     except LinMDPError as error:
         _stop(str(error), 2)
+    except MemoryError as error:
+        _stop(f"this does not fit into memory: {error}", 2)
     except KeyboardInterrupt:
         _stop("stopped.", 1)
     except BrokenPipeError:

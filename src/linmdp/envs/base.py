@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from linmdp.errors import InvalidData, check_number
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array
+from linmdp.types import Array, Task
 
 STARTS = ("fixed", "uniform", "adversarial")
 
@@ -67,12 +68,38 @@ class LinearModel:
         """Steps of an episode."""
         return int(self.theta.shape[0])
 
-    def bellman_weights(self, h: int, V: Array) -> Array:
-        """x with r_h + P_h V = <phi, x>, (d,): the low rank that makes planning O(H S A d)."""
-        weights: Array = self.theta[h] + self.mu[h] @ V
-        return weights
+    @cached_property
+    def task(self) -> Task:
+        """What an agent may know of it."""
+        return Task(S=self.S, A=self.A, d=self.d, H=self.H, reward_range=self.reward_range, features=self.features)
+
+    @cached_property
+    def mu_cdf(self) -> Array:
+        """Sums of mu over the states, (H, d, S): the distribution function of s' is linear in phi, too."""
+        if self.mu.strides[0] == 0:
+            return np.broadcast_to(self.mu[0].cumsum(axis=-1), self.mu.shape)
+        return np.cumsum(self.mu, axis=-1)
 
 
 def stationary(theta: Array, mu: Array, H: int) -> tuple[Array, Array]:
     """theta (d,) and mu (d, S) as H equal steps, without a copy."""
     return np.broadcast_to(theta, (H, *theta.shape)), np.broadcast_to(mu, (H, *mu.shape))
+
+
+class Chance:
+    """The randomness of an environment, one stream for each purpose.
+
+    Each stream is consumed in the order of the episodes, so drawing many episodes at once gives the same numbers as
+    drawing them one by one: a run in lockstep with others sees what it would see alone.
+    """
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self._start, self._noise, self._move = generator.spawn(3)
+
+    def start(self, S: int) -> int:
+        """A state, uniformly."""
+        return int(self._start.integers(S))
+
+    def episodes(self, n: int, H: int) -> tuple[Array, Array]:
+        """Standard normal noise and uniform draws for the next n episodes, (n, H) each."""
+        return self._noise.standard_normal((n, H)), self._move.random((n, H))

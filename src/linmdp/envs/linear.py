@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from linmdp.envs import families
-from linmdp.envs.base import LinearModel
+from linmdp.envs.base import Chance, LinearModel
+from linmdp.envs.catalog import linear_model
 from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
-from linmdp.envs.synthetic import synthetic
-from linmdp.errors import InvalidParameter, check_int, unknown
-from linmdp.types import Array, Task
-
-FAMILIES: dict[str, Callable[..., LinearModel]] = {
-    "synthetic": synthetic,
-    "hypercube": families.hypercube,
-    "lock": families.lock,
-    "riverswim": families.riverswim,
-}
-"""Every built-in linear MDP: a name and a function of keyword parameters that returns the model."""
+from linmdp.errors import InvalidParameter, check_int
 
 
 class LinearMDPEnv(gymnasium.Env[Any, Any]):
@@ -38,16 +27,11 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         self.model = model
         self.observation_space = gymnasium.spaces.Discrete(model.S)
         self.action_space = gymnasium.spaces.Discrete(model.A)
-        self.task = Task(
-            S=model.S,
-            A=model.A,
-            d=model.d,
-            H=model.H,
-            reward_range=model.reward_range,
-            features=model.features,
-        )
+        self.task = model.task
         self._h = model.H
         self._state = 0
+        self._chance: Chance | None = None
+        self._noise = self._moves = np.zeros(0)
 
     @cached_property
     def optimum(self) -> Optimum:
@@ -60,23 +44,18 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         gap = self.optimum.V[0] - policy_value(self.model, uniform_policy(self.model))[0]
         return int(gap.argmax())
 
-    @cached_property
-    def _mu_cdf(self) -> Array:
-        """Sums of mu over the states, (H, d, S): the distribution function of s' is linear in phi, too."""
-        mu = self.model.mu
-        if mu.strides[0] == 0:
-            return np.broadcast_to(mu[0].cumsum(axis=-1), mu.shape)
-        return np.cumsum(mu, axis=-1)
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Start an episode; `options={"state": s}` starts it in s (that is how an adversary moves)."""
         super().reset(seed=seed)
+        if seed is not None or self._chance is None:
+            self._chance = Chance(self.np_random)
+        self._noise, self._moves = (draws[0] for draws in self._chance.episodes(1, self.model.H))
         self._h = 0
         if options and "state" in options:
             high = self.model.S - 1
             self._state = check_int(self.model.name, "state", options["state"], low=0, high=high)
         elif self.model.start == "uniform":
-            self._state = int(self.np_random.integers(self.model.S))
+            self._state = self._chance.start(self.model.S)
         elif self.model.start == "adversarial":
             self._state = self._worst_for_random
         else:
@@ -93,12 +72,10 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         if h >= model.H:
             raise InvalidParameter(f"The episode of {model.name} is over after {model.H} steps: call reset() first.")
         phi = model.features.phi(self._state)[action]
-        reward = float(phi @ model.theta[h])
-        if model.noise:
-            reward += model.noise * self.np_random.standard_normal()
+        reward = float(phi @ model.theta[h] + model.noise * self._noise[h])
         low, high = model.reward_range
-        cdf = phi @ self._mu_cdf[h]
-        draw = self.np_random.random() * cdf[-1]
+        cdf = phi @ self.model.mu_cdf[h]
+        draw = self._moves[h] * cdf[-1]
         self._state = min(int(cdf.searchsorted(draw, side="right")), model.S - 1)
         self._h = h + 1
         return self._state, min(max(reward, low), high), False, self._h == model.H, {}
@@ -106,6 +83,4 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
 
 def linear_env(family: str, **parameters: Any) -> LinearMDPEnv:
     """The environment of a built-in family; also the entry point of the Gymnasium ids."""
-    if family not in FAMILIES:
-        unknown("environment", family, FAMILIES)
-    return LinearMDPEnv(FAMILIES[family](**parameters))
+    return LinearMDPEnv(linear_model(family, **parameters))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def policy_value(model: LinearModel, policy: Policy) -> Array:
     for h in reversed(range(H)):
         pi = policy(h)
         if pi.shape == (S,):
-            V[h] = model.bellman_weights(h, V[h + 1]) @ columns[:, pi * S + states]
+            V[h] = backup(model.theta[h], model.mu[h], columns[:, pi * S + states], V[h + 1])
         elif pi.shape == (S, A):
             V[h] = np.einsum("as,sa->s", _q(model, h, V[h + 1]), pi)
         else:
@@ -54,7 +54,12 @@ def uniform_policy(model: LinearModel) -> Policy:
     return lambda h: pi
 
 
+def backup(theta: Any, mu: Any, columns: Any, V: Any) -> Any:
+    """r + P V = <phi, theta + mu V> for the feature columns (d, n); V (..., S) -> (..., n). NumPy or torch."""
+    return (theta + V @ mu.T) @ columns
+
+
 def _q(model: LinearModel, h: int, V: Array) -> Array:
     """r_h + P_h V for all state-action pairs, (A, S)."""
-    q: Array = model.bellman_weights(h, V) @ model.features.columns
+    q: Array = backup(model.theta[h], model.mu[h], model.features.columns, V)
     return q.reshape(model.A, model.S)

@@ -24,8 +24,12 @@ class Probe:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._acts = self._values = self._capped = self._ties = 0
+        self._acts = self._values = self._capped = self._ties = self._updates_before = 0
         self._played = np.zeros(agent.task.A, dtype=np.int64)
+
+    def begin(self) -> None:
+        """The last tenth of the run begins."""
+        self._updates_before = self._agent.updates
 
     def look(self, h: int, state: Any, action: int) -> None:
         """One state on the way."""
@@ -50,19 +54,32 @@ class Probe:
 
     def findings(self, episodes: int) -> list[str]:
         """What a user should hear of it, in words."""
-        name = self._agent.name
-        found = []
-        if self.saturated > SATURATED:
-            beta = getattr(self._agent, "beta_value", math.nan)
-            found.append(
-                f"{name}: after {episodes} episodes {self.saturated:.0%} of its Q values still sit at the largest "
-                f"possible value, so it can not tell good actions from bad ones and has learned (almost) nothing. The "
-                f"exploration bonus is too wide: use a smaller beta (it is {beta:.4g}; 'linmdp check' says what works)."
-            )
-        if self.tied > SATURATED and np.count_nonzero(self._played) == 1 and len(self._played) > 1:
-            action = int(self._played.argmax())
-            found.append(
-                f"{name}: the policy is constant: most actions tie, and it played action {action} in all of its last "
-                f"{self._acts} steps. That is no preference, only the first of equals."
-            )
-        return found
+        played = np.flatnonzero(self._played)
+        constant = int(played[0]) if len(played) == 1 and len(self._played) > 1 else None
+        beta = getattr(self._agent, "beta_value", math.nan)
+        updates = self._agent.updates - self._updates_before
+        return verdicts(self._agent.name, beta, episodes, self.saturated, self.tied, constant, self._acts, updates)
+
+
+def verdicts(
+    name: str, beta: float, episodes: int, saturated: float, tied: float, constant: int | None, acts: int, updates: int
+) -> list[str]:
+    """What was seen in the last tenth, in words; `constant` is the only action played, or None."""
+    found = []
+    if updates == 0 and acts:
+        found.append(
+            f"{name}: it has stopped learning: not one regression was solved in the last "
+            f"{episodes - probe_from(episodes)} episodes. If it plays badly it will go on so; a smaller tau makes it learn for longer."
+        )
+    if saturated > SATURATED:
+        found.append(
+            f"{name}: after {episodes} episodes {saturated:.0%} of its Q values still sit at the largest possible "
+            f"value, so it can not tell good actions from bad ones and has learned (almost) nothing. The exploration "
+            f"bonus is too wide: use a smaller beta (it is {beta:.4g}; 'linmdp check' says what works)."
+        )
+    if tied > SATURATED and constant is not None:
+        found.append(
+            f"{name}: the policy is constant: most actions tie, and it played action {constant} in all of its last "
+            f"{acts} steps. That is no preference, only the first of equals."
+        )
+    return found

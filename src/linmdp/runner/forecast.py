@@ -1,43 +1,68 @@
-"""Will this agent ever learn here? An estimate from beta, lambda and the features, before anything runs."""
+"""Will this agent ever learn here? An estimate from beta, lambda and the model, before anything runs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.envs.base import LinearModel
+from linmdp.envs.planning import optimum
+from linmdp.types import Array
 
 HORIZON = 10**12
-"""Beyond this many episodes the answer is "never"."""
+"""Beyond this many samples the answer is "never"."""
 
 
-def mean_bonus(agent: LSVIUCB, model: LinearModel, episodes: int) -> float:
-    """The mean of beta sqrt(phi' Lambda^-1 phi) after that many episodes spread evenly over states and actions."""
+def bonuses(agent: LSVIUCB, model: LinearModel, samples: int) -> Array:
+    """beta sqrt(phi' Lambda^-1 phi), (A, S), after that many samples spread evenly over states and actions."""
     F = model.features.columns
-    Lambda = agent.lam * np.eye(model.d) + episodes * (F @ F.T) / F.shape[1]
-    return float(agent.beta_value * np.sqrt(np.einsum("di,di->i", F, np.linalg.solve(Lambda, F))).mean())
+    Lambda = agent.lam * np.eye(model.d) + samples * (F @ F.T) / F.shape[1]
+    squares = np.einsum("di,di->i", F, np.linalg.solve(Lambda, F))
+    return np.asarray(agent.beta_value * np.sqrt(squares)).reshape(model.A, model.S)
 
 
 def forecast(agent: LSVIUCB, model: LinearModel, episodes: int) -> str:
-    """In words: how wide the bonus will be against the reward that it must not drown.
+    """In words: is the bonus small enough, with the samples that the agent will hold, to leave the task visible?
 
-    An optimistic value leaves its cap only when one step's bonus is less than what one step's reward falls short of
-    the largest possible one; from then on the agent can tell actions apart.
+    Two widths matter. Q leaves its cap only when a step's bonus is less than what a step's mean reward falls short of
+    the largest one. And good actions are preferred only when the bonus differs less between actions than their values do.
     """
+    held = max(1, agent.samples_after(episodes))
     room = model.reward_range[1] - float((model.theta @ model.features.columns).mean())
-    episodes_held = min(episodes, max(1, agent.samples_after(episodes)))
-    bonus = mean_bonus(agent, model, episodes_held)
-    facts = (
-        f"beta is {agent.beta_value:.4g}; after {episodes_held:,} samples a step the bonus is about {bonus:.3g} a step"
-    )
-    if bonus < room:
-        return f"{facts}, less than the {room:.3g} that would saturate Q: it can learn."
-    needed = episodes
-    while mean_bonus(agent, model, needed) >= room and needed < HORIZON:
+    contrast = float(optimum(model).Q.std(axis=-1).mean())
+
+    def saturates(samples: int) -> bool:
+        return float(bonuses(agent, model, samples).mean()) >= room
+
+    def distracts(samples: int) -> bool:
+        return float(bonuses(agent, model, samples).std(axis=0).mean()) >= contrast
+
+    bonus = bonuses(agent, model, held)
+    facts = f"beta is {agent.beta_value:.4g}; with {held:,} samples a step the bonus is about {bonus.mean():.3g} a step"
+    if saturates(held):
+        need = _samples_until(saturates, held)
+        return (
+            f"{facts}, more than the {room:.3g} that saturates Q: every action will look perfect and it will NOT "
+            f"learn. It would need {need}; or a beta well below {agent.beta_value * room / bonus.mean():.2g}."
+        )
+    differs = float(bonus.std(axis=0).mean())
+    compared = f"it differs between actions by {differs:.2g}, their values by {contrast:.2g}"
+    if distracts(held):
+        need = _samples_until(distracts, held)
+        return (
+            f"{facts}; {compared}: it will explore, hardly better than at random. To prefer good actions it would need "
+            f"{need}; or a beta below {agent.beta_value * contrast / differs:.2g}."
+        )
+    return f"{facts}; {compared}: it can learn."
+
+
+def _samples_until(still: Callable[[int], bool], held: int) -> str:
+    """The order of magnitude from which on `still` no longer holds."""
+    needed = held
+    while still(needed) and needed < HORIZON:
         needed *= 2
-    fitting = agent.beta_value * room / bonus
-    when = f"about {needed:,.0f} samples a step" if needed < HORIZON else "more samples than anyone will ever have"
-    return (
-        f"{facts}, more than the {room:.3g} that saturates Q: every action will look perfect and it will NOT learn. "
-        f"That takes {when}; or a beta well below {fitting:.3g}."
-    )
+    if needed >= HORIZON:
+        return "more samples than anyone will ever have"
+    return f"about {float(f'{needed:.0e}'):,.0f} samples a step (it will hold {held:,})"

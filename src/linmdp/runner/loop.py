@@ -54,11 +54,14 @@ def run(
         clock,
     ):
         for k in range(episodes):
+            if k == probe_from(episodes):
+                probe.begin()
             agent.begin_episode()
             with clock.paused():
                 regret_meter.evaluate(k)
             state, _ = env.reset(seed=first_seed, options=regret_meter.reset_options())
             first_seed = None
+            _check_state(state, env.unwrapped.task.S, f"The first state of episode {k}")
             regret[k] = regret_meter.gap(state)
             watch = probe if k >= probe_from(episodes) else None
             for step in play(env, agent, state, k, watch):
@@ -102,7 +105,7 @@ def play(env: Any, agent: Agent, state: Any, k: int, probe: Probe | None = None)
             probe.look(h, state, action)
         next_state, reward, terminated, truncated, _ = env.step(action)
         reward = _checked_reward(reward, task.reward_range, k, h)
-        _check_state(next_state, task.S, k, h)
+        _check_state(next_state, task.S, f"The state after episode {k}, step {h}")
         agent.observe(h, state, action, reward, next_state, terminated)
         yield Transition(h, state, action, reward, next_state, terminated)
         if terminated or truncated:
@@ -175,9 +178,9 @@ def _checked_reward(reward: Any, reward_range: tuple[float, float], k: int, h: i
     return value
 
 
-def _check_state(state: Any, S: int | None, k: int, h: int) -> None:
-    if S is not None:
-        if not 0 <= state < S:
-            raise InvalidData(f"The state after episode {k}, step {h} must be in [0, {S - 1}]. Got {state!r}.")
-    elif not np.isfinite(state).all():
-        raise InvalidData(f"The state after episode {k}, step {h} must be finite. Got {state!r}.")
+def _check_state(state: Any, S: int | None, which: str) -> None:
+    if S is None:
+        if not np.isfinite(state).all():
+            raise InvalidData(f"{which} must be finite. Got {state!r}.")
+    elif not isinstance(state, int | np.integer) or not 0 <= state < S:
+        raise InvalidData(f"{which} must be a whole number in [0, {S - 1}]. Got {state!r}.")

@@ -1,0 +1,40 @@
+"""The documentation site. Formulas become MathML when the site is built, so that a page needs no network."""
+
+from __future__ import annotations
+
+from docutils.nodes import Element, SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+
+import linmdp
+
+project = "linmdp"
+version = release = linmdp.__version__
+copyright = "the authors of linmdp"
+html_title = f"linmdp {release}"
+html_theme = "furo"
+html_show_sphinx = False
+html_copy_source = False
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+extensions = ["myst_parser"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "generated"]
+
+
+def _inline(translator: HTML5Translator, node: Element) -> None:
+    translator.body.append(tex2mathml(node.astext()))
+    raise SkipNode
+
+
+def _block(translator: HTML5Translator, node: Element) -> None:
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    raise SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Give Sphinx the renderer of formulas that docutils has."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))

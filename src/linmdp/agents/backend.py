@@ -1,0 +1,60 @@
+"""NumPy or torch: the batched engine is written once, over the functions that both have under the same names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linmdp.errors import InvalidParameter, check_choice
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A module of array functions, and where its arrays live. `xp` is numpy or torch."""
+
+    xp: Any
+    device: str = "cpu"
+
+    @property
+    def is_numpy(self) -> bool:
+        """Whether arrays are NumPy's: then the host may look at them for free."""
+        return self.xp is np
+
+    def zeros(self, shape: tuple[int, ...], dtype: str = "float64") -> Any:
+        """An array of zeros."""
+        if self.is_numpy:
+            return np.zeros(shape, dtype=dtype)
+        return self.xp.zeros(shape, dtype=getattr(self.xp, dtype), device=self.device)
+
+    def array(self, values: Any, dtype: str = "float64") -> Any:
+        """`values` as an array of this backend; no copy is made where none is needed."""
+        if self.is_numpy:
+            return np.asarray(values, dtype=dtype)
+        # torch wants memory it may write to, which a shared read-only table is not
+        values = np.array(values) if isinstance(values, np.ndarray) and not values.flags.writeable else values
+        return self.xp.as_tensor(values, dtype=getattr(self.xp, dtype), device=self.device)
+
+    def host(self, array: Any) -> np.ndarray:
+        """`array` as NumPy's."""
+        values: np.ndarray = array if self.is_numpy else array.cpu().numpy()
+        return values
+
+
+NUMPY = Backend(np)
+
+
+def backend_for(device: str) -> Backend:
+    """NumPy for "cpu"; torch for "cuda", if both are there."""
+    if check_choice("linmdp", "device", device, ("cpu", "cuda")) == "cpu":
+        return NUMPY
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise InvalidParameter(
+            "The 'device' parameter of linmdp must be 'cpu' where torch (extra 'linearize') is not there. Got 'cuda'."
+        ) from None
+    if not torch.cuda.is_available():
+        raise InvalidParameter("The 'device' parameter of linmdp must be 'cpu' where there is no GPU. Got 'cuda'.")
+    return Backend(torch, "cuda")

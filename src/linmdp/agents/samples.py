@@ -1,0 +1,185 @@
+"""Samples kept one by one, where states are not finite: as features (the paper's way) or as states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linmdp.agents.base import StateDict, saved_array
+from linmdp.agents.memory import Memory, quadratic
+from linmdp.agents.regression import Optimism, Ridge
+from linmdp.errors import InvalidData
+from linmdp.features.base import FeatureMap
+from linmdp.features.tabular import TableFeatures
+from linmdp.types import Array, BoolArray, State
+
+_BLOCK_BYTES = 1 << 19
+
+
+class _Block:
+    """Room for a few samples of one step, side by side; blocks are added, never copied."""
+
+    NAMES: ClassVar = ("phi", "next", "alive", "b", "V")
+
+    def __init__(self, size: int, A: int, d: int, next_shape: tuple[int, ...], next_dtype: Any, dtype: str) -> None:
+        self.count = 0
+        self.phi = np.zeros((size, d), dtype=dtype)
+        self.next = np.zeros((size, *next_shape), dtype=next_dtype)
+        self.alive = np.zeros(size, dtype=np.bool_)
+        self.b = np.zeros((size, A), dtype=dtype)
+        self.V = np.zeros(size, dtype=dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(self, name).nbytes for name in self.NAMES)
+
+
+class Samples(Memory):
+    """Every sample of the working space, in blocks.
+
+    A sample of step h holds phi_i, the next state s'_i (as features of all actions, or as itself), and for each
+    action of s'_i the quadratic form b = phi' Lambda_{h+1}^-1 phi, which falls by (phi'v)^2 when Lambda_{h+1} grows.
+    """
+
+    def __init__(
+        self,
+        H: int,
+        features: FeatureMap,
+        ridge: Ridge,
+        w: Array,
+        optimism: Optimism,
+        dtype: str,
+        *,
+        keep_features: bool,
+    ) -> None:
+        super().__init__(H, ridge, w, optimism)
+        self.features, self.keep_features, self.dtype = features, keep_features, dtype
+        sample_bytes = features.A * features.d * np.dtype(dtype).itemsize
+        self.size = int(np.clip(_BLOCK_BYTES // sample_bytes, 8, 256))
+        self.blocks: list[list[_Block]] = [[] for _ in range(H)]
+        self.valued = [0] * H
+        """How many samples of step h have a current b, V with respect to step h+1."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(block.nbytes for blocks in self.blocks for block in blocks)
+
+    def bytes_after(self, samples: int) -> int:
+        A, d = self.features.A, self.features.d
+        state = A * d * np.dtype(self.dtype).itemsize if self.keep_features else 8
+        if not self.keep_features and any(self.blocks):
+            state = next(b for b in self.blocks if b)[0].next[0].nbytes  # the steps fill up from the first on
+        one = (d + A + 1) * np.dtype(self.dtype).itemsize + 1
+        return -(-samples // self.size) * self.size * (self.H * one + (self.H - 1) * state)
+
+    def add(self, h: int, phi: Array, next_state: State, terminated: bool) -> None:
+        blocks = self.blocks[h]
+        if h == self.H - 1:
+            entry = np.empty(0)  # nobody asks what follows the last step
+        elif self.keep_features:
+            entry = np.asarray(self.features.phi(next_state), self.dtype)
+        else:
+            entry = np.asarray(next_state)
+        if not blocks or blocks[-1].count == self.size:
+            A, d = self.features.A, self.features.d
+            blocks.append(_Block(self.size, A, d, entry.shape, entry.dtype, self.dtype))
+        block = blocks[-1]
+        i = block.count
+        block.phi[i], block.next[i] = phi, entry
+        block.alive[i] = not terminated and h < self.H - 1
+        block.count = i + 1
+
+    def clear(self, runs: Any = ...) -> None:
+        self.blocks = [[] for _ in range(self.H)]
+        self.valued = [0] * self.H
+
+    def restart(self, mask: BoolArray) -> None:
+        for h in np.flatnonzero(mask[1:]):  # step h+1 is what the samples of step h look at
+            self.valued[h] = 0
+
+    def refresh(self) -> None:
+        self.valued = [0] * self.H
+
+    def target(self, h: int) -> Array:
+        z = np.zeros(self.features.d)
+        if h == self.H - 1:
+            return z
+        self._value(h, z, new_only=True)
+        for block in self.blocks[h]:
+            z += block.V[: block.count] @ block.phi[: block.count]
+        return z
+
+    def sweep(self, h: int, v: Array) -> None:
+        if h > 0:
+            self._value(h - 1, v, new_only=False)
+
+    def _value(self, h: int, v: Array, *, new_only: bool) -> None:
+        """Renew b and V of the samples of step h, which look at Q_{h+1}: all, or only those never valued."""
+        two = np.stack((self.w[h + 1], v), axis=1).astype(self.dtype)
+        done = self.valued[h]
+        for index, block in enumerate(self.blocks[h]):
+            old = min(max(done - index * self.size, 0), block.count)
+            first = old if new_only else 0
+            if first == block.count:
+                continue
+            rows = self._rows(block, first)
+            n, A, _ = rows.shape
+            both = rows.reshape(n * A, -1) @ two
+            mean, change = both[:, 0].reshape(n, A), both[:, 1].reshape(n, A)
+            b = block.b[first : block.count]
+            b[: old - first] -= change[: old - first] ** 2
+            if old < block.count:
+                b[old - first :] = quadratic(rows[old - first :], self.ridge.Lambda_inv[h + 1])
+            np.maximum(b, 0.0, out=b)
+            q = self.optimism.q(h + 1, mean, b)
+            block.V[first : block.count] = q.max(axis=1) * block.alive[first : block.count]
+        self.valued[h] = sum(block.count for block in self.blocks[h])
+
+    def _rows(self, block: _Block, first: int) -> Array:
+        """phi(s'_i, .) of the samples from `first` on, (n, A, d)."""
+        kept = block.next[first : block.count]
+        return kept if self.keep_features else np.asarray(self.features.batch(kept), dtype=self.dtype)
+
+    def q_values(self, h: int, state: State) -> Array:
+        phi = self.features.phi(state)
+        b = np.maximum(quadratic(phi, self.ridge.Lambda_inv[h]), 0.0)
+        q: Array = self.optimism.q(h, phi @ self.w[h], b)
+        return q
+
+    def best_actions(self, h: int, state: State) -> BoolArray:
+        best: BoolArray = self.optimism.best(self.q_values(h, state))
+        return best
+
+    def best_table(self, h: int) -> BoolArray:
+        assert isinstance(self.features, TableFeatures)
+        F = self.features.columns
+        b = np.einsum("di,di->i", F, self.ridge.Lambda_inv[h] @ F)
+        q = self.optimism.q(h, self.w[h] @ F, np.maximum(b, 0.0, out=b))
+        best: BoolArray = self.optimism.best(q.reshape(self.features.A, self.features.S))
+        return best
+
+    def state_dict(self) -> StateDict:
+        state = {"valued": np.array(self.valued, dtype=np.int64)}
+        for h, blocks in enumerate(self.blocks):
+            for i, block in enumerate(blocks):
+                for name in _Block.NAMES:
+                    state[f"{h}.{i}.{name}"] = getattr(block, name)[: block.count].copy()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        self.clear()
+        valued = saved_array(state, "valued")
+        if valued.shape != (self.H,):
+            raise InvalidData(f"'valued' of a saved agent must have shape ({self.H},). Got {valued.shape}.")
+        self.valued = [int(n) for n in valued]
+        A, d = self.features.A, self.features.d
+        for h in range(self.H):
+            while f"{h}.{len(self.blocks[h])}.phi" in state:
+                saved = {n: saved_array(state, f"{h}.{len(self.blocks[h])}.{n}") for n in _Block.NAMES}
+                block = _Block(self.size, A, d, saved["next"].shape[1:], saved["next"].dtype, self.dtype)
+                block.count = len(saved["phi"])
+                for name, value in saved.items():
+                    getattr(block, name)[: block.count] = value
+                self.blocks[h].append(block)

@@ -1,0 +1,327 @@
+"""Many runs on one model at once: every product over the features serves all of them.
+
+B runs that may differ in seed, beta, lambda and schedule advance together, step by step, so that the trip over the
+feature rows becomes a true matrix product. Each run sees the random numbers that it would see alone. Written over
+NumPy or torch; on a GPU one whole episode is recorded as a CUDA graph and played again.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.core import Core
+from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.memory import Counts
+from linmdp.agents.regression import Optimism
+from linmdp.agents.schedules import Always, Schedule
+from linmdp.envs.base import Chance, LinearModel
+from linmdp.envs.planning import backup, optimum
+from linmdp.runner.diagnostics import probe_from, verdicts
+from linmdp.runner.progress import progress_bar
+from linmdp.types import Array, BoolArray, RunResult
+
+CHUNK = 64
+"""Episodes whose random numbers are drawn at once."""
+
+
+class Setting(NamedTuple):
+    """What sets one run apart from those beside it."""
+
+    agent: str
+    seed: int
+    params: dict[str, Any]
+    beta: float
+    lam: float
+    ties: str
+    schedule: Schedule
+    nbytes: int
+
+    @classmethod
+    def of(cls, agent: LSVIUCB, spec: str, seed: int) -> Setting:
+        """Read off an agent that has not begun: its settings and a schedule of its own, not its arrays."""
+        schedule = copy.deepcopy(agent.schedule)
+        return cls(spec, seed, agent.get_params(), agent.beta_value, agent.lam, agent.ties, schedule, agent.nbytes)
+
+
+class Lockstep:
+    """B runs of LSVI with counts, as arrays with an axis for the runs."""
+
+    def __init__(
+        self, model: LinearModel, settings: Sequence[Setting], caps: Array, dtype: str, backend: Backend = NUMPY
+    ) -> None:
+        B, H = len(settings), model.H
+        self.model, self.settings, self.backend, self.B = model, settings, backend, B
+        self.schedules = [s.schedule for s in settings]
+        self.always = all(isinstance(s, Always) for s in self.schedules)
+        beta, lam = (np.array([getattr(s, name) for s in settings]) for name in ("beta", "lam"))
+        self.optimism = Optimism(beta[:, None], caps, backend)
+        self.core = Core(
+            H,
+            model.d,
+            lam=lam,
+            optimism=self.optimism,
+            make_memory=lambda ridge, w, optimism: Counts(
+                H, model.features, ridge, w, optimism, dtype, batch=(B,), backend=backend
+            ),
+            batch=(B,),
+            backend=backend,
+        )
+        self.columns, self.theta = backend.array(model.features.columns), backend.array(model.theta)
+        self.mu, self.mu_cdf = backend.array(model.mu), backend.array(model.mu_cdf)
+        self.first = backend.array([s.ties == "first" for s in settings], "bool")
+        self.any_first = any(s.ties == "first" for s in settings)
+
+        seeds = [np.random.SeedSequence(s.seed).spawn(2) for s in settings]
+        self._chance = [Chance(np.random.default_rng(int(env.generate_state(1)[0]))) for env, _ in seeds]
+        self._ties = [np.random.default_rng(agent) for _, agent in seeds]
+        self.phi = backend.zeros((H, B, model.d))
+        self.rewards = backend.zeros((B,))
+        self.looked = backend.zeros((3, B))  # acts, values at the cap, ties
+        self.extremes = backend.array(np.tile([[model.A], [-1]], (1, B)), "int64")  # least and largest action
+
+    def draws(self, n: int) -> Any:
+        """Noise, moves and tie-breaks of the next n episodes, (n, 3, H, B)."""
+        H = self.model.H
+        every = [
+            (*chance.episodes(n, H), ties.random((n, H))) for chance, ties in zip(self._chance, self._ties, strict=True)
+        ]
+        return self.backend.array(np.ascontiguousarray(np.array(every).transpose(2, 1, 3, 0)))
+
+    def decide(self) -> tuple[BoolArray, BoolArray]:
+        """Which runs reset, (B,), and which steps of which runs learn, (H, B)."""
+        decisions = [schedule.begin_episode() for schedule in self.schedules]
+        return np.array([d.reset for d in decisions]), np.stack([d.learn for d in decisions], axis=1)
+
+    def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
+        """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
+        model, xp, state = self.model, self.backend.xp, start
+        low, high = model.reward_range
+        self.rewards[:] = 0.0
+        for h in range(model.H):
+            noise, moves, ties = draws[0, h], draws[1, h], draws[2, h]
+            action = self._act(h, state, ties)
+            if look:
+                self._look(h, state, action)
+            phi = self.columns[:, action * model.S + state].T
+            reward = xp.clip(phi @ self.theta[h] + model.noise * noise, low, high)
+            cdf = phi @ self.mu_cdf[h]
+            state = xp.clip((cdf <= (moves * cdf[:, -1])[:, None]).sum(-1), 0, model.S - 1)
+            self.phi[h] = phi
+            self.core.add(h, phi if whole else phi * learn[h][:, None], reward[:, None], state)
+            self.rewards += reward
+
+    def _act(self, h: int, state: Any, ties: Any) -> Any:
+        """One of the best actions in each run, (B,): number floor(u * count) of them, or the first."""
+        order = self.core.memory.best_actions(h, state).cumsum(-1)
+        pick = (ties * order[:, -1]).astype("int64") if self.backend.is_numpy else (ties * order[:, -1]).long()
+        pick = pick * ~self.first if self.any_first else pick
+        return (order <= pick[:, None]).sum(-1)
+
+    def _look(self, h: int, state: Any, action: Any) -> None:
+        xp, q = self.backend.xp, self.core.memory.q_values(h, state)
+        self.looked[0] += 1
+        self.looked[1] += (q >= self.optimism.caps[h] - self.optimism.tie).sum(-1)
+        self.looked[2] += self.optimism.best(q, axis=-1).sum(-1) > 1
+        self.extremes[0] = xp.minimum(self.extremes[0], action)
+        self.extremes[1] = xp.maximum(self.extremes[1], action)
+
+    def values(self) -> Any:
+        """V^pi at the first step of the policy of each run, (B, S), exact."""
+        V = self.backend.zeros((self.B, self.model.S))
+        for h in reversed(range(self.model.H)):
+            best = self.core.memory.best_table(h)
+            if self.any_first:
+                best = best & ((best.cumsum(-2) == 1) | ~self.first[:, None, None])
+            q = backup(self.theta[h], self.mu[h], self.columns, V).reshape(best.shape)
+            V = (q * best).sum(-2) / best.sum(-2)
+        return V
+
+    def watch(self) -> None:
+        """Show this episode's features to the schedules that look at them."""
+        if self.always:
+            return
+        phi = self.backend.host(self.phi)
+        for i, schedule in enumerate(self.schedules):
+            for h in range(self.model.H):
+                schedule.watch(h, phi[h, i])
+            schedule.end_episode()
+
+    def starts(self, gap: Any) -> Any:
+        """The first state of each run, (B,)."""
+        if self.model.start == "uniform":
+            states = [chance.start(self.model.S) for chance in self._chance]
+        elif self.model.start == "adversarial":
+            return gap.argmax(-1)
+        else:
+            states = [0] * self.B
+        return self.backend.array(states, "int64")
+
+
+class Recorder:
+    """Planning and playing one episode; on a GPU recorded once as a graph and played again.
+
+    A graph replays the same kernels on the same memory, without Python between them. What changes from episode to
+    episode goes in through fixed tensors; resets and fresh inverses happen outside.
+    """
+
+    def __init__(self, engine: Lockstep) -> None:
+        self.engine = engine
+        self._graphs: dict[tuple[bool, bool], Any] = {}
+        self._fixed: dict[str, Any] = {}
+
+    def plan(self, learn: Any, *, whole: bool) -> None:
+        """Plan all runs."""
+        self._run("plan", whole, lambda f: self.engine.core.plan(f["learn"], whole=whole), learn=learn)
+
+    def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
+        """Play one episode of all runs."""
+
+        def body(f: dict[str, Any]) -> None:
+            self.engine.play(f["draws"], f["start"], f["learn"], whole=whole, look=look)
+
+        self._run("look" if look else "play", whole, body, draws=draws, start=start, learn=learn)
+
+    def _run(self, name: Any, whole: bool, body: Any, **inputs: Any) -> None:
+        if self.engine.backend.device != "cuda":
+            body(inputs)
+            return
+        torch, key = self.engine.backend.xp, (name, whole)
+        for what, value in inputs.items():
+            if what in self._fixed:
+                self._fixed[what].copy_(value)
+            else:
+                self._fixed[what] = value.clone()
+        if key not in self._graphs:
+            # the first time it just runs (and compiles); the second time it is recorded, which runs nothing
+            self._graphs[key] = None
+            body(self._fixed)
+            return
+        if self._graphs[key] is None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                body(self._fixed)
+            self._graphs[key] = graph
+        self._graphs[key].replay()
+
+
+def run_lockstep(
+    model: LinearModel,
+    settings: Sequence[Setting],
+    *,
+    caps: Array,
+    dtype: str,
+    env: str,
+    episodes: int,
+    eval_every: int = 1,
+    backend: Backend = NUMPY,
+    progress: bool = False,
+) -> list[RunResult]:
+    """All runs, each as `linmdp.run` would give it (to rounding); times are the batch's, shared equally."""
+    engine = Lockstep(model, settings, caps, dtype, backend)
+    recorder = Recorder(engine)
+    B = engine.B
+    V_star = backend.array(optimum(model).V[0])
+    gap = backend.zeros((B, model.S))
+    regret, rewards = np.zeros((episodes, B)), np.zeros((episodes, B))
+    updates, resets, late = (np.zeros(B, dtype=np.int64) for _ in range(3))
+    everything = np.ones((model.H, B), dtype=np.bool_)
+    everything_there = backend.array(everything, "bool")
+    runs = backend.array(np.arange(B), "int64")
+    cpu, wall, aside = time.process_time(), time.perf_counter(), 0.0
+    held: list[tuple[int, Any, Any]] = []
+
+    def collect() -> None:
+        for k, lost, earned in held:
+            regret[k], rewards[k] = backend.host(lost), backend.host(earned)
+        held.clear()
+
+    with progress_bar("episodes", episodes, progress) as advance:
+        for k in range(episodes):
+            if k % CHUNK == 0:
+                collect()
+                draws = engine.draws(min(CHUNK, episodes - k))
+            reset, learn = (np.zeros(B, dtype=np.bool_), everything) if engine.always else engine.decide()
+            whole = bool(learn.all())
+            if reset.any():
+                engine.core.drop_samples(reset)
+            if learn.any():
+                engine.core.prepare(learn)
+                there = everything_there if whole else backend.array(learn, "bool")
+                recorder.plan(there, whole=whole)
+            else:
+                there = backend.array(learn, "bool")
+            resets += reset
+            updates += learn.sum(axis=0)
+            late += learn.sum(axis=0) * (k >= probe_from(episodes))
+            if k % eval_every == 0:
+                before = time.process_time()
+                gap = V_star - engine.values()
+                aside += time.process_time() - before
+            start = engine.starts(gap)
+            recorder.play(draws[k % CHUNK], start, there, whole=whole, look=k >= probe_from(episodes))
+            engine.watch()
+            held.append((k, gap[runs, start], engine.rewards + 0.0))
+            advance()
+        collect()
+    share = 1 / B
+    spent = (share * (time.process_time() - cpu - aside), share * (time.perf_counter() - wall - aside))
+    counts = (updates, resets, late)
+    return _results(engine, env, episodes, eval_every, regret, rewards, counts, spent)
+
+
+def _results(
+    engine: Lockstep,
+    env: str,
+    episodes: int,
+    eval_every: int,
+    regret: Array,
+    rewards: Array,
+    counts: tuple[Any, Any, Any],
+    spent: tuple[float, float],
+) -> list[RunResult]:
+    updates, resets, late = counts
+    acts, capped, tied = engine.backend.host(engine.looked)
+    least, largest = engine.backend.host(engine.extremes)
+    drift = engine.backend.host(engine.core.ridge.drift())
+    results = []
+    for i, s in enumerate(engine.settings):
+        saturated, ties = capped[i] / (acts[i] * engine.model.A), tied[i] / acts[i]
+        constant = int(least[i]) if least[i] == largest[i] and engine.model.A > 1 else None
+        results.append(
+            RunResult(
+                env=env,
+                agent=s.agent,
+                params=s.params,
+                seed=s.seed,
+                episodes=episodes,
+                eval_every=eval_every,
+                regret=np.cumsum(regret[:, i]),
+                rewards=rewards[:, i].copy(),
+                peak_bytes=s.nbytes,
+                feature_bytes=engine.model.features.nbytes,
+                cpu_seconds=spent[0],
+                wall_seconds=spent[1],
+                updates=int(updates[i]),
+                resets=int(resets[i]),
+                saturated=float(saturated),
+                tied=float(ties),
+                drift=float(drift[i]),
+                warnings=verdicts(
+                    s.agent.partition(":")[0],
+                    s.beta,
+                    episodes,
+                    float(saturated),
+                    float(ties),
+                    constant,
+                    int(acts[i]),
+                    int(late[i]),
+                ),
+            )
+        )
+    return results
