@@ -67,9 +67,10 @@ def verdicts(
     """What was seen in the last tenth, in words; `constant` is the only action played, or None."""
     found = []
     if updates == 0 and acts:
+        last = episodes - probe_from(episodes)
         found.append(
-            f"{name}: it has stopped learning: not one regression was solved in the last "
-            f"{episodes - probe_from(episodes)} episodes. If it plays badly it will go on so; a smaller tau makes it learn for longer."
+            f"{name}: it has stopped learning: not one regression was solved in the last {last} episodes. If it plays "
+            f"badly it will go on so; a smaller tau makes it learn for longer."
         )
     if saturated > SATURATED:
         found.append(

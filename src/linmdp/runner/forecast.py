@@ -27,7 +27,8 @@ def forecast(agent: LSVIUCB, model: LinearModel, episodes: int) -> str:
     """In words: is the bonus small enough, with the samples that the agent will hold, to leave the task visible?
 
     Two widths matter. Q leaves its cap only when a step's bonus is less than what a step's mean reward falls short of
-    the largest one. And good actions are preferred only when the bonus differs less between actions than their values do.
+    the largest one. And good actions are preferred only when the bonus differs less between actions than their values
+    do.
     """
     held = max(1, agent.samples_after(episodes))
     room = model.reward_range[1] - float((model.theta @ model.features.columns).mean())
