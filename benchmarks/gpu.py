@@ -2,8 +2,8 @@
 
 python benchmarks/gpu.py --seeds 512 --episodes 12000 --out DIR
 
-Needs torch and NumPy only. Prints one JSON object: seconds, microseconds per (h, k, seed), the bytes that a planning pass
-has to move and the share of the memory bandwidth that they were moved at (the bandwidth is measured, too, by a copy).
+Needs torch and NumPy only. Prints one JSON object: seconds, microseconds per (h, k, seed), and the share of the memory
+bandwidth (measured by a copy) at which the bytes that a planning pass has to move were moved.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,13 @@ class Backend:
         # torch wants memory it may write to, which a shared read-only table is not
         values = np.array(values) if isinstance(values, np.ndarray) and not values.flags.writeable else values
         return self.xp.as_tensor(values, dtype=getattr(self.xp, dtype), device=self.device)
+
+    def fused(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`function` as one or few kernels on a GPU; elsewhere as it is."""
+        if self.device != "cuda":
+            return function
+        compiled: Callable[..., Any] = self.xp.compile(function, dynamic=False)
+        return compiled
 
     def host(self, array: Any) -> np.ndarray:
         """`array` as NumPy's."""

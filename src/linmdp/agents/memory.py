@@ -73,7 +73,7 @@ class Counts(Memory):
     """
 
     _arrays: ClassVar = ("N", "b", "V", "best")
-    _scratch: ClassVar = ("_own_columns", "_two", "_rows", "_least")
+    _scratch: ClassVar = ("_own_columns", "_two", "_rows")
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Counts(Memory):
         self.best = backend.zeros((H, *batch, A, S), "bool") | True
         self._two = backend.zeros((2, *batch, d), dtype)
         self._rows = backend.zeros((2, *batch, A * S), dtype)
-        self._least = backend.zeros((*batch, S), dtype)
+        self._renew = backend.fused(self._renew_values)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
         self.restart(np.ones((H, *batch), dtype=np.bool_))
 
@@ -131,23 +131,25 @@ class Counts(Memory):
         return (self.N[h] @ self.V[h + 1][..., None])[..., 0]
 
     def sweep(self, h: int, v: Any) -> None:
-        """One trip over the features: two columns of one product, then a few operations in place.
-
-        The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
-        are those with q >= min(max_a q, cap).
-        """
-        xp, (mean, change), b, V = self.xp, self._rows, self.b[h], self.V[h]
+        """One trip over the features: two columns of one product, then a few operations in place."""
         self._two[0], self._two[1] = self.w[h], v
         d = self.columns.shape[0]
-        xp.matmul(self._two.reshape(-1, d), self.columns, out=self._rows.reshape(-1, b.shape[-1]))
-        change *= change
-        b -= change
-        xp.abs(b, out=b)  # b >= 0; rounding may leave it a hair below
-        q = self.optimism.add_bonus(mean, b, change).reshape(self.shape)
-        xp.amax(q, axis=-2, out=V)
-        self.optimism.cap(h, V)
-        xp.subtract(V, self.optimism.tie, out=self._least)
-        xp.greater_equal(q, self._least[..., None, :], out=self.best[h])
+        self.xp.matmul(self._two.reshape(-1, d), self.columns, out=self._rows.reshape(-1, self.b.shape[-1]))
+        self._renew(*self._rows, self.b[h], self.V[h], self.best[h], self.optimism.caps[h])
+
+    def _renew_values(self, mean: Any, change: Any, b: Any, V: Any, best: Any, cap: Any) -> None:
+        """b, V and `best` of one step from phi'w and phi'v, both (*batch, A*S).
+
+        The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
+        are those with q >= min(max_a q, cap). NumPy works in place; torch fuses it all and keeps nothing in between.
+        """
+        xp, optimism = self.xp, self.optimism
+        spare = change if xp is np else None
+        smaller = xp.subtract(b, xp.multiply(change, change, out=spare), out=spare)
+        xp.abs(smaller, out=b)  # b >= 0; rounding may leave it a hair below
+        q = optimism.add_bonus(mean, b, spare).reshape(self.shape)
+        V[...] = optimism.capped(xp.amax(q, axis=-2), cap)
+        xp.greater_equal(q, (V - optimism.tie)[..., None, :], out=best)
 
     def best_actions(self, h: int, state: State) -> Any:
         if self._runs is None:

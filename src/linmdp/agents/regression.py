@@ -166,20 +166,20 @@ class Optimism:
         self.caps = backend.array(caps)
         self.tie = TIE * max(1.0, float(np.abs(caps).max()))
 
-    def add_bonus(self, mean: Any, b: Any, scratch: Any = None) -> Any:
-        """mean + beta sqrt(b), in place of `mean`; b = phi' Lambda^-1 phi >= 0."""
-        bonus = self.xp.sqrt(b, out=scratch)
+    def add_bonus(self, mean: Any, b: Any, spare: Any = None) -> Any:
+        """mean + beta sqrt(b), where b = phi' Lambda^-1 phi >= 0; in place of `spare`, if that is given."""
+        bonus = self.xp.sqrt(b, out=spare)
         bonus *= self.beta
-        mean += bonus
-        return mean
+        bonus += mean
+        return bonus
 
-    def cap(self, h: int, q: Any) -> Any:
-        """min(q, cap_h), in place."""
-        return self.xp.minimum(q, self.caps[h], out=q)
+    def capped(self, q: Any, cap: Any) -> Any:
+        """min(q, cap)."""
+        return self.xp.minimum(q, cap)
 
     def q(self, h: int, mean: Any, b: Any) -> Any:
         """Q_h from mean = phi'w and b = phi' Lambda^-1 phi."""
-        return self.cap(h, self.add_bonus(mean, b))
+        return self.capped(self.add_bonus(mean, b), self.caps[h])
 
     def best(self, q: Any, axis: int = 0) -> Any:
         """Which actions share the largest Q along `axis`."""

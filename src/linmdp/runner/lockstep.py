@@ -80,6 +80,7 @@ class Lockstep:
         seeds = [np.random.SeedSequence(s.seed).spawn(2) for s in settings]
         self._chance = [Chance(np.random.default_rng(int(env.generate_state(1)[0]))) for env, _ in seeds]
         self._ties = [np.random.default_rng(agent) for _, agent in seeds]
+        self._step = backend.fused(self._take_step)
         self.phi = backend.zeros((H, B, model.d))
         self.rewards = backend.zeros((B,))
         self.looked = backend.zeros((3, B))  # acts, values at the cap, ties
@@ -100,28 +101,35 @@ class Lockstep:
 
     def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
         """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
-        model, xp, state = self.model, self.backend.xp, start
-        low, high = model.reward_range
+        model, state = self.model, start
         self.rewards[:] = 0.0
         for h in range(model.H):
-            noise, moves, ties = draws[0, h], draws[1, h], draws[2, h]
-            action = self._act(h, state, ties)
+            best = self.core.memory.best_actions(h, state)
+            action, phi, reward, following = self._step(best, state, draws[:, h], self.theta[h], self.mu_cdf[h])
             if look:
                 self._look(h, state, action)
-            phi = self.columns[:, action * model.S + state].T
-            reward = xp.clip(phi @ self.theta[h] + model.noise * noise, low, high)
-            cdf = phi @ self.mu_cdf[h]
-            state = xp.clip((cdf <= (moves * cdf[:, -1])[:, None]).sum(-1), 0, model.S - 1)
             self.phi[h] = phi
-            self.core.add(h, phi if whole else phi * learn[h][:, None], reward[:, None], state)
+            self.core.add(h, phi if whole else phi * learn[h][:, None], reward[:, None], following)
             self.rewards += reward
+            state = following
 
-    def _act(self, h: int, state: Any, ties: Any) -> Any:
-        """One of the best actions in each run, (B,): number floor(u * count) of them, or the first."""
-        order = self.core.memory.best_actions(h, state).cumsum(-1)
-        pick = (ties * order[:, -1]).astype("int64") if self.backend.is_numpy else (ties * order[:, -1]).long()
+    def _take_step(self, best: Any, state: Any, draws: Any, theta: Any, mu_cdf: Any) -> tuple[Any, Any, Any, Any]:
+        """Act and move in every run: actions (B,), phi (B, d), rewards (B,), next states (B,).
+
+        Among the best actions, (B, A), it is number floor(u * count), or the first; the next state is where the
+        distribution function of s', which is linear in phi, passes the number drawn for it.
+        """
+        model, xp, (noise, moves, ties) = self.model, self.backend.xp, draws
+        low, high = model.reward_range
+        order = best.cumsum(-1)
+        pick = xp.floor(ties * order[:, -1])
         pick = pick * ~self.first if self.any_first else pick
-        return (order <= pick[:, None]).sum(-1)
+        action = (order <= pick[:, None]).sum(-1)
+        phi = self.columns[:, action * model.S + state].T
+        reward = xp.clip(phi @ theta + model.noise * noise, low, high)
+        cdf = phi @ mu_cdf
+        following = xp.clip((cdf <= (moves * cdf[:, -1])[:, None]).sum(-1), 0, model.S - 1)
+        return action, phi, reward, following
 
     def _look(self, h: int, state: Any, action: Any) -> None:
         xp, q = self.backend.xp, self.core.memory.q_values(h, state)
