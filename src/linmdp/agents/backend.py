@@ -44,6 +44,14 @@ class Backend:
         compiled: Callable[..., Any] = self.xp.compile(function, dynamic=False)
         return compiled
 
+    def sweep_kernel(self) -> Callable[..., None] | None:
+        """The planning pass as one kernel, where there is one."""
+        if self.device != "cuda":
+            return None
+        from linmdp.agents.kernels import sweep
+
+        return sweep
+
     def host(self, array: Any) -> np.ndarray:
         """`array` as NumPy's."""
         values: np.ndarray = array if self.is_numpy else array.cpu().numpy()

@@ -69,7 +69,7 @@ class Counts(Memory):
     N : (H-1, *batch, d, S) since nothing follows the last step
     b : (H, *batch, A*S) phi' Lambda_h^-1 phi for every state and action, kept up by rank-one changes
     V : (H+1, *batch, S) max_a Q_h, zero after the last step
-    best : (H, *batch, A, S) which actions share the largest Q
+    best : (H, *batch, A, S) which actions share the largest Q; on a GPU empty, and found when it is asked for
     """
 
     _arrays: ClassVar = ("N", "b", "V", "best")
@@ -95,10 +95,11 @@ class Counts(Memory):
         self.N = backend.zeros((H - 1, *batch, d, S), dtype)
         self.b = backend.zeros((H, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1, *batch, S), dtype)
-        self.best = backend.zeros((H, *batch, A, S), "bool") | True
+        self._kernel = backend.sweep_kernel()
+        self.best = backend.zeros((H * (self._kernel is None), *batch, A, S), "bool") | True
         self._two = backend.zeros((2, *batch, d), dtype)
         self._rows = backend.zeros((2, *batch, A * S), dtype)
-        self._renew = backend.fused(self._renew_values)
+        self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
         self.restart(np.ones((H, *batch), dtype=np.bool_))
 
@@ -128,35 +129,52 @@ class Counts(Memory):
     def target(self, h: int) -> Any:
         if h == self.H - 1:
             return 0.0
-        return (self.N[h] @ self.V[h + 1][..., None])[..., 0]
+        return self._product(self.N[h], self.V[h + 1])
 
     def sweep(self, h: int, v: Any) -> None:
         """One trip over the features: two columns of one product, then a few operations in place."""
         self._two[0], self._two[1] = self.w[h], v
+        if self._kernel is not None:
+            optimism = self.optimism
+            self._kernel(
+                self._two,
+                self.columns,
+                self.b[h],
+                self.V[h],
+                self.best[h],
+                optimism.beta,
+                optimism.caps[h],
+                optimism.tie,
+            )
+            return
         d = self.columns.shape[0]
         self.xp.matmul(self._two.reshape(-1, d), self.columns, out=self._rows.reshape(-1, self.b.shape[-1]))
-        self._renew(*self._rows, self.b[h], self.V[h], self.best[h], self.optimism.caps[h])
+        mean, change = self._rows.reshape(2, *self.shape)
+        self._renew_values(mean, change, self.b[h].reshape(self.shape), self.V[h], self.best[h], self.optimism.caps[h])
 
     def _renew_values(self, mean: Any, change: Any, b: Any, V: Any, best: Any, cap: Any) -> None:
-        """b, V and `best` of one step from phi'w and phi'v, both (*batch, A*S).
+        """b, V and `best` of one step from phi'w and phi'v, both (*batch, A, S).
 
         The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
-        are those with q >= min(max_a q, cap). NumPy works in place; torch fuses it all and keeps nothing in between.
+        are those with q >= min(max_a q, cap). NumPy works in place; on a GPU `kernels.sweep` does all this at once.
         """
         xp, optimism = self.xp, self.optimism
-        spare = change if xp is np else None
-        smaller = xp.subtract(b, xp.multiply(change, change, out=spare), out=spare)
-        xp.abs(smaller, out=b)  # b >= 0; rounding may leave it a hair below
-        q = optimism.add_bonus(mean, b, spare).reshape(self.shape)
+        change *= change
+        b -= change
+        xp.abs(b, out=b)  # b >= 0; rounding may leave it a hair below
+        q = optimism.add_bonus(mean, b, change)
         V[...] = optimism.capped(xp.amax(q, axis=-2), cap)
         xp.greater_equal(q, (V - optimism.tie)[..., None, :], out=best)
 
     def best_actions(self, h: int, state: State) -> Any:
-        if self._runs is None:
-            return self.best[h, :, state]
-        return self.best[h][self._runs, :, state]
+        if self._kernel is not None:
+            return self.optimism.best(self.q_values(h, state), axis=-1)
+        return self.best[h, :, state] if self._runs is None else self.best[h][self._runs, :, state]
 
     def best_table(self, h: int) -> Any:
+        if self._kernel is not None:
+            q = self.optimism.q(h, self.w[h].to(self.columns) @ self.columns, self.b[h])
+            return self.optimism.best(q.reshape(self.shape), axis=-2)
         return self.best[h]
 
     def q_values(self, h: int, state: State) -> Any:
@@ -170,6 +188,16 @@ class Counts(Memory):
 
     def bytes_after(self, samples: int) -> int:
         return self.nbytes
+
+
+def matvec(matrices: Any, vectors: Any) -> Any:
+    """M x for (..., d, S) and (..., S)."""
+    return (matrices @ vectors[..., None])[..., 0]
+
+
+def _matvec_in_one_pass(matrices: Any, vectors: Any) -> Any:
+    """The same; fused on a GPU it reads M at the speed of the memory, which a batched product there does not."""
+    return (matrices * vectors[..., None, :]).sum(-1)
 
 
 def quadratic(rows: Array, matrix: Array) -> Array:

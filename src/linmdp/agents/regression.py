@@ -157,7 +157,7 @@ class Ridge(Component):
 class Optimism:
     """Q = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h): the formula, in the one place where it stands.
 
-    `beta` is a number, or (B, 1) for B runs.
+    `beta` is a number, or (B,) for B runs; what it meets then has the runs as its first axis.
     """
 
     def __init__(self, beta: Any, caps: Array, backend: Backend = NUMPY) -> None:
@@ -169,7 +169,7 @@ class Optimism:
     def add_bonus(self, mean: Any, b: Any, spare: Any = None) -> Any:
         """mean + beta sqrt(b), where b = phi' Lambda^-1 phi >= 0; in place of `spare`, if that is given."""
         bonus = self.xp.sqrt(b, out=spare)
-        bonus *= self.beta
+        bonus *= self.beta.reshape(self.beta.shape + (1,) * (b.ndim - 1)) if self.beta.ndim else self.beta
         bonus += mean
         return bonus
 

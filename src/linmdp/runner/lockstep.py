@@ -60,7 +60,7 @@ class Lockstep:
         self.schedules = [s.schedule for s in settings]
         self.always = all(isinstance(s, Always) for s in self.schedules)
         beta, lam = (np.array([getattr(s, name) for s in settings]) for name in ("beta", "lam"))
-        self.optimism = Optimism(beta[:, None], caps, backend)
+        self.optimism = Optimism(beta, caps, backend)
         self.core = Core(
             H,
             model.d,
