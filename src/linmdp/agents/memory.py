@@ -135,17 +135,7 @@ class Counts(Memory):
         """One trip over the features: two columns of one product, then a few operations in place."""
         self._two[0], self._two[1] = self.w[h], v
         if self._kernel is not None:
-            optimism = self.optimism
-            self._kernel(
-                self._two,
-                self.columns,
-                self.b[h],
-                self.V[h],
-                self.best[h],
-                optimism.beta,
-                optimism.caps[h],
-                optimism.tie,
-            )
+            self._kernel(self._two, self.columns, self.b[h], self.V[h], self.optimism.beta, self.optimism.caps[h])
             return
         d = self.columns.shape[0]
         self.xp.matmul(self._two.reshape(-1, d), self.columns, out=self._rows.reshape(-1, self.b.shape[-1]))
