@@ -106,10 +106,14 @@ class Counts(Memory):
     def add(self, h: int, phi: Any, next_state: State, terminated: bool) -> None:
         if h == self.H - 1 or terminated:  # the value after the end is 0
             return
+        self.count(self.N[h], phi, next_state)
+
+    def count(self, N: Any, phi: Any, next_state: State) -> None:
+        """N += phi e_{s'}', in every run."""
         if self._runs is None:
-            self.N[h, :, next_state] += phi
+            N[:, next_state] += phi
         else:
-            self.N[h][self._runs, :, next_state] += phi
+            N[self._runs, :, next_state] += phi
 
     def clear(self, runs: Any = ...) -> None:
         self.N[:, runs] = 0.0
@@ -120,11 +124,12 @@ class Counts(Memory):
             self.b[h][runs] = squares / self.ridge.lam[runs][..., None]
 
     def refresh(self) -> None:
+        d = len(self.columns)
+        at_once = 1 if self.xp is np else 64  # runs: on a CPU the product of one fits the cache, a GPU wants many
         for h in range(self.H):
-            d = len(self.columns)
-            inverse = self.ridge.Lambda_inv[h].reshape(-1, d, d)
-            for b, one in zip(self.b[h].reshape(len(inverse), -1), inverse, strict=True):
-                b[:] = self.xp.einsum("di,di->i", self.columns, one @ self.columns)
+            inverses, b = self.ridge.Lambda_inv[h].reshape(-1, d, d), self.b[h].reshape(-1, self.b.shape[-1])
+            for part in (slice(i, i + at_once) for i in range(0, len(b), at_once)):
+                b[part] = (self.columns * (inverses[part] @ self.columns)).sum(-2)
 
     def target(self, h: int) -> Any:
         if h == self.H - 1:
@@ -157,24 +162,36 @@ class Counts(Memory):
         xp.greater_equal(q, (V - optimism.tie)[..., None, :], out=best)
 
     def best_actions(self, h: int, state: State) -> Any:
-        if self._kernel is not None:
-            return self.optimism.best(self.q_values(h, state), axis=-1)
-        return self.best[h, :, state] if self._runs is None else self.best[h][self._runs, :, state]
+        return self.best_of(*self.values(h), state)
+
+    def values(self, h: int) -> tuple[Any, Any, Any, Any]:
+        """What Q_h is made of: w, b, `best` (None on a GPU) and the cap."""
+        return self.w[h], self.b[h], self.best[h] if self._kernel is None else None, self.optimism.caps[h]
+
+    def best_of(self, w: Any, b: Any, best: Any, cap: Any, state: State) -> Any:
+        """`best_actions` from `values`, as a function of arrays alone, which a GPU can fuse with what follows."""
+        if best is None:
+            return self.optimism.best(self._q(w, b, cap, state), axis=-1)
+        return best[:, state] if self._runs is None else best[self._runs, :, state]
 
     def best_table(self, h: int) -> Any:
         if self._kernel is not None:
-            q = self.optimism.q(h, self.w[h].to(self.columns) @ self.columns, self.b[h])
+            q = self.optimism.q(self.w[h].to(self.columns) @ self.columns, self.b[h], self.optimism.caps[h])
             return self.optimism.best(q.reshape(self.shape), axis=-2)
         return self.best[h]
 
     def q_values(self, h: int, state: State) -> Any:
+        w, b, _, cap = self.values(h)
+        return self._q(w, b, cap, state)
+
+    def _q(self, w: Any, b: Any, cap: Any, state: State) -> Any:
         d, A, S = len(self.columns), *self.shape[-2:]
         phi = self.columns.reshape(d, A, S)[:, :, state]  # (d, A, *batch)
-        b = self.b[h].reshape(self.shape)
+        b = b.reshape(self.shape)
         if self._runs is None:
-            return self.optimism.q(h, self.w[h] @ phi, b[:, state])
-        mean = self.xp.einsum("dab,bd->ba", phi, self.w[h].to(phi) if self.xp is not np else self.w[h])
-        return self.optimism.q(h, mean, b[self._runs, :, state])
+            return self.optimism.q(w @ phi, b[:, state], cap)
+        mean = (phi * w.T[:, None, :]).sum(0).T  # (B, A), in the precision of w
+        return self.optimism.q(mean, b[self._runs, :, state], cap)
 
     def bytes_after(self, samples: int) -> int:
         return self.nbytes

@@ -68,6 +68,12 @@ def masked_steps(mask: BoolArray) -> Iterator[tuple[int, Any]]:
             yield h, runs if mask.ndim > 1 else ...
 
 
+def add_sample(pending: Any, u: Any, phi: Any, reward: Any) -> None:
+    """One sample of one step; `pending` is zero where a sample comes, since the step was planned in this episode."""
+    pending += phi
+    u += phi * reward
+
+
 class Ridge(Component):
     """Lambda_h = lam I + sum phi phi' and u_h = sum phi r for all steps; one new sample a step may be pending.
 
@@ -107,8 +113,7 @@ class Ridge(Component):
 
     def add(self, h: int, phi: Any, reward: Any) -> None:
         """One sample of step h in each run: phi (*batch, d), reward a number or (B, 1). A zero phi is no sample."""
-        self.pending[h] += phi  # zero where a sample comes: the step was planned in this episode
-        self.u[h] += phi * reward
+        add_sample(self.pending[h], self.u[h], phi, reward)
 
     def absorb(self, mask: Any, *, whole: bool) -> Any:
         """Bring the pending samples of `mask` (H, *batch) into Lambda; v of `downdate`, zero elsewhere.
@@ -168,8 +173,9 @@ class Optimism:
 
     def add_bonus(self, mean: Any, b: Any, spare: Any = None) -> Any:
         """mean + beta sqrt(b), where b = phi' Lambda^-1 phi >= 0; in place of `spare`, if that is given."""
+        beta = self.beta.reshape(self.beta.shape + (1,) * (b.ndim - 1)) if self.beta.ndim else self.beta
         bonus = self.xp.sqrt(b, out=spare)
-        bonus *= self.beta.reshape(self.beta.shape + (1,) * (b.ndim - 1)) if self.beta.ndim else self.beta
+        bonus *= beta
         bonus += mean
         return bonus
 
@@ -177,9 +183,9 @@ class Optimism:
         """min(q, cap)."""
         return self.xp.minimum(q, cap)
 
-    def q(self, h: int, mean: Any, b: Any) -> Any:
-        """Q_h from mean = phi'w and b = phi' Lambda^-1 phi."""
-        return self.capped(self.add_bonus(mean, b), self.caps[h])
+    def q(self, mean: Any, b: Any, cap: Any) -> Any:
+        """Q from mean = phi'w and b = phi' Lambda^-1 phi."""
+        return self.capped(self.add_bonus(mean, b), cap)
 
     def best(self, q: Any, axis: int = 0) -> Any:
         """Which actions share the largest Q along `axis`."""

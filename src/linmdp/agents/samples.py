@@ -133,7 +133,7 @@ class Samples(Memory):
             if old < block.count:
                 b[old - first :] = quadratic(rows[old - first :], self.ridge.Lambda_inv[h + 1])
             np.maximum(b, 0.0, out=b)
-            q = self.optimism.q(h + 1, mean, b)
+            q = self.optimism.q(mean, b, self.optimism.caps[h + 1])
             block.V[first : block.count] = q.max(axis=1) * block.alive[first : block.count]
         self.valued[h] = sum(block.count for block in self.blocks[h])
 
@@ -145,7 +145,7 @@ class Samples(Memory):
     def q_values(self, h: int, state: State) -> Array:
         phi = self.features.phi(state)
         b = np.maximum(quadratic(phi, self.ridge.Lambda_inv[h]), 0.0)
-        q: Array = self.optimism.q(h, phi @ self.w[h], b)
+        q: Array = self.optimism.q(phi @ self.w[h], b, self.optimism.caps[h])
         return q
 
     def best_actions(self, h: int, state: State) -> BoolArray:
@@ -156,7 +156,7 @@ class Samples(Memory):
         assert isinstance(self.features, TableFeatures)
         F = self.features.columns
         b = np.einsum("di,di->i", F, self.ridge.Lambda_inv[h] @ F)
-        q = self.optimism.q(h, self.w[h] @ F, np.maximum(b, 0.0, out=b))
+        q = self.optimism.q(self.w[h] @ F, np.maximum(b, 0.0, out=b), self.optimism.caps[h])
         best: BoolArray = self.optimism.best(q.reshape(self.features.A, self.features.S))
         return best
 

@@ -18,7 +18,7 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.core import Core
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.agents.memory import Counts
-from linmdp.agents.regression import Optimism
+from linmdp.agents.regression import Optimism, add_sample
 from linmdp.agents.schedules import Always, Schedule
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.planning import backup, optimum
@@ -61,7 +61,7 @@ class Lockstep:
         self.always = all(isinstance(s, Always) for s in self.schedules)
         beta, lam = (np.array([getattr(s, name) for s in settings]) for name in ("beta", "lam"))
         self.optimism = Optimism(beta, caps, backend)
-        self.core = Core(
+        self.core: Any = Core(
             H,
             model.d,
             lam=lam,
@@ -80,6 +80,7 @@ class Lockstep:
         seeds = [np.random.SeedSequence(s.seed).spawn(2) for s in settings]
         self._chance = [Chance(np.random.default_rng(int(env.generate_state(1)[0]))) for env, _ in seeds]
         self._ties = [np.random.default_rng(agent) for _, agent in seeds]
+        self._zeros = backend.zeros((B,), "int64")
         self._step = backend.fused(self._take_step)
         self.phi = backend.zeros((H, B, model.d))
         self.rewards = backend.zeros((B,))
@@ -89,10 +90,13 @@ class Lockstep:
     def draws(self, n: int) -> Any:
         """Noise, moves and tie-breaks of the next n episodes, (n, 3, H, B)."""
         H = self.model.H
-        every = [
-            (*chance.episodes(n, H), ties.random((n, H))) for chance, ties in zip(self._chance, self._ties, strict=True)
-        ]
-        return self.backend.array(np.ascontiguousarray(np.array(every).transpose(2, 1, 3, 0)))
+        every = np.empty((self.B, 3, n, H))
+        for mine, chance, ties in zip(every, self._chance, self._ties, strict=True):
+            mine[0], mine[1] = chance.episodes(n, H)
+            mine[2] = ties.random((n, H))
+        if self.backend.is_numpy:
+            return np.ascontiguousarray(every.transpose(2, 1, 3, 0))
+        return self.backend.array(every).permute(2, 1, 3, 0)
 
     def decide(self) -> tuple[BoolArray, BoolArray]:
         """Which runs reset, (B,), and which steps of which runs learn, (H, B)."""
@@ -103,25 +107,45 @@ class Lockstep:
         """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
         model, state = self.model, start
         self.rewards[:] = 0.0
+        ridge, memory = self.core.ridge, self.core.memory
         for h in range(model.H):
-            best = self.core.memory.best_actions(h, state)
-            action, phi, reward, following = self._step(best, state, draws[:, h], self.theta[h], self.mu_cdf[h])
+            samples = (ridge.pending[h], ridge.u[h], memory.N[h] if h < model.H - 1 else None)
+            action, following = self._step(
+                memory.values(h),
+                samples,
+                state,
+                draws[:, h],
+                self.theta[h],
+                self.mu_cdf[h],
+                None if whole else learn[h],
+                self.phi[h],
+                self.rewards,
+            )
             if look:
                 self._look(h, state, action)
-            self.phi[h] = phi
-            self.core.add(h, phi if whole else phi * learn[h][:, None], reward[:, None], following)
-            self.rewards += reward
             state = following
 
-    def _take_step(self, best: Any, state: Any, draws: Any, theta: Any, mu_cdf: Any) -> tuple[Any, Any, Any, Any]:
-        """Act and move in every run: actions (B,), phi (B, d), rewards (B,), next states (B,).
+    def _take_step(
+        self,
+        values: Any,
+        samples: Any,
+        state: Any,
+        draws: Any,
+        theta: Any,
+        mu_cdf: Any,
+        learn: Any,
+        phi_seen: Any,
+        rewards: Any,
+    ) -> tuple[Any, Any]:
+        """Act, move and remember in every run: actions (B,) and next states (B,). Arrays in, so that a GPU can fuse it.
 
-        Among the best actions, (B, A), it is number floor(u * count), or the first; the next state is where the
-        distribution function of s', which is linear in phi, passes the number drawn for it.
+        Among the best actions it is number floor(u * count), or the first; the next state is where the distribution
+        function of s', which is linear in phi, passes the number drawn for it.
         """
         model, xp, (noise, moves, ties) = self.model, self.backend.xp, draws
+        memory, (pending, u, N) = self.core.memory, samples
         low, high = model.reward_range
-        order = best.cumsum(-1)
+        order = memory.best_of(*values, state).cumsum(-1)
         pick = xp.floor(ties * order[:, -1])
         pick = pick * ~self.first if self.any_first else pick
         action = (order <= pick[:, None]).sum(-1)
@@ -129,7 +153,13 @@ class Lockstep:
         reward = xp.clip(phi @ theta + model.noise * noise, low, high)
         cdf = phi @ mu_cdf
         following = xp.clip((cdf <= (moves * cdf[:, -1])[:, None]).sum(-1), 0, model.S - 1)
-        return action, phi, reward, following
+        phi_seen[...] = phi
+        rewards += reward
+        learned = phi if learn is None else phi * learn[:, None]
+        add_sample(pending, u, learned, reward[:, None])
+        if N is not None:  # nothing follows the last step
+            memory.count(N, learned, following)
+        return action, following
 
     def _look(self, h: int, state: Any, action: Any) -> None:
         xp, q = self.backend.xp, self.core.memory.q_values(h, state)
@@ -167,7 +197,7 @@ class Lockstep:
         elif self.model.start == "adversarial":
             return gap.argmax(-1)
         else:
-            states = [0] * self.B
+            return self._zeros
         return self.backend.array(states, "int64")
 
 
@@ -252,8 +282,8 @@ def run_lockstep(
     with progress_bar("episodes", episodes, progress) as advance:
         for k in range(episodes):
             if k % CHUNK == 0:
+                draws = engine.draws(min(CHUNK, episodes - k))  # while a GPU still works on the chunk before
                 collect()
-                draws = engine.draws(min(CHUNK, episodes - k))
             reset, learn = (np.zeros(B, dtype=np.bool_), everything) if engine.always else engine.decide()
             whole = bool(learn.all())
             if reset.any():
