@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from linmdp import InvalidParameter
 from linmdp.agents.regression import Optimism, Ridge, confidence_width, downdate, value_caps
+from linmdp.types import Array
 
 
 @given(seed=st.integers(0, 500), n=st.integers(1, 4), d=st.integers(1, 80))
@@ -25,22 +26,54 @@ def test_downdate_is_sherman_morrison(seed: int, n: int, d: int) -> None:
     np.testing.assert_allclose(before @ x @ x - (v @ x) ** 2, inverse @ x @ x, atol=1e-10)
 
 
+def absorb(ridge: Ridge, *mask: bool) -> Array:
+    """As the core does it: keep, then absorb."""
+    where, whole = np.array(mask), all(mask)
+    ridge.keep(where, whole=whole)
+    v: Array = ridge.absorb(where, whole=whole)
+    return v
+
+
 def test_pending_samples_wait_until_their_step_is_planned() -> None:
     ridge = Ridge(2, 3, 0.5)
     phi = np.array([1.0, 2.0, 0.0])
     ridge.add(0, phi, 0.7)
-    np.testing.assert_array_equal(ridge.Lambda[0], 0.5 * np.eye(3))
-    ridge.absorb(np.array([False, True]), whole=False)
-    np.testing.assert_array_equal(ridge.Lambda[0], 0.5 * np.eye(3))
-    v = ridge.absorb(np.array([True, False]), whole=False)
-    np.testing.assert_allclose(ridge.Lambda[0], 0.5 * np.eye(3) + np.outer(phi, phi))
+    np.testing.assert_array_equal(ridge.Lambda_inv[0], 2 * np.eye(3))
+    absorb(ridge, False, True)
+    np.testing.assert_array_equal(ridge.Lambda_inv[0], 2 * np.eye(3))
+    v = absorb(ridge, True, False)
     assert v[0].any()
     assert not v[1].any()
-    assert not ridge.absorb(np.array([True, True]), whole=True).any(), "a sample is absorbed once"
+    assert not absorb(ridge, True, True).any(), "a sample is absorbed once"
+    assert ridge.drift() < 1e-12  # which settles what waits for Lambda
+    np.testing.assert_allclose(ridge.Lambda[0], 0.5 * np.eye(3) + np.outer(phi, phi))
     np.testing.assert_allclose(ridge.solve(0, np.zeros(3)), np.linalg.solve(ridge.Lambda[0], 0.7 * phi))
-    assert ridge.drift() < 1e-12
     ridge.restart(np.array([True, False]))
     np.testing.assert_array_equal(ridge.Lambda_inv[0], 2 * np.eye(3))
+
+
+def test_a_million_updates_with_badly_scaled_features() -> None:
+    """Condition number 1e8: the inverse stays an inverse, symmetric and positive definite."""
+    d, updates, lam = 6, 1_000_000, 0.1
+    rng = np.random.default_rng(0)
+    scales = np.logspace(0, -4, d)  # Lambda's eigenvalues then span 1e8
+    ridge, worst = Ridge(1, d, lam), 0.0
+    everywhere = np.array([True])
+    for k in range(updates):
+        if k % 4096 == 0:
+            features = rng.normal(size=(4096, d)) * scales * 10
+        ridge.pending[0] = features[k % 4096]
+        if ridge.stale:
+            ridge.refactor()
+        ridge.keep(everywhere, whole=True)
+        ridge.absorb(everywhere, whole=True)
+        if k % 49_999 == 0:
+            worst = max(worst, float(ridge.drift()))
+    worst = max(worst, float(ridge.drift()))
+    assert np.linalg.cond(ridge.Lambda[0]) > 0.8e8
+    assert worst < 1e-6
+    np.testing.assert_array_equal(ridge.Lambda_inv[0], ridge.Lambda_inv[0].T)
+    assert np.linalg.eigvalsh(ridge.Lambda_inv[0])[0] > 0
 
 
 def test_the_optimistic_value_by_hand() -> None:

@@ -48,8 +48,11 @@ class Core:
         self.memory.clear(runs)
         self.restarting[:, runs] = True
 
-    def prepare(self, learn: BoolArray) -> None:
-        """What may have to happen before planning, and seldom does: restarts, and fresh inverses."""
+    def prepare(self, learn: BoolArray, there: Any, *, whole: bool) -> None:
+        """What happens before planning and outside any recorded graph: restarts and fresh inverses, both seldom.
+
+        `there` is `learn` as an array of the backend, `whole` says that it holds everywhere.
+        """
         mask = self.restarting & learn
         if mask.any():
             self.ridge.restart(mask)
@@ -58,7 +61,7 @@ class Core:
         if self.ridge.stale:
             self.ridge.refactor()
             self.memory.refresh()
-        self.ridge.absorbed += 1
+        self.ridge.keep(there, whole=whole)
 
     def plan(self, learn: Any, *, whole: bool) -> None:
         """Lines 4 to 11 of Algorithm 1 for the steps (and runs) in `learn`, (H, *batch); `whole`: all of them."""

@@ -75,6 +75,7 @@ class LSVIUCB(Agent):
         self.caps = value_caps(cap, task.H, task.reward_range[1])
         self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=K)
         self._features = _trusted(task.features)
+        self.schedule = self._make_schedule(K)
         self._core = Core(
             task.H,
             task.d,
@@ -82,7 +83,6 @@ class LSVIUCB(Agent):
             optimism=Optimism(self.beta_value, self.caps),
             make_memory=self._make_memory,
         )
-        self.schedule = self._make_schedule(K)
         self._learning = np.zeros(task.H, dtype=np.bool_)
         self._tie_draws = np.zeros(task.H)
 
@@ -95,7 +95,9 @@ class LSVIUCB(Agent):
             storage = "counts" if isinstance(self._features, TableFeatures) else "features"
         H, features = self.task.H, self._features
         if storage != "counts":
-            return Samples(H, features, ridge, w, optimism, self.dtype, keep_features=storage == "features")
+            capacity = None if self.episodes is None else self.samples_after(self.episodes)
+            keep_features = storage == "features"
+            return Samples(H, features, ridge, w, optimism, self.dtype, keep_features=keep_features, capacity=capacity)
         if not isinstance(features, TableFeatures):
             invalid(self.name, "storage", "'features' or 'states' where features are not a table", "counts")
         return Counts(H, features, ridge, w, optimism, self.dtype)
@@ -110,8 +112,9 @@ class LSVIUCB(Agent):
             self._core.drop_samples()
         learned = int(learn.sum())
         if learned:
-            self._core.prepare(learn)
-            self._core.plan(learn, whole=learned == len(learn))
+            whole = learned == len(learn)
+            self._core.prepare(learn, learn, whole=whole)
+            self._core.plan(learn, whole=whole)
             self.updates += learned
             self.policy_version += 1
 

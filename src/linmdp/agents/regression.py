@@ -24,7 +24,11 @@ REFACTOR_EVERY = 512
 """Updates between two fresh inversions of Lambda. The error of an inverse that is only ever updated grows with each
 update; a fresh one costs d^3 once instead of d^2 each time."""
 
-_BLOCK_BYTES = 1 << 19
+DELAY = 16
+"""Features that wait before they are added to Lambda, which is needed for fresh inverses only: one product of DELAY
+rows costs little more than one outer product, and is bound by arithmetic instead of memory."""
+
+_BLOCK_BYTES = 1 << 21
 
 
 def add_outer(matrices: Any, x: Any, sign: float) -> None:
@@ -82,14 +86,15 @@ class Ridge(Component):
 
     Attributes
     ----------
-    Lambda, Lambda_inv : (H, *batch, d, d)
+    Lambda, Lambda_inv : (H, *batch, d, d); Lambda without the features in `waiting`, see `settle`
+    waiting : (H, *batch, DELAY, d) features that are in Lambda_inv and not yet in Lambda
     u : (H, *batch, d) sum of phi r, the newest sample included
     pending : (H, *batch, d) phi not yet in Lambda; zero where there is none
-    absorbed : how often samples were absorbed since the inverses were last made afresh
+    absorbed, delayed : updates since the inverses were made afresh, and since Lambda was settled
     """
 
-    _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending")
-    _counters: ClassVar = ("absorbed",)
+    _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending", "waiting")
+    _counters: ClassVar = ("absorbed", "delayed")
 
     def __init__(self, H: int, d: int, lam: Any, *, batch: tuple[int, ...] = (), backend: Backend = NUMPY) -> None:
         self.lam = backend.array(np.broadcast_to(lam, batch))
@@ -98,7 +103,8 @@ class Ridge(Component):
         self.Lambda_inv = backend.zeros((H, *batch, d, d))
         self.u = backend.zeros((H, *batch, d))
         self.pending = backend.zeros((H, *batch, d))
-        self.absorbed = 0
+        self.waiting = backend.zeros((H, *batch, DELAY, d))
+        self.absorbed = self.delayed = 0
         self.restart(np.ones((H, *batch), dtype=np.bool_))
 
     def restart(self, mask: BoolArray) -> None:
@@ -110,6 +116,7 @@ class Ridge(Component):
             self.Lambda_inv[h][runs] = eye / lam
             self.u[h][runs] = 0.0
             self.pending[h][runs] = 0.0
+            self.waiting[h][runs] = 0.0
 
     def add(self, h: int, phi: Any, reward: Any) -> None:
         """One sample of step h in each run: phi (*batch, d), reward a number or (B, 1). A zero phi is no sample."""
@@ -122,25 +129,39 @@ class Ridge(Component):
         """
         if whole:
             v = downdate(self.Lambda_inv, self.pending)
-            add_outer(self.Lambda, self.pending, 1.0)
             self.pending[:] = 0.0
-        else:
-            phi = self.pending * mask[..., None]
-            v = self.xp.zeros_like(phi)
-            for h in range(len(phi)):
-                if self.xp is not np or phi[h].any():
-                    v[h] = downdate(self.Lambda_inv[h], phi[h])
-                    add_outer(self.Lambda[h], phi[h], 1.0)
-            self.pending -= phi
+            return v
+        phi = self.pending * mask[..., None]
+        v = self.xp.zeros_like(phi)
+        for h in range(len(phi)):
+            if self.xp is not np or phi[h].any():
+                v[h] = downdate(self.Lambda_inv[h], phi[h])
+        self.pending -= phi
         return v
+
+    def keep(self, mask: Any, *, whole: bool) -> None:
+        """Before `absorb`, with the same mask: put the features where they wait for Lambda."""
+        if self.delayed == DELAY:
+            self.settle()
+        self.waiting[..., self.delayed, :] = self.pending if whole else self.pending * mask[..., None]
+        self.delayed += 1
+        self.absorbed += 1
 
     @property
     def stale(self) -> bool:
         """Whether it is time for fresh inverses."""
         return self.absorbed >= REFACTOR_EVERY
 
+    def settle(self) -> None:
+        """Add the waiting features to Lambda."""
+        for h in range(len(self.Lambda)):
+            self.Lambda[h] += self.waiting[h].swapaxes(-1, -2) @ self.waiting[h]
+        self.waiting[:] = 0.0
+        self.delayed = 0
+
     def refactor(self) -> None:
         """Invert every Lambda afresh; what was derived from the old inverses has to follow."""
+        self.settle()
         for h in range(len(self.Lambda)):
             inverse = self.xp.linalg.inv(self.Lambda[h])
             self.Lambda_inv[h] = (inverse + inverse.swapaxes(-1, -2)) / 2
@@ -152,6 +173,7 @@ class Ridge(Component):
 
     def drift(self) -> Any:
         """max |Lambda Lambda^-1 - I| over all steps, (*batch)."""
+        self.settle()
         worst, eye = None, self._backend.array(np.eye(self._d))
         for Lambda, inverse in zip(self.Lambda, self.Lambda_inv, strict=True):
             off = self.xp.amax(abs(Lambda @ inverse - eye), (-1, -2))

@@ -15,7 +15,8 @@ from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
 
-_BLOCK_BYTES = 1 << 19
+_BLOCK_BYTES = 5 << 19
+"""A block should be large enough that a product over it takes longer than the call."""
 
 
 class _Block:
@@ -53,11 +54,14 @@ class Samples(Memory):
         dtype: str,
         *,
         keep_features: bool,
+        capacity: int | None = None,
     ) -> None:
         super().__init__(H, ridge, w, optimism)
         self.features, self.keep_features, self.dtype = features, keep_features, dtype
         sample_bytes = features.A * features.d * np.dtype(dtype).itemsize
         self.size = int(np.clip(_BLOCK_BYTES // sample_bytes, 8, 256))
+        if capacity:  # equal blocks that hold it with little to spare
+            self.size = -(-capacity // -(-capacity // self.size))
         self.blocks: list[list[_Block]] = [[] for _ in range(H)]
         self.valued = [0] * H
         """How many samples of step h have a current b, V with respect to step h+1."""
@@ -143,14 +147,31 @@ class Samples(Memory):
         return kept if self.keep_features else np.asarray(self.features.batch(kept), dtype=self.dtype)
 
     def q_values(self, h: int, state: State) -> Array:
-        phi = self.features.phi(state)
+        return self._q(h, self.features.phi(state))[0]
+
+    def _q(self, h: int, phi: Array) -> tuple[Array, Array]:
+        """Q_h and b for the features of one state, (A,) each."""
         b = np.maximum(quadratic(phi, self.ridge.Lambda_inv[h]), 0.0)
-        q: Array = self.optimism.q(phi @ self.w[h], b, self.optimism.caps[h])
-        return q
+        return self.optimism.q(phi @ self.w[h], b, self.optimism.caps[h]), b
 
     def best_actions(self, h: int, state: State) -> BoolArray:
-        best: BoolArray = self.optimism.best(self.q_values(h, state))
+        phi = self.features.phi(state)
+        q, b = self._q(h, phi)
+        self._keep_value(h - 1, state, phi, b, q.max())
+        best: BoolArray = self.optimism.best(q)
         return best
+
+    def _keep_value(self, h: int, state: State, phi: Array, b: Array, V: float) -> None:
+        """The state acted in is, as a rule, the next state of the newest sample of the step before: value it now."""
+        if h < 0 or not self.blocks[h]:
+            return
+        block = self.blocks[h][-1]
+        newest = (len(self.blocks[h]) - 1) * self.size + block.count - 1
+        seen = phi if self.keep_features else np.asarray(state)
+        if self.valued[h] == newest and np.array_equal(block.next[block.count - 1], seen):
+            block.b[block.count - 1] = b
+            block.V[block.count - 1] = V * block.alive[block.count - 1]
+            self.valued[h] += 1
 
     def best_table(self, h: int) -> BoolArray:
         assert isinstance(self.features, TableFeatures)

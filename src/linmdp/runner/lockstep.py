@@ -289,8 +289,8 @@ def run_lockstep(
             if reset.any():
                 engine.core.drop_samples(reset)
             if learn.any():
-                engine.core.prepare(learn)
                 there = everything_there if whole else backend.array(learn, "bool")
+                engine.core.prepare(learn, there, whole=whole)
                 recorder.plan(there, whole=whole)
             else:
                 there = backend.array(learn, "bool")
