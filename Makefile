@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint bench bench-micro docs clean
 
 demo: .venv/core  ## the main job: the paper's agents on the paper's MDP, a table and a picture in demo/
 	$(BIN)/linmdp compare synthetic:S=500,A=15,d=30,H=50 \
@@ -19,6 +19,12 @@ lint: .venv/test
 	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
+
+bench: .venv/test  ## ratios of speed and memory, into docs/generated (about 15 minutes)
+	$(BIN)/python benchmarks/bench.py
+
+bench-micro: .venv/test
+	$(BIN)/pytest benchmarks -o addopts=-q --benchmark-only
 
 docs: .venv/docs  ## the site, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html

@@ -78,7 +78,8 @@ def test_a_million_updates_with_badly_scaled_features() -> None:
 
 def test_the_optimistic_value_by_hand() -> None:
     q = Optimism(2.0, np.array([3.0, 1.0]))
-    np.testing.assert_allclose(q.q(np.array([0.5, 2.0]), np.array([0.25, 4.0]), q.caps[0]), [1.5, 3.0])
+    b = q.squared(np.array([0.25, 4.0]))
+    np.testing.assert_allclose(q.q(np.array([0.5, 2.0]), b, q.caps[0]), [1.5, 3.0])
     np.testing.assert_array_equal(q.best(np.array([1.0, 1.0 - 1e-12, 0.9])), [True, True, False])
 
 

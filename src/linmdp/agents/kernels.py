@@ -1,4 +1,4 @@
-"""The planning pass as one GPU kernel (Triton). The same formulas as `Counts._renew_values`, which the tests compare.
+"""The planning pass as one GPU kernel (Triton). The same formulas as `Counts.sweep`, which the tests compare.
 
 Fused by hand because a profile said so: as a matrix product and two compiled kernels the pass took 92 us for 512 runs
 at S=500, A=15, d=30 on one H200, most of it spent on writing phi'w and phi'v to memory and reading them back.
@@ -22,7 +22,6 @@ def _sweep_kernel(  # type: ignore[no-untyped-def]  # a kernel's arguments are t
     F_ptr,
     b_ptr,
     V_ptr,
-    beta_ptr,
     cap_ptr,
     B,
     S,
@@ -40,7 +39,6 @@ def _sweep_kernel(  # type: ignore[no-untyped-def]  # a kernel's arguments are t
     vectors = runs[:, None] * D + k[None, :]
     w = tl.load(w_ptr + vectors, mask=run_ok[:, None] & k_ok[None, :], other=0.0)
     v = tl.load(v_ptr + vectors, mask=run_ok[:, None] & k_ok[None, :], other=0.0)
-    beta = tl.load(beta_ptr + runs, mask=run_ok, other=0.0)[:, None]
     dtype: tl.constexpr = b_ptr.dtype.element_ty
 
     top = tl.full((RUNS, STATES), float("-inf"), dtype)
@@ -51,14 +49,14 @@ def _sweep_kernel(  # type: ignore[no-untyped-def]  # a kernel's arguments are t
         at = runs[:, None].to(tl.int64) * (A * S) + (a * S + states)[None, :]
         b = tl.abs(tl.load(b_ptr + at, mask=here, other=0.0) - change * change)
         tl.store(b_ptr + at, b, mask=here)
-        q = tl.dot(w, F, input_precision="ieee", out_dtype=dtype) + (beta * tl.sqrt(b)).to(dtype)
+        q = tl.dot(w, F, input_precision="ieee", out_dtype=dtype) + tl.sqrt(b)
         top = tl.maximum(top, q)
     top = tl.minimum(top, tl.load(cap_ptr).to(dtype))
     tl.store(V_ptr + runs[:, None] * S + states[None, :], top, mask=here)
 
 
-def sweep(two: Any, columns: Any, b: Any, V: Any, beta: Any, cap: Any, tiles: tuple[int, int, int] = TILES) -> None:
-    """Renew b (B, A*S) and V (B, S) in place, from two = (w, v), (2, B, d), and the feature columns (d, A*S)."""
+def sweep(two: Any, columns: Any, b: Any, V: Any, cap: Any, tiles: tuple[int, int, int] = TILES) -> None:
+    """Renew b (B, A*S) and V (B, S) in place, from two = (w, beta v), (2, B, d), and the feature columns (d, A*S)."""
     (B, S), d = V.shape, columns.shape[0]
     A, (runs, states, warps) = columns.shape[1] // S, tiles
     grid = (triton.cdiv(B, runs), triton.cdiv(S, states))
@@ -68,7 +66,6 @@ def sweep(two: Any, columns: Any, b: Any, V: Any, beta: Any, cap: Any, tiles: tu
         columns,
         b,
         V,
-        beta,
         cap,
         B,
         S,

@@ -126,7 +126,7 @@ class LSVIUCB(Agent):
         return int(tied[int(self._tie_draws[h] * len(tied))])
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        phi = self._features.phi(state)[action]
+        phi = np.ascontiguousarray(self._features.phi(state)[action])
         self.schedule.watch(h, phi)
         if self._learning[h]:
             self._core.add(h, phi, reward, next_state, terminated)

@@ -11,7 +11,7 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component
 from linmdp.agents.regression import Optimism, Ridge, masked_steps
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, BoolArray, State
+from linmdp.types import BoolArray, State
 
 
 class Memory(Component, ABC):
@@ -67,7 +67,7 @@ class Counts(Memory):
     Attributes
     ----------
     N : (H-1, *batch, d, S) since nothing follows the last step
-    b : (H, *batch, A*S) phi' Lambda_h^-1 phi for every state and action, kept up by rank-one changes
+    b : (H, *batch, A*S) squared bonus of every state and action, kept up by rank-one changes
     V : (H+1, *batch, S) max_a Q_h, zero after the last step
     best : (H, *batch, A, S) which actions share the largest Q; on a GPU empty, and found when it is asked for
     """
@@ -99,6 +99,11 @@ class Counts(Memory):
         self.best = backend.zeros((H * (self._kernel is None), *batch, A, S), "bool") | True
         self._two = backend.zeros((2, *batch, d), dtype)
         self._rows = backend.zeros((2, *batch, A * S), dtype)
+        # the same memory in the shapes that `sweep` wants
+        self._two_flat, self._rows_flat = self._two.reshape(-1, d), self._rows.reshape(-1, A * S)
+        self._mean, self._change = self._rows.reshape(2, *self.shape)
+        self._b = self.b.reshape(H, *self.shape)
+        self._beta = optimism.beta[..., None]
         self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
         self.restart(np.ones((H, *batch), dtype=np.bool_))
@@ -121,7 +126,7 @@ class Counts(Memory):
     def restart(self, mask: BoolArray) -> None:
         squares = (self.columns * self.columns).sum(0)
         for h, runs in masked_steps(mask):
-            self.b[h][runs] = squares / self.ridge.lam[runs][..., None]
+            self.b[h][runs] = self.optimism.squared(squares / self.ridge.lam[runs][..., None], runs)
 
     def refresh(self) -> None:
         d = len(self.columns)
@@ -129,7 +134,8 @@ class Counts(Memory):
         for h in range(self.H):
             inverses, b = self.ridge.Lambda_inv[h].reshape(-1, d, d), self.b[h].reshape(-1, self.b.shape[-1])
             for part in (slice(i, i + at_once) for i in range(0, len(b), at_once)):
-                b[part] = (self.columns * (inverses[part] @ self.columns)).sum(-2)
+                forms = (self.columns * (inverses[part] @ self.columns)).sum(-2)
+                b[part] = self.optimism.squared(forms, part if self.batch else ...)
 
     def target(self, h: int) -> Any:
         if h == self.H - 1:
@@ -137,29 +143,25 @@ class Counts(Memory):
         return self._product(self.N[h], self.V[h + 1])
 
     def sweep(self, h: int, v: Any) -> None:
-        """One trip over the features: two columns of one product, then a few operations in place."""
-        self._two[0], self._two[1] = self.w[h], v
-        if self._kernel is not None:
-            self._kernel(self._two, self.columns, self.b[h], self.V[h], self.optimism.beta, self.optimism.caps[h])
-            return
-        d = self.columns.shape[0]
-        self.xp.matmul(self._two.reshape(-1, d), self.columns, out=self._rows.reshape(-1, self.b.shape[-1]))
-        mean, change = self._rows.reshape(2, *self.shape)
-        self._renew_values(mean, change, self.b[h].reshape(self.shape), self.V[h], self.best[h], self.optimism.caps[h])
-
-    def _renew_values(self, mean: Any, change: Any, b: Any, V: Any, best: Any, cap: Any) -> None:
-        """b, V and `best` of one step from phi'w and phi'v, both (*batch, A, S).
+        """One trip over the features: two columns of one product, then a few operations in place.
 
         The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
-        are those with q >= min(max_a q, cap). NumPy works in place; on a GPU `kernels.sweep` does all this at once.
+        are those with q >= min(max_a q, cap).
         """
-        xp, optimism = self.xp, self.optimism
+        xp, optimism, cap, b, V = self.xp, self.optimism, self.optimism.caps[h], self._b[h], self.V[h]
+        self._two[0], self._two[1] = self.w[h], v * self._beta
+        if self._kernel is not None:
+            self._kernel(self._two, self.columns, self.b[h], V, cap)
+            return
+        xp.matmul(self._two_flat, self.columns, out=self._rows_flat)
+        change = self._change
         change *= change
         b -= change
         xp.abs(b, out=b)  # b >= 0; rounding may leave it a hair below
-        q = optimism.add_bonus(mean, b, change)
-        V[...] = optimism.capped(xp.amax(q, axis=-2), cap)
-        xp.greater_equal(q, (V - optimism.tie)[..., None, :], out=best)
+        q = optimism.raised(self._mean, b, change)
+        optimism.largest(q, -2, out=V)
+        xp.minimum(V, cap, out=V)
+        xp.greater_equal(q, (V - optimism.tie)[..., None, :], out=self.best[h])
 
     def best_actions(self, h: int, state: State) -> Any:
         return self.best_of(*self.values(h), state)
@@ -205,9 +207,3 @@ def matvec(matrices: Any, vectors: Any) -> Any:
 def _matvec_in_one_pass(matrices: Any, vectors: Any) -> Any:
     """The same; fused on a GPU it reads M at the speed of the memory, which a batched product there does not."""
     return (matrices * vectors[..., None, :]).sum(-1)
-
-
-def quadratic(rows: Array, matrix: Array) -> Array:
-    """x' M x for every row x of (..., d)."""
-    form: Array = np.einsum("...d,...d->...", rows @ matrix, rows)
-    return form

@@ -184,7 +184,8 @@ class Ridge(Component):
 class Optimism:
     """Q = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h): the formula, in the one place where it stands.
 
-    `beta` is a number, or (B,) for B runs; what it meets then has the runs as its first axis.
+    The squared bonus b = beta^2 phi' Lambda^-1 phi is what is kept for each row; it falls by (beta phi'v)^2 when Lambda
+    grows (see `downdate`). `beta` is a number, or (B,) for B runs.
     """
 
     def __init__(self, beta: Any, caps: Array, backend: Backend = NUMPY) -> None:
@@ -192,22 +193,22 @@ class Optimism:
         self.beta = backend.array(beta)
         self.caps = backend.array(caps)
         self.tie = TIE * max(1.0, float(np.abs(caps).max()))
+        self.largest = np.maximum.reduce if backend.is_numpy else backend.xp.amax
 
-    def add_bonus(self, mean: Any, b: Any, spare: Any = None) -> Any:
-        """mean + beta sqrt(b), where b = phi' Lambda^-1 phi >= 0; in place of `spare`, if that is given."""
-        beta = self.beta.reshape(self.beta.shape + (1,) * (b.ndim - 1)) if self.beta.ndim else self.beta
-        bonus = self.xp.sqrt(b, out=spare)
-        bonus *= beta
-        bonus += mean
-        return bonus
+    def squared(self, forms: Any, runs: Any = ...) -> Any:
+        """b from the quadratic forms phi' Lambda^-1 phi, which have the runs as their first axis if there are many."""
+        beta = self.beta[runs]
+        return beta.reshape(beta.shape + (1,) * (forms.ndim - beta.ndim)) ** 2 * forms
 
-    def capped(self, q: Any, cap: Any) -> Any:
-        """min(q, cap)."""
-        return self.xp.minimum(q, cap)
+    def raised(self, mean: Any, b: Any, spare: Any = None) -> Any:
+        """phi'w + bonus, from mean = phi'w and b >= 0; in place of `spare`, if that is given."""
+        q = self.xp.sqrt(b, out=spare)
+        q += mean
+        return q
 
     def q(self, mean: Any, b: Any, cap: Any) -> Any:
-        """Q from mean = phi'w and b = phi' Lambda^-1 phi."""
-        return self.capped(self.add_bonus(mean, b), cap)
+        """Q from mean = phi'w and b >= 0."""
+        return self.xp.minimum(self.raised(mean, b), cap)
 
     def best(self, q: Any, axis: int = 0) -> Any:
         """Which actions share the largest Q along `axis`."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import StateDict, saved_array
-from linmdp.agents.memory import Memory, quadratic
+from linmdp.agents.memory import Memory
 from linmdp.agents.regression import Optimism, Ridge
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
@@ -41,7 +41,7 @@ class Samples(Memory):
     """Every sample of the working space, in blocks.
 
     A sample of step h holds phi_i, the next state s'_i (as features of all actions, or as itself), and for each
-    action of s'_i the quadratic form b = phi' Lambda_{h+1}^-1 phi, which falls by (phi'v)^2 when Lambda_{h+1} grows.
+    action of s'_i the squared bonus b = beta^2 phi' Lambda_{h+1}^-1 phi, kept up as Lambda_{h+1} grows.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Samples(Memory):
 
     def _value(self, h: int, v: Array, *, new_only: bool) -> None:
         """Renew b and V of the samples of step h, which look at Q_{h+1}: all, or only those never valued."""
-        two = np.stack((self.w[h + 1], v), axis=1).astype(self.dtype)
+        two = np.stack((self.w[h + 1], v * self.optimism.beta), axis=1).astype(self.dtype)
         done = self.valued[h]
         for index, block in enumerate(self.blocks[h]):
             old = min(max(done - index * self.size, 0), block.count)
@@ -135,8 +135,8 @@ class Samples(Memory):
             b = block.b[first : block.count]
             b[: old - first] -= change[: old - first] ** 2
             if old < block.count:
-                b[old - first :] = quadratic(rows[old - first :], self.ridge.Lambda_inv[h + 1])
-            np.maximum(b, 0.0, out=b)
+                b[old - first :] = self._squared(h + 1, rows[old - first :])
+            np.abs(b, out=b)  # b >= 0; rounding may leave it a hair below
             q = self.optimism.q(mean, b, self.optimism.caps[h + 1])
             block.V[first : block.count] = q.max(axis=1) * block.alive[first : block.count]
         self.valued[h] = sum(block.count for block in self.blocks[h])
@@ -151,8 +151,14 @@ class Samples(Memory):
 
     def _q(self, h: int, phi: Array) -> tuple[Array, Array]:
         """Q_h and b for the features of one state, (A,) each."""
-        b = np.maximum(quadratic(phi, self.ridge.Lambda_inv[h]), 0.0)
+        b = self._squared(h, phi)
         return self.optimism.q(phi @ self.w[h], b, self.optimism.caps[h]), b
+
+    def _squared(self, h: int, rows: Array) -> Array:
+        """The squared bonus of rows (..., d) at step h."""
+        forms = np.einsum("...d,...d->...", rows @ self.ridge.Lambda_inv[h], rows)
+        b: Array = self.optimism.squared(np.abs(forms))
+        return b
 
     def best_actions(self, h: int, state: State) -> BoolArray:
         phi = self.features.phi(state)
@@ -176,8 +182,8 @@ class Samples(Memory):
     def best_table(self, h: int) -> BoolArray:
         assert isinstance(self.features, TableFeatures)
         F = self.features.columns
-        b = np.einsum("di,di->i", F, self.ridge.Lambda_inv[h] @ F)
-        q = self.optimism.q(self.w[h] @ F, np.maximum(b, 0.0, out=b), self.optimism.caps[h])
+        b = self.optimism.squared(np.abs(np.einsum("di,di->i", F, self.ridge.Lambda_inv[h] @ F)))
+        q = self.optimism.q(self.w[h] @ F, b, self.optimism.caps[h])
         best: BoolArray = self.optimism.best(q.reshape(self.features.A, self.features.S))
         return best
 

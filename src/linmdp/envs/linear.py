@@ -71,7 +71,7 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
             )
         if h >= model.H:
             raise InvalidParameter(f"The episode of {model.name} is over after {model.H} steps: call reset() first.")
-        phi = model.features.phi(self._state)[action]
+        phi = model.features.row(self._state, action)
         reward = float(phi @ model.theta[h] + model.noise * self._noise[h])
         low, high = model.reward_range
         cdf = phi @ self.model.mu_cdf[h]

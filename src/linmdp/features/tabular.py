@@ -42,6 +42,10 @@ class TableFeatures:
         """Features of `state`, (A, d)."""
         return self._das[:, :, state].T
 
+    def row(self, state: int, action: int) -> Array:
+        """phi(state, action), (d,), in one piece."""
+        return self._das[:, action, state].copy()
+
     def batch(self, states: Array) -> Array:
         """Features of n states, (n, A, d)."""
         return self._das[:, :, states].transpose(2, 1, 0)

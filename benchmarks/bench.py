@@ -1,0 +1,296 @@
+"""Speed and memory, each row a ratio measured in one process: `make bench` prints the table and writes it into docs.
+
+One BLAS thread throughout. Machines are noisy: times are the least of several repetitions, and nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import linmdp
+from linmdp.report.style import human_bytes
+from linmdp.report.tables import markdown
+from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit
+from linmdp.runner.loop import play, run
+from linmdp.runner.registry import make_learner
+from linmdp.types import Array, Task
+from reference import ReferenceLSVI
+
+AGENT = "lsvi-ucb:beta=0.05,lam=0.1"
+SIZES = {"S": 500, "A": 15, "d": 30, "H": 50}
+Row = tuple[str, str, str]
+
+
+def least(function: Callable[[], Any], *, calls: int, repeats: int = 7) -> float:
+    """The least time of one call, over several repetitions of `calls` calls."""
+    found = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        found.append((time.perf_counter() - start) / calls)
+    return min(found)
+
+
+def seconds(env: Any, spec: str, episodes: int, eval_every: int = 20) -> float:
+    """Wall time of a run, evaluation of regret included."""
+    agent = linmdp.make_agent(spec, env, episodes=episodes)
+    start = time.perf_counter()
+    run(env, agent, episodes=episodes, eval_every=eval_every)
+    return time.perf_counter() - start
+
+
+def spec_of(**changes: int) -> str:
+    return "synthetic:" + ",".join(f"{k}={v}" for k, v in (SIZES | changes).items())
+
+
+def bare_products() -> tuple[float, float]:
+    """F @ [w u] with F (S*A, d) as it is written, and the same product in the layout that linmdp keeps."""
+    rng = np.random.default_rng(0)
+    F, two = rng.random((SIZES["S"] * SIZES["A"], SIZES["d"])), rng.random((SIZES["d"], 2))
+    out, columns, rows = np.empty((len(F), 2)), np.ascontiguousarray(F.T), np.empty((2, len(F)))
+    return (
+        least(lambda: np.matmul(F, two, out=out), calls=200),
+        least(lambda: np.matmul(two.T.copy(), columns, out=rows), calls=200),
+    )
+
+
+def planning() -> list[Row]:
+    """The planning pass and the whole run over the bare product."""
+    literal, ours = bare_products()
+    env: Any = linmdp.make_env(spec_of())
+    agent: Any = linmdp.make_agent(AGENT, env)
+    run(env, agent, episodes=30, eval_every=20)
+    memory, v, H = agent._core.memory, np.full(SIZES["d"], 1e-9), SIZES["H"]
+    state = iter(range(10**9))
+    one = least(lambda: memory.sweep(next(state) % H, v), calls=200)
+    episodes = 200
+    whole = min(seconds(env, AGENT, episodes) for _ in range(3)) / episodes / H
+    single = min(seconds(env, AGENT + ",dtype=float32", episodes) for _ in range(3)) / episodes / H
+    return [
+        ("bare product F @ [w u]", f"{literal * 1e6:.0f} us", "1 (in the layout of linmdp: " + f"{ours * 1e6:.0f} us)"),
+        ("planning pass of one step", f"{one * 1e6:.0f} us", f"{one / literal:.2f} x bare (target 1.6)"),
+        ("whole run, a step of an episode", f"{whole * 1e6:.0f} us", f"{whole / literal:.2f} x bare (target 2.5)"),
+        ("the same, dtype=float32", f"{single * 1e6:.0f} us", f"{single / whole:.2f} x float64"),
+    ]
+
+
+def against_reference() -> list[Row]:
+    """The literal transcription at K episodes, and by a fit a K + b K^2 beyond."""
+    env: Any = linmdp.make_env(spec_of())
+    slow = ReferenceLSVI(env.task, beta=0.05, lam=0.1, cap="remaining", ties="random")
+    took, marks = 0.0, {}
+    for k in range(1, 301):
+        start = time.perf_counter()
+        slow.begin_episode()
+        state, _ = env.reset(seed=k)
+        for _ in play(env, slow, state, k):  # type: ignore[arg-type]
+            pass
+        took += time.perf_counter() - start
+        marks[k] = took
+    fast = {K: seconds(env, AGENT, K, eval_every=10**9) for K in (300, 1500)}
+    K = np.array([100.0, 200.0, 300.0])
+    (a, b), *_ = np.linalg.lstsq(np.stack((K, K**2), axis=1), np.array([marks[int(k)] for k in K]))
+    at_1500 = a * 1500 + b * 1500**2
+    return [
+        ("literal transcription, K=300", f"{marks[300]:.0f} s", f"{marks[300] / fast[300]:.0f} x linmdp (target 50)"),
+        (
+            "literal transcription, K=1500",
+            f"{at_1500:.0f} s (by fit)",
+            f"{at_1500 / fast[1500]:.0f} x linmdp ({fast[1500]:.1f} s measured)",
+        ),
+    ]
+
+
+def exponents() -> list[Row]:
+    """Growth of the time: slope of log time over log size."""
+    rows = []
+    env: Any = linmdp.make_env(spec_of())
+    sizes = (1000, 3000, 8000, 20_000)
+    agent: Any = linmdp.make_agent(AGENT, env)
+    held, times, done = [], [], 0
+    start = time.perf_counter()
+    for K in sizes:  # one run, looked at as it passes each K
+        for k in range(done, K):
+            agent.begin_episode()
+            state, _ = env.reset(seed=k)
+            for _ in play(env, agent, state, k):
+                pass
+        done = K
+        times.append(time.perf_counter() - start)
+        held.append(agent.nbytes)
+    slope = _slope(sizes, times)
+    rows.append(
+        ("time over K, 1,000 to 20,000", f"{times[0]:.1f} to {times[-1]:.0f} s", f"K^{slope:.2f} (target 1.05)")
+    )
+    flat = "flat to the byte" if len(set(held)) == 1 else "NOT flat"
+    rows.append(("memory over K, 1,000 to 20,000", human_bytes(held[-1]), flat))
+    for name, sizes in (
+        ("S", (250, 500, 1000, 2000)),
+        ("A", (8, 15, 30, 60)),
+        ("d", (15, 30, 60, 120)),
+        ("H", (12, 25, 50, 100)),
+    ):
+        times = [seconds(linmdp.make_env(spec_of(**{name: n})), AGENT, 60, eval_every=10**9) for n in sizes]
+        label = f"time over {name}, {sizes[0]} to {sizes[-1]}"
+        rows.append((label, f"{times[0]:.2f} to {times[-1]:.2f} s", f"{name}^{_slope(sizes, times):.2f}"))
+    return rows
+
+
+def _slope(sizes: tuple[int, ...], times: list[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def batches() -> list[Row]:
+    """Sixteen seeds together against one alone; then the real thing, K=12,000."""
+    env: Any = linmdp.make_env(spec_of())
+    K = 150
+    alone = min(seconds(env, AGENT, K) for _ in range(3))
+    rows = [("one run alone, K=150", f"{alone / K * 1e3:.2f} ms an episode", "1")]
+    for B in (8, 16):
+        jobs = [Job(spec_of(), AGENT, K, seed, 20) for seed in range(B)]
+        took = min(least(lambda j=jobs: run_unit(j), calls=1, repeats=3), np.inf) / B  # type: ignore[misc]
+        rows.append(
+            (f"{B} in lockstep, one core, a seed", f"{took / K * 1e3:.2f} ms an episode", f"{took / alone:.2f} x alone")
+        )
+    jobs = jobs_for(spec_of(), [AGENT], episodes=K, seeds=16, eval_every=20)
+    list(run_jobs(jobs, processes=2))  # starts the processes
+    took = least(lambda: list(run_jobs(jobs, processes=2)), calls=1, repeats=3) / 16
+    label = "linmdp run --seeds 16 on 2 cores, a seed"
+    rows.append((label, f"{took / K * 1e3:.2f} ms an episode", f"{took / alone:.2f} x alone (target 0.5)"))
+    K = 12_000
+    one = seconds(env, AGENT, K)
+    start = time.perf_counter()
+    results = list(run_jobs(jobs_for(spec_of(), [AGENT], episodes=K, seeds=16, eval_every=20), processes=2))
+    sixteen = time.perf_counter() - start
+    ends = np.array([r.final_regret for r in results])
+    error = ends.std(ddof=1) / 4
+    rows += [
+        ("K=12,000, one seed", f"{one:.0f} s", "-"),
+        (
+            "K=12,000, 16 seeds on 2 cores",
+            f"{sixteen:.0f} s",
+            f"regret {ends.mean():.0f} +- {error:.0f} (standard error)",
+        ),
+    ]
+    half = list(run_jobs(jobs_for(spec_of(), [AGENT + ",dtype=float32"], episodes=2000, seeds=8), processes=2))
+    full = [r.regret[1999] for r in results[:8] if r.regret is not None]
+    difference = np.mean([h.final_regret for h in half]) / np.mean(full) - 1
+    rows.append(("regret of float32, K=2,000, the same 8 seeds", "-", f"{difference:+.2%} against float64"))
+    return rows
+
+
+class RandomFeatures:
+    """A pool of random unit vectors: what they mean does not matter here."""
+
+    A, d, bound = 18, 512, 1.0
+    nbytes = 0
+
+    def __init__(self) -> None:
+        pool = np.random.default_rng(0).normal(size=(400, self.A, self.d))
+        self.pool = pool / (1.0000001 * np.linalg.norm(pool, axis=-1, keepdims=True))
+
+    def phi(self, state: Any) -> Array:
+        return np.asarray(self.pool[int(state[0])])
+
+    def batch(self, states: Any) -> Array:
+        return np.asarray(self.pool[states[:, 0].astype(int)])
+
+
+def large_features() -> list[Row]:
+    """d=512, A=18, H=50, K=500, storage "features": learning cost over the bare products over the same rows."""
+    K, H = 500, 50
+    features = RandomFeatures()
+    task = Task(S=None, A=features.A, d=features.d, H=H, reward_range=(0.0, 1.0), features=features)
+    rows, learning = [], {}
+    for name, more in (
+        ("lsvi-ucb", ""),
+        ("lsvi-ucb-fixed", ",rho=0.75"),
+        ("lsvi-ucb-adaptive", ",m=10,rho=0.75,budget=0.5"),
+    ):
+        agent: Any = make_learner(f"{name}:storage=features{more}", task, K)
+        rng, took, bare, checked = np.random.default_rng(1), 0.0, 0.0, 0
+        for k in range(K):
+            start = time.perf_counter()
+            agent.begin_episode()
+            took += time.perf_counter() - start
+            state = rng.integers(400, size=1)
+            for h in range(H):
+                action, following = agent.act(h, state), rng.integers(400, size=1)
+                start = time.perf_counter()
+                agent.observe(h, state, action, rng.random(), following, False)
+                took += time.perf_counter() - start
+                state = following
+            agent.end_episode()
+            if name == "lsvi-ucb" and (k + 1) % 25 == 0:
+                bare += _block_products(agent) * 25
+                checked += 1
+        learning[name] = took
+        peak = human_bytes(agent.nbytes)
+        if name == "lsvi-ucb":
+            limit = K * H * features.A * features.d * 8 + 2 * H * features.d**2 * 8
+            rows.append(
+                ("d=512: LSVI-UCB, K=500", f"{took:.0f} s", f"{took / bare:.2f} x the bare products (target 2)")
+            )
+            rows.append(
+                ("d=512: its peak bytes", peak, f"{agent.nbytes / limit:.3f} x K H A d 8 + 2 H d^2 8 (target 1.1)")
+            )
+        else:
+            share = f"{took / learning['lsvi-ucb']:.2f} x LSVI-UCB (target 0.5)"
+            rows.append((f"d=512: {name}, {peak}", f"{took:.0f} s", share))
+    return rows
+
+
+def _block_products(agent: Any) -> float:
+    """Time of rows @ [w v] over every block that the agent holds, as one planning of all steps needs it."""
+    two = np.random.default_rng(0).random((512, 2))
+    blocks = [block.next[: block.count].reshape(-1, 512) for step in agent._core.memory.blocks[:-1] for block in step]
+    start = time.perf_counter()
+    for rows in blocks:
+        rows @ two
+    return time.perf_counter() - start
+
+
+def gpu() -> list[Row]:
+    """From the record of `benchmarks/gpu.py` on a machine that has one."""
+    r = json.loads((ROOT / "benchmarks/records/h200.json").read_text())
+    name = f"{r['device']}: {r['seeds']} seeds x K={r['episodes']:,}"
+    each, share = r["microseconds_per_step_and_seed"], r["bandwidth_share"]
+    return [
+        (
+            name,
+            f"{r['seconds']:.0f} s",
+            f"{each:.2f} us per step, episode and seed; {share:.0%} of the memory bandwidth",
+        ),
+        ("its regret", f"{r['mean_regret']:.1f} +- {r['standard_error']:.1f} (standard error)", "-"),
+    ]
+
+
+PARTS = {f.__name__: f for f in (planning, against_reference, exponents, batches, large_features, gpu)}
+
+
+def main() -> None:
+    """All parts, or those named; each is written to docs/generated/bench_NAME.md."""
+    for name in sys.argv[1:] or PARTS:
+        start = time.perf_counter()
+        table = markdown(("what", "measured", "ratio"), PARTS[name]())
+        (ROOT / f"docs/generated/bench_{name}.md").write_text(table + "\n")
+        print(f"{table}\n({name}: {time.perf_counter() - start:.0f} s)\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
