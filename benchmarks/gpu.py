@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
-from linmdp.runner.lockstep import Setting, run_lockstep
+from linmdp.runner.engine import Setting
+from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model
 
 

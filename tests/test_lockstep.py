@@ -10,7 +10,8 @@ import pytest
 import linmdp
 from linmdp.agents.backend import NUMPY, Backend, backend_for
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit, units
-from linmdp.runner.lockstep import Setting, run_lockstep
+from linmdp.runner.engine import Setting
+from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model
 from linmdp.types import RunResult
 

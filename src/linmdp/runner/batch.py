@@ -13,7 +13,8 @@ from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import LinMDPWarning, check_int
-from linmdp.runner.lockstep import Setting, run_lockstep
+from linmdp.runner.engine import Setting
+from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult

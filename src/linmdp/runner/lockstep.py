@@ -1,251 +1,28 @@
 """Many runs on one model at once: every product over the features serves all of them.
 
 B runs that may differ in seed, beta, lambda and schedule advance together, step by step, so that the trip over the
-feature rows becomes a true matrix product. Each run sees the random numbers that it would see alone. Written over
-NumPy or torch; on a GPU one whole episode is recorded as a CUDA graph and played again.
+feature rows becomes a true matrix product. Each run sees the random numbers that it would see alone.
 """
 
 from __future__ import annotations
 
-import copy
-import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.core import Core
-from linmdp.agents.lsvi import LSVIUCB
-from linmdp.agents.memory import Counts
-from linmdp.agents.regression import Optimism, add_sample
-from linmdp.agents.schedules import Always, Schedule
-from linmdp.envs.base import Chance, LinearModel
-from linmdp.envs.planning import backup, optimum
+from linmdp.envs.base import LinearModel
+from linmdp.envs.planning import optimum
 from linmdp.runner.diagnostics import probe_from, verdicts
+from linmdp.runner.engine import Lockstep, Setting
 from linmdp.runner.progress import progress_bar
+from linmdp.runner.recorder import Recorder
+from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, BoolArray, RunResult
 
 CHUNK = 64
-"""Episodes whose random numbers are drawn at once."""
-
-
-class Setting(NamedTuple):
-    """What sets one run apart from those beside it."""
-
-    agent: str
-    seed: int
-    params: dict[str, Any]
-    beta: float
-    lam: float
-    ties: str
-    schedule: Schedule
-    nbytes: int
-
-    @classmethod
-    def of(cls, agent: LSVIUCB, spec: str, seed: int) -> Setting:
-        """Read off an agent that has not begun: its settings and a schedule of its own, not its arrays."""
-        schedule = copy.deepcopy(agent.schedule)
-        return cls(spec, seed, agent.get_params(), agent.beta_value, agent.lam, agent.ties, schedule, agent.nbytes)
-
-
-class Lockstep:
-    """B runs of LSVI with counts, as arrays with an axis for the runs."""
-
-    def __init__(
-        self, model: LinearModel, settings: Sequence[Setting], caps: Array, dtype: str, backend: Backend = NUMPY
-    ) -> None:
-        B, H = len(settings), model.H
-        self.model, self.settings, self.backend, self.B = model, settings, backend, B
-        self.schedules = [s.schedule for s in settings]
-        self.always = all(isinstance(s, Always) for s in self.schedules)
-        beta, lam = (np.array([getattr(s, name) for s in settings]) for name in ("beta", "lam"))
-        self.optimism = Optimism(beta, caps, backend)
-        self.core: Any = Core(
-            H,
-            model.d,
-            lam=lam,
-            optimism=self.optimism,
-            make_memory=lambda ridge, w, optimism: Counts(
-                H, model.features, ridge, w, optimism, dtype, batch=(B,), backend=backend
-            ),
-            batch=(B,),
-            backend=backend,
-        )
-        self.columns, self.theta = backend.array(model.features.columns), backend.array(model.theta)
-        self.mu, self.mu_cdf = backend.array(model.mu), backend.array(model.mu_cdf)
-        self.first = backend.array([s.ties == "first" for s in settings], "bool")
-        self.any_first = any(s.ties == "first" for s in settings)
-
-        seeds = [np.random.SeedSequence(s.seed).spawn(2) for s in settings]
-        self._chance = [Chance(np.random.default_rng(int(env.generate_state(1)[0]))) for env, _ in seeds]
-        self._ties = [np.random.default_rng(agent) for _, agent in seeds]
-        self._zeros = backend.zeros((B,), "int64")
-        self._step = backend.fused(self._take_step)
-        self.phi = backend.zeros((H, B, model.d))
-        self.rewards = backend.zeros((B,))
-        self.looked = backend.zeros((3, B))  # acts, values at the cap, ties
-        self.extremes = backend.array(np.tile([[model.A], [-1]], (1, B)), "int64")  # least and largest action
-
-    def draws(self, n: int) -> Any:
-        """Noise, moves and tie-breaks of the next n episodes, (n, 3, H, B)."""
-        H = self.model.H
-        every = np.empty((self.B, 3, n, H))
-        for mine, chance, ties in zip(every, self._chance, self._ties, strict=True):
-            mine[0], mine[1] = chance.episodes(n, H)
-            mine[2] = ties.random((n, H))
-        if self.backend.is_numpy:
-            return np.ascontiguousarray(every.transpose(2, 1, 3, 0))
-        return self.backend.array(every).permute(2, 1, 3, 0)
-
-    def decide(self) -> tuple[BoolArray, BoolArray]:
-        """Which runs reset, (B,), and which steps of which runs learn, (H, B)."""
-        decisions = [schedule.begin_episode() for schedule in self.schedules]
-        return np.array([d.reset for d in decisions]), np.stack([d.learn for d in decisions], axis=1)
-
-    def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
-        """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
-        model, state = self.model, start
-        self.rewards[:] = 0.0
-        ridge, memory = self.core.ridge, self.core.memory
-        for h in range(model.H):
-            samples = (ridge.pending[h], ridge.u[h], memory.N[h] if h < model.H - 1 else None)
-            action, following = self._step(
-                memory.values(h),
-                samples,
-                state,
-                draws[:, h],
-                self.theta[h],
-                self.mu_cdf[h],
-                None if whole else learn[h],
-                self.phi[h],
-                self.rewards,
-            )
-            if look:
-                self._look(h, state, action)
-            state = following
-
-    def _take_step(
-        self,
-        values: Any,
-        samples: Any,
-        state: Any,
-        draws: Any,
-        theta: Any,
-        mu_cdf: Any,
-        learn: Any,
-        phi_seen: Any,
-        rewards: Any,
-    ) -> tuple[Any, Any]:
-        """Act, move and remember in every run: actions (B,) and next states (B,). Arrays in, so that a GPU can fuse it.
-
-        Among the best actions it is number floor(u * count), or the first; the next state is where the distribution
-        function of s', which is linear in phi, passes the number drawn for it.
-        """
-        model, xp, (noise, moves, ties) = self.model, self.backend.xp, draws
-        memory, (pending, u, N) = self.core.memory, samples
-        low, high = model.reward_range
-        order = memory.best_of(*values, state).cumsum(-1)
-        pick = xp.floor(ties * order[:, -1])
-        pick = pick * ~self.first if self.any_first else pick
-        action = (order <= pick[:, None]).sum(-1)
-        phi = self.columns[:, action * model.S + state].T
-        reward = xp.clip(phi @ theta + model.noise * noise, low, high)
-        cdf = phi @ mu_cdf
-        following = xp.clip((cdf <= (moves * cdf[:, -1])[:, None]).sum(-1), 0, model.S - 1)
-        phi_seen[...] = phi
-        rewards += reward
-        learned = phi if learn is None else phi * learn[:, None]
-        add_sample(pending, u, learned, reward[:, None])
-        if N is not None:  # nothing follows the last step
-            memory.count(N, learned, following)
-        return action, following
-
-    def _look(self, h: int, state: Any, action: Any) -> None:
-        xp, q = self.backend.xp, self.core.memory.q_values(h, state)
-        self.looked[0] += 1
-        self.looked[1] += (q >= self.optimism.caps[h] - self.optimism.tie).sum(-1)
-        self.looked[2] += self.optimism.best(q, axis=-1).sum(-1) > 1
-        self.extremes[0] = xp.minimum(self.extremes[0], action)
-        self.extremes[1] = xp.maximum(self.extremes[1], action)
-
-    def values(self) -> Any:
-        """V^pi at the first step of the policy of each run, (B, S), exact."""
-        V = self.backend.zeros((self.B, self.model.S))
-        for h in reversed(range(self.model.H)):
-            best = self.core.memory.best_table(h)
-            if self.any_first:
-                best = best & ((best.cumsum(-2) == 1) | ~self.first[:, None, None])
-            q = backup(self.theta[h], self.mu[h], self.columns, V).reshape(best.shape)
-            V = (q * best).sum(-2) / best.sum(-2)
-        return V
-
-    def watch(self) -> None:
-        """Show this episode's features to the schedules that look at them."""
-        if self.always:
-            return
-        phi = self.backend.host(self.phi)
-        for i, schedule in enumerate(self.schedules):
-            for h in range(self.model.H):
-                schedule.watch(h, phi[h, i])
-            schedule.end_episode()
-
-    def starts(self, gap: Any) -> Any:
-        """The first state of each run, (B,)."""
-        if self.model.start == "uniform":
-            states = [chance.start(self.model.S) for chance in self._chance]
-        elif self.model.start == "adversarial":
-            return gap.argmax(-1)
-        else:
-            return self._zeros
-        return self.backend.array(states, "int64")
-
-
-class Recorder:
-    """Planning and playing one episode; on a GPU recorded once as a graph and played again.
-
-    A graph replays the same kernels on the same memory, without Python between them. What changes from episode to
-    episode goes in through fixed tensors; resets and fresh inverses happen outside.
-    """
-
-    def __init__(self, engine: Lockstep) -> None:
-        self.engine = engine
-        self._graphs: dict[tuple[bool, bool], Any] = {}
-        self._fixed: dict[str, Any] = {}
-
-    def plan(self, learn: Any, *, whole: bool) -> None:
-        """Plan all runs."""
-        self._run("plan", whole, lambda f: self.engine.core.plan(f["learn"], whole=whole), learn=learn)
-
-    def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
-        """Play one episode of all runs."""
-
-        def body(f: dict[str, Any]) -> None:
-            self.engine.play(f["draws"], f["start"], f["learn"], whole=whole, look=look)
-
-        self._run("look" if look else "play", whole, body, draws=draws, start=start, learn=learn)
-
-    def _run(self, name: Any, whole: bool, body: Any, **inputs: Any) -> None:
-        if self.engine.backend.device != "cuda":
-            body(inputs)
-            return
-        torch, key = self.engine.backend.xp, (name, whole)
-        for what, value in inputs.items():
-            if what in self._fixed:
-                self._fixed[what].copy_(value)
-            else:
-                self._fixed[what] = value.clone()
-        if key not in self._graphs:
-            # the first time it just runs (and compiles); the second time it is recorded, which runs nothing
-            self._graphs[key] = None
-            body(self._fixed)
-            return
-        if self._graphs[key] is None:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                body(self._fixed)
-            self._graphs[key] = graph
-        self._graphs[key].replay()
+"""Episodes whose random numbers are drawn at once, and after which a GPU is waited for."""
 
 
 def run_lockstep(
@@ -262,104 +39,88 @@ def run_lockstep(
 ) -> list[RunResult]:
     """All runs, each as `linmdp.run` would give it (to rounding); times are the batch's, shared equally."""
     engine = Lockstep(model, settings, caps, dtype, backend)
-    recorder = Recorder(engine)
-    B = engine.B
-    V_star = backend.array(optimum(model).V[0])
-    gap = backend.zeros((B, model.S))
-    regret, rewards = np.zeros((episodes, B)), np.zeros((episodes, B))
-    updates, resets, late = (np.zeros(B, dtype=np.int64) for _ in range(3))
-    everything = np.ones((model.H, B), dtype=np.bool_)
-    everything_there = backend.array(everything, "bool")
-    runs = backend.array(np.arange(B), "int64")
-    cpu, wall, aside = time.process_time(), time.perf_counter(), 0.0
-    held: list[tuple[int, Any, Any]] = []
-
-    def collect() -> None:
-        for k, lost, earned in held:
-            regret[k], rewards[k] = backend.host(lost), backend.host(earned)
-        held.clear()
-
-    with progress_bar("episodes", episodes, progress) as advance:
+    recorder, ledger, clock = Recorder(engine), Ledger(engine, episodes), Stopwatch()
+    V_star, gap = backend.array(optimum(model).V[0]), backend.zeros((engine.B, model.S))
+    with clock, progress_bar("episodes", episodes, progress) as advance:
         for k in range(episodes):
             if k % CHUNK == 0:
                 draws = engine.draws(min(CHUNK, episodes - k))  # while a GPU still works on the chunk before
-                collect()
-            reset, learn = (np.zeros(B, dtype=np.bool_), everything) if engine.always else engine.decide()
-            whole = bool(learn.all())
+                ledger.collect()
+            reset, learn = engine.decide()
+            there, whole = engine.mask(learn)
+            ledger.decided(k, reset, learn)
             if reset.any():
                 engine.core.drop_samples(reset)
             if learn.any():
-                there = everything_there if whole else backend.array(learn, "bool")
                 engine.core.prepare(learn, there, whole=whole)
                 recorder.plan(there, whole=whole)
-            else:
-                there = backend.array(learn, "bool")
-            resets += reset
-            updates += learn.sum(axis=0)
-            late += learn.sum(axis=0) * (k >= probe_from(episodes))
             if k % eval_every == 0:
-                before = time.process_time()
-                gap = V_star - engine.values()
-                aside += time.process_time() - before
+                with clock.paused():
+                    gap = V_star - engine.values()
             start = engine.starts(gap)
             recorder.play(draws[k % CHUNK], start, there, whole=whole, look=k >= probe_from(episodes))
             engine.watch()
-            held.append((k, gap[runs, start], engine.rewards + 0.0))
+            ledger.played(k, gap[engine.runs, start], engine.rewards + 0.0)
             advance()
-        collect()
-    share = 1 / B
-    spent = (share * (time.process_time() - cpu - aside), share * (time.perf_counter() - wall - aside))
-    counts = (updates, resets, late)
-    return _results(engine, env, episodes, eval_every, regret, rewards, counts, spent)
+        ledger.collect()
+    return ledger.results(env, eval_every, clock)
 
 
-def _results(
-    engine: Lockstep,
-    env: str,
-    episodes: int,
-    eval_every: int,
-    regret: Array,
-    rewards: Array,
-    counts: tuple[Any, Any, Any],
-    spent: tuple[float, float],
-) -> list[RunResult]:
-    updates, resets, late = counts
-    acts, capped, tied = engine.backend.host(engine.looked)
-    least, largest = engine.backend.host(engine.extremes)
-    drift = engine.backend.host(engine.core.ridge.drift())
-    results = []
-    for i, s in enumerate(engine.settings):
-        saturated, ties = capped[i] / (acts[i] * engine.model.A), tied[i] / acts[i]
-        constant = int(least[i]) if least[i] == largest[i] and engine.model.A > 1 else None
-        results.append(
-            RunResult(
+class Ledger:
+    """What is noted of all runs: regret and rewards (K, B), regressions solved, resets."""
+
+    def __init__(self, engine: Lockstep, episodes: int) -> None:
+        self.engine, self.episodes = engine, episodes
+        self.regret, self.rewards = np.zeros((episodes, engine.B)), np.zeros((episodes, engine.B))
+        self.updates, self.late, self.resets = np.zeros((3, engine.B), dtype=np.int64)
+        self._held: list[tuple[int, Any, Any]] = []
+
+    def decided(self, k: int, reset: BoolArray, learn: BoolArray) -> None:
+        """Which runs reset, (B,), and which steps learn, (H, B); `late` counts those of the last tenth."""
+        self.resets += reset
+        self.updates += learn.sum(axis=0)
+        if k >= probe_from(self.episodes):
+            self.late += learn.sum(axis=0)
+
+    def played(self, k: int, lost: Any, earned: Any) -> None:
+        """Regret and reward of episode k, (B,) each; held where they are, since looking waits for a GPU."""
+        self._held.append((k, lost, earned))
+
+    def collect(self) -> None:
+        """Bring in what is held."""
+        for k, lost, earned in self._held:
+            self.regret[k], self.rewards[k] = map(self.engine.backend.host, (lost, earned))
+        self._held.clear()
+
+    def results(self, env: str, eval_every: int, clock: Stopwatch) -> list[RunResult]:
+        """One result a run."""
+        engine, host = self.engine, self.engine.backend.host
+        (acts, capped, tied), (least, largest) = host(engine.looked), host(engine.extremes)
+        drift, A = host(engine.core.ridge.drift()), engine.model.A
+        found = []
+        for i, s in enumerate(engine.settings):
+            saturated, ties = float(capped[i] / (acts[i] * A)), float(tied[i] / acts[i])
+            constant = int(least[i]) if least[i] == largest[i] and A > 1 else None
+            name, late = s.agent.partition(":")[0], int(self.late[i])
+            result = RunResult(
                 env=env,
                 agent=s.agent,
                 params=s.params,
                 seed=s.seed,
-                episodes=episodes,
+                episodes=self.episodes,
                 eval_every=eval_every,
-                regret=np.cumsum(regret[:, i]),
-                rewards=rewards[:, i].copy(),
+                regret=np.cumsum(self.regret[:, i]),
+                rewards=self.rewards[:, i].copy(),
                 peak_bytes=s.nbytes,
                 feature_bytes=engine.model.features.nbytes,
-                cpu_seconds=spent[0],
-                wall_seconds=spent[1],
-                updates=int(updates[i]),
-                resets=int(resets[i]),
-                saturated=float(saturated),
-                tied=float(ties),
+                cpu_seconds=clock.cpu / engine.B,
+                wall_seconds=clock.wall / engine.B,
+                updates=int(self.updates[i]),
+                resets=int(self.resets[i]),
+                saturated=saturated,
+                tied=ties,
                 drift=float(drift[i]),
-                warnings=verdicts(
-                    s.agent.partition(":")[0],
-                    s.beta,
-                    episodes,
-                    float(saturated),
-                    float(ties),
-                    constant,
-                    int(acts[i]),
-                    int(late[i]),
-                ),
+                warnings=verdicts(name, s.beta, self.episodes, saturated, ties, constant, int(acts[i]), late),
             )
-        )
-    return results
+            found.append(result)
+        return found

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from linmdp.envs.planning import policy_value
 from linmdp.errors import InvalidData, LinMDPWarning, check_int
 from linmdp.runner.diagnostics import Probe, probe_from
 from linmdp.runner.progress import progress_bar
+from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, EpisodeRecord, RunResult, Transition
 
 REWARD_SLACK = 1e-9
@@ -141,30 +140,6 @@ class RegretMeter:
         if self.known and self.model.start == "adversarial":
             return {"state": int(self._gap.argmax())}
         return None
-
-
-class Stopwatch:
-    """CPU and wall time of what runs inside `with`, less what runs inside `paused()`."""
-
-    def __init__(self) -> None:
-        self.cpu = self.wall = 0.0
-
-    def __enter__(self) -> None:
-        self.cpu -= time.process_time()
-        self.wall -= time.perf_counter()
-
-    def __exit__(self, *error: object) -> None:
-        self.cpu += time.process_time()
-        self.wall += time.perf_counter()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Stand still meanwhile."""
-        self.__exit__()
-        try:
-            yield
-        finally:
-            self.__enter__()
 
 
 def _checked_reward(reward: Any, reward_range: tuple[float, float], k: int, h: int) -> float:

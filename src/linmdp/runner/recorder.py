@@ -1,0 +1,55 @@
+"""CUDA graphs: an episode recorded once and played again, without Python between its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from linmdp.runner.engine import Lockstep
+
+
+class Recorder:
+    """Planning and playing one episode; on a GPU recorded once as a graph and played again.
+
+    A graph replays the same kernels on the same memory, without Python between them. What changes from episode to
+    episode goes in through fixed tensors; resets and fresh inverses happen outside.
+    """
+
+    def __init__(self, engine: Lockstep) -> None:
+        self.engine = engine
+        self._graphs: dict[tuple[str, bool], Any] = {}
+        self._fixed: dict[str, Any] = {}
+
+    def plan(self, learn: Any, *, whole: bool) -> None:
+        """Plan all runs."""
+        self._run("plan", whole, lambda f: self.engine.core.plan(f["learn"], whole=whole), learn=learn)
+
+    def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
+        """Play one episode of all runs."""
+
+        def body(f: dict[str, Any]) -> None:
+            self.engine.play(f["draws"], f["start"], f["learn"], whole=whole, look=look)
+
+        self._run("look" if look else "play", whole, body, draws=draws, start=start, learn=learn)
+
+    def _run(self, name: str, whole: bool, body: Callable[[dict[str, Any]], None], **inputs: Any) -> None:
+        if self.engine.backend.device != "cuda":
+            body(inputs)
+            return
+        torch, key = self.engine.backend.xp, (name, whole)
+        for what, value in inputs.items():
+            if what in self._fixed:
+                self._fixed[what].copy_(value)
+            else:
+                self._fixed[what] = value.clone()
+        if key not in self._graphs:
+            # the first time it just runs (and compiles); the second time it is recorded, which runs nothing
+            self._graphs[key] = None
+            body(self._fixed)
+            return
+        if self._graphs[key] is None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                body(self._fixed)
+            self._graphs[key] = graph
+        self._graphs[key].replay()
