@@ -33,14 +33,16 @@ SPECS = (
 )
 
 
-def together(env: str, specs: list[tuple[str, int]], episodes: int, backend: Backend = NUMPY) -> list[RunResult]:
+def together(
+    env: str, specs: list[tuple[str, int]], episodes: int, backend: Backend = NUMPY, dtype: str = "float64"
+) -> list[RunResult]:
     model, settings, caps = make_model(env), [], np.zeros(0)
     for spec, seed in specs:
         agent: Any = make_learner(spec, model.task, episodes)
         settings.append(Setting.of(agent, spec, seed))  # which takes no reference to the agent's arrays
         caps = agent.caps
     return run_lockstep(
-        model, settings, caps=caps, dtype="float64", env=env, episodes=episodes, eval_every=2, backend=backend
+        model, settings, caps=caps, dtype=dtype, env=env, episodes=episodes, eval_every=2, backend=backend
     )
 
 
@@ -83,6 +85,16 @@ def test_on_a_gpu() -> None:
         pytest.skip("no GPU")
     for env in ENVS:
         assert_same_runs(env, backend_for("cuda"))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_single_precision_in_lockstep(library: str) -> None:
+    """Not the same bits as alone, since products are summed in another order, but the same learning."""
+    backend = NUMPY if library == "numpy" else Backend(pytest.importorskip("torch"), "cpu")
+    specs = [("lsvi-ucb:beta=0.3", seed) for seed in range(4)]
+    single, double = (together(ENVS[0], specs, 60, backend, dtype) for dtype in ("float32", "float64"))
+    ends = [np.mean([run.final_regret for run in runs]) for runs in (single, double)]
+    assert ends[0] == pytest.approx(ends[1], rel=0.02)
 
 
 def test_groups_depend_on_the_jobs_alone() -> None:

@@ -37,6 +37,10 @@ class Backend:
         values = np.array(values) if isinstance(values, np.ndarray) and not values.flags.writeable else values
         return self.xp.as_tensor(values, dtype=getattr(self.xp, dtype), device=self.device)
 
+    def cast(self, array: Any, dtype: str) -> Any:
+        """`array` in another precision; torch, unlike NumPy, does not do it on assignment to an index."""
+        return array.astype(dtype, copy=False) if self.is_numpy else array.to(getattr(self.xp, dtype))
+
     def fused(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function` as one or few kernels on a GPU; elsewhere as it is."""
         if self.device != "cuda":

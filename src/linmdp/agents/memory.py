@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,6 +96,7 @@ class Counts(Memory):
         self.N = backend.zeros((H - 1, *batch, d, S), dtype)
         self.b = backend.zeros((H, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1, *batch, S), dtype)
+        self._cast = partial(backend.cast, dtype=dtype)
         self._kernel = backend.sweep_kernel()
         self.best = backend.zeros((H * (self._kernel is None), *batch, A, S), "bool") | True
         self._two = backend.zeros((2, *batch, d), dtype)
@@ -118,7 +120,7 @@ class Counts(Memory):
         if self._runs is None:
             N[:, next_state] += phi
         else:
-            N[self._runs, :, next_state] += phi
+            N[self._runs, :, next_state] += self._cast(phi)
 
     def clear(self, runs: Any = ...) -> None:
         self.N[:, runs] = 0.0
@@ -126,7 +128,8 @@ class Counts(Memory):
     def restart(self, mask: BoolArray) -> None:
         squares = (self.columns * self.columns).sum(0)
         for h, runs in masked_steps(mask):
-            self.b[h][runs] = self.optimism.squared(squares / self.ridge.lam[runs][..., None], runs)
+            first = self.optimism.squared(squares / self.ridge.lam[runs][..., None], runs)
+            self.b[h][runs] = self._cast(first)
 
     def refresh(self) -> None:
         d = len(self.columns)
@@ -134,8 +137,8 @@ class Counts(Memory):
         for h in range(self.H):
             inverses, b = self.ridge.Lambda_inv[h].reshape(-1, d, d), self.b[h].reshape(-1, self.b.shape[-1])
             for part in (slice(i, i + at_once) for i in range(0, len(b), at_once)):
-                forms = (self.columns * (inverses[part] @ self.columns)).sum(-2)
-                b[part] = self.optimism.squared(forms, part if self.batch else ...)
+                forms = (self.columns * (self._cast(inverses[part]) @ self.columns)).sum(-2)
+                b[part] = self._cast(self.optimism.squared(forms, part if self.batch else ...))
 
     def target(self, h: int) -> Any:
         if h == self.H - 1:
@@ -178,7 +181,7 @@ class Counts(Memory):
 
     def best_table(self, h: int) -> Any:
         if self._kernel is not None:
-            q = self.optimism.q(self.w[h].to(self.columns) @ self.columns, self.b[h], self.optimism.caps[h])
+            q = self.optimism.q(self._cast(self.w[h]) @ self.columns, self.b[h], self.optimism.caps[h])
             return self.optimism.best(q.reshape(self.shape), axis=-2)
         return self.best[h]
 
