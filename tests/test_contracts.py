@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
+import pickle
 import tracemalloc
 import warnings
 from collections.abc import Iterator
@@ -110,6 +112,16 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened(env_spec: str, spec: s
         return [(t.state, t.action, t.reward) for t in steps]
 
     assert go_on(agent) == go_on(twin)
+
+
+@every_agent
+def test_a_copy_goes_its_own_way(spec: str) -> None:
+    env, agent = make(ENVS[0], spec)
+    play_for(env, agent, 9)
+    before = [agent.q_values(0, s).copy() for s in range(12)]
+    for twin in (copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
+        play_for(env, twin, 5)
+        np.testing.assert_array_equal([agent.q_values(0, s) for s in range(12)], before)
 
 
 @every_env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,23 @@ from linmdp.errors import InvalidParameter, check_choice
 
 @dataclass(frozen=True)
 class Backend:
-    """A module of array functions, and where its arrays live. `xp` is numpy or torch."""
+    """A library of array functions, "numpy" or "torch", and where its arrays live.
 
-    xp: Any
+    It is kept by name, so that whatever holds a backend can be copied and sent to another process.
+    """
+
+    library: str = "numpy"
     device: str = "cpu"
+
+    @property
+    def xp(self) -> Any:
+        """The module."""
+        return np if self.library == "numpy" else importlib.import_module(self.library)
 
     @property
     def is_numpy(self) -> bool:
         """Whether arrays are NumPy's: then the host may look at them for free."""
-        return self.xp is np
+        return self.library == "numpy"
 
     def zeros(self, shape: tuple[int, ...], dtype: str = "float64") -> Any:
         """An array of zeros."""
@@ -62,7 +71,7 @@ class Backend:
         return values
 
 
-NUMPY = Backend(np)
+NUMPY = Backend()
 
 
 def backend_for(device: str) -> Backend:
@@ -77,4 +86,4 @@ def backend_for(device: str) -> Backend:
         ) from None
     if not torch.cuda.is_available():
         raise InvalidParameter("The 'device' parameter of linmdp must be 'cpu' where there is no GPU. Got 'cuda'.")
-    return Backend(torch, "cuda")
+    return Backend("torch", "cuda")

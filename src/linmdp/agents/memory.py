@@ -90,7 +90,7 @@ class Counts(Memory):
     ) -> None:
         super().__init__(H, ridge, w, optimism)
         S, A, d = features.S, features.A, features.d
-        self.xp, self.batch, self.shape = backend.xp, batch, (*batch, A, S)
+        self.backend, self.batch, self.shape = backend, batch, (*batch, A, S)
         self.columns = backend.array(features.columns, dtype)
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
         self.N = backend.zeros((H - 1, *batch, d, S), dtype)
@@ -133,7 +133,9 @@ class Counts(Memory):
 
     def refresh(self) -> None:
         d = len(self.columns)
-        at_once = 1 if self.xp is np else 64  # runs: on a CPU the product of one fits the cache, a GPU wants many
+        at_once = (
+            1 if self.backend.is_numpy else 64
+        )  # runs: on a CPU the product of one fits the cache, a GPU wants many
         for h in range(self.H):
             inverses, b = self.ridge.Lambda_inv[h].reshape(-1, d, d), self.b[h].reshape(-1, self.b.shape[-1])
             for part in (slice(i, i + at_once) for i in range(0, len(b), at_once)):
@@ -151,7 +153,7 @@ class Counts(Memory):
         The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
         are those with q >= min(max_a q, cap).
         """
-        xp, optimism, cap, b, V = self.xp, self.optimism, self.optimism.caps[h], self._b[h], self.V[h]
+        xp, optimism, cap, b, V = self.backend.xp, self.optimism, self.optimism.caps[h], self._b[h], self.V[h]
         self._two[0], self._two[1] = self.w[h], v * self._beta
         if self._kernel is not None:
             self._kernel(self._two, self.columns, self.b[h], V, cap)

@@ -98,7 +98,7 @@ class Ridge(Component):
 
     def __init__(self, H: int, d: int, lam: Any, *, batch: tuple[int, ...] = (), backend: Backend = NUMPY) -> None:
         self.lam = backend.array(np.broadcast_to(lam, batch))
-        self.xp, self._backend, self._d = backend.xp, backend, d
+        self.backend, self._d = backend, d
         self.Lambda = backend.zeros((H, *batch, d, d))
         self.Lambda_inv = backend.zeros((H, *batch, d, d))
         self.u = backend.zeros((H, *batch, d))
@@ -109,7 +109,7 @@ class Ridge(Component):
 
     def restart(self, mask: BoolArray) -> None:
         """Forget the steps (and runs) of `mask`, (H, *batch)."""
-        eye = self._backend.array(np.eye(self._d))
+        eye = self.backend.array(np.eye(self._d))
         for h, runs in masked_steps(mask):
             lam = self.lam[runs][..., None, None]
             self.Lambda[h][runs] = lam * eye
@@ -132,9 +132,9 @@ class Ridge(Component):
             self.pending[:] = 0.0
             return v
         phi = self.pending * mask[..., None]
-        v = self.xp.zeros_like(phi)
+        v = self.backend.xp.zeros_like(phi)
         for h in range(len(phi)):
-            if self.xp is not np or phi[h].any():
+            if not self.backend.is_numpy or phi[h].any():
                 v[h] = downdate(self.Lambda_inv[h], phi[h])
         self.pending -= phi
         return v
@@ -163,7 +163,7 @@ class Ridge(Component):
         """Invert every Lambda afresh; what was derived from the old inverses has to follow."""
         self.settle()
         for h in range(len(self.Lambda)):
-            inverse = self.xp.linalg.inv(self.Lambda[h])
+            inverse = self.backend.xp.linalg.inv(self.Lambda[h])
             self.Lambda_inv[h] = (inverse + inverse.swapaxes(-1, -2)) / 2
         self.absorbed = 0
 
@@ -174,10 +174,10 @@ class Ridge(Component):
     def drift(self) -> Any:
         """max |Lambda Lambda^-1 - I| over all steps, (*batch)."""
         self.settle()
-        worst, eye = None, self._backend.array(np.eye(self._d))
+        worst, eye = None, self.backend.array(np.eye(self._d))
         for Lambda, inverse in zip(self.Lambda, self.Lambda_inv, strict=True):
-            off = self.xp.amax(abs(Lambda @ inverse - eye), (-1, -2))
-            worst = off if worst is None else self.xp.maximum(worst, off)
+            off = self.backend.xp.amax(abs(Lambda @ inverse - eye), (-1, -2))
+            worst = off if worst is None else self.backend.xp.maximum(worst, off)
         return worst
 
 
@@ -189,7 +189,7 @@ class Optimism:
     """
 
     def __init__(self, beta: Any, caps: Array, backend: Backend = NUMPY) -> None:
-        self.xp = backend.xp
+        self.backend = backend
         self.beta = backend.array(beta)
         self.caps = backend.array(caps)
         self.tie = TIE * max(1.0, float(np.abs(caps).max()))
@@ -202,17 +202,17 @@ class Optimism:
 
     def raised(self, mean: Any, b: Any, spare: Any = None) -> Any:
         """phi'w + bonus, from mean = phi'w and b >= 0; in place of `spare`, if that is given."""
-        q = self.xp.sqrt(b, out=spare)
+        q = self.backend.xp.sqrt(b, out=spare)
         q += mean
         return q
 
     def q(self, mean: Any, b: Any, cap: Any) -> Any:
         """Q from mean = phi'w and b >= 0."""
-        return self.xp.minimum(self.raised(mean, b), cap)
+        return self.backend.xp.minimum(self.raised(mean, b), cap)
 
     def best(self, q: Any, axis: int = 0) -> Any:
         """Which actions share the largest Q along `axis`."""
-        return q >= self.xp.amax(q, axis=axis, keepdims=True) - self.tie
+        return q >= self.backend.xp.amax(q, axis=axis, keepdims=True) - self.tie
 
 
 def value_caps(cap: str, H: int, r_max: float) -> Array:
