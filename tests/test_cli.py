@@ -200,7 +200,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
 
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
     from linmdp.errors import OutputError
-    from linmdp.results.store import write_atomic
+    from linmdp.results.files import write_atomic
 
     target = tmp_path / "table.md"
     write_atomic(target, b"old")

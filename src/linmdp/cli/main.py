@@ -78,6 +78,33 @@ def compare(
 
 
 @app.command()
+def sweep(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="environments x agents x grids x K x seeds")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")],
+    jobs: Jobs = None,
+) -> None:
+    """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
+    from linmdp.results.files import output_folder
+    from linmdp.results.store import Store
+    from linmdp.runner.progress import progress_bar
+    from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
+
+    planned = plan(read_sweep(spec), spec)
+    store = Store(output_folder(out))
+    there = store.keys()
+    left = sum(run_key(job) not in there for job in planned)
+    _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
+    try:
+        with progress_bar("runs", left, show=True) as advance:
+            run_sweep(planned, store, processes=jobs, on_run=advance)
+    except KeyboardInterrupt:
+        done = len(store.keys())
+        _stop(f"stopped: {done} of {len(planned)} runs are stored in {store.path}. The same command goes on.", 1)
+    finally:
+        store.close()
+
+
+@app.command()
 def check(
     env: EnvSpec,
     agent: Annotated[
@@ -133,7 +160,7 @@ def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
 
 def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
-    from linmdp.results.store import output_folder, write_results
+    from linmdp.results.files import output_folder, write_results
     from linmdp.runner.batch import run_jobs, units
     from linmdp.runner.progress import progress_bar
 
@@ -160,7 +187,7 @@ def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None)
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
     from linmdp.report.plots import comparison_figure
     from linmdp.report.tables import comparison_table
-    from linmdp.results.store import write_atomic
+    from linmdp.results.files import write_atomic
     from linmdp.results.summary import by_agent
 
     summaries = by_agent(results)

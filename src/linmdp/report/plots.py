@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.report.style import BASELINES, PALETTE, RC, human_bytes, short_name
+from linmdp.results.files import write_atomic
 from linmdp.results.stats import mean_interval
-from linmdp.results.store import write_atomic
 from linmdp.results.summary import Summary
 
 if TYPE_CHECKING:

@@ -138,19 +138,25 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 
 def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Iterator[RunResult]:
     """All results, in the order of `jobs`, each as soon as it and those before it are done."""
-    work = units(jobs)
+    for _, results in run_units(units(jobs), processes=processes, progress=progress):
+        yield from results
+
+
+def run_units(
+    work: Sequence[list[Job]], *, processes: int | None = None, progress: bool = False
+) -> Iterator[tuple[list[Job], list[RunResult]]]:
+    """Every unit with its results, in order."""
     processes = default_processes(len(work)) if processes is None else check_int("run", "jobs", processes, low=1)
-    if processes == 1 or len(work) == 1 or jobs[0].device != "cpu":
+    if processes == 1 or len(work) <= 1 or work[0][0].device != "cpu":
         for unit in work:
-            yield from run_unit(unit, progress)
+            yield unit, run_unit(unit, progress)
         return
     import joblib
 
     # An agent's arrays fit the cache of one core: two processes with one BLAS thread each beat one with two.
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=processes, return_as="generator")
-        for results in parallel(joblib.delayed(run_unit)(unit) for unit in work):
-            yield from results
+        yield from zip(work, parallel(joblib.delayed(run_unit)(unit) for unit in work), strict=True)
 
 
 def default_processes(work: int) -> int:

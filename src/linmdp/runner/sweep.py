@@ -1,0 +1,211 @@
+"""Sweeps: environments x agents x parameter grids x K x seeds, described in a TOML file.
+
+    name = "phases"
+    [[runs]]
+    env = "synthetic"
+    agents = ["lsvi-ucb:beta=0.05", "lsvi-ucb-fixed:beta=0.05"]
+    grid.rho = [0.5, 0.75]            # for the agents that have it
+    episodes = [500, 1000]
+    seeds = 3
+
+A value may be an expression of K, d, H and A, in quotes: `grid.tau = ["0.1 * d^2"]`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from linmdp.errors import InvalidParameter, LinMDPError
+from linmdp.results.store import Store
+from linmdp.runner.batch import Job, run_units, units
+from linmdp.runner.registry import agent_parameters, make_agent, make_env
+from linmdp.runner.spec import parse_spec
+from linmdp.types import Task
+
+Count = Annotated[int, Field(ge=1)]
+Value = bool | int | float | str
+
+
+class Block(BaseModel):
+    """One [[runs]] of a sweep: everything in it with everything else in it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    env: str | list[str]
+    agents: Annotated[list[str], Field(min_length=1)]
+    episodes: Count | list[Count]
+    seeds: Count = 1
+    seed: Annotated[int, Field(ge=0)] = 0
+    eval_every: Count = 1
+    grid: dict[str, list[Value]] = {}
+
+
+class Sweep(BaseModel):
+    """A sweep file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    runs: Annotated[list[Block], Field(min_length=1)]
+
+
+class InvalidSweep(InvalidParameter):
+    """A sweep file with errors: all of them, each with its path."""
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The sweep of a file, or all that is wrong with it."""
+    try:
+        data = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise InvalidSweep(f"The sweep file '{path}' can not be read. {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSweep(f"The sweep file '{path}' is not TOML: {error}.") from error
+    try:
+        return Sweep.model_validate(data)
+    except ValidationError as error:
+        found = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        raise InvalidSweep(_together(path, found)) from None
+
+
+def plan(sweep: Sweep, path: Path = Path("sweep")) -> list[Job]:
+    """Every run of the sweep, once; all bad specs are reported at once, before anything runs."""
+    jobs: dict[Job, None] = {}
+    wrong: list[str] = []
+    for index, block in enumerate(sweep.runs):
+        unused = set(block.grid) - {p for a in block.agents for p in _parameters(a)}
+        wrong += [f"runs.{index}.grid.{name}: no agent of this block has that parameter" for name in sorted(unused)]
+        for env in _listed(block.env):
+            try:
+                jobs |= dict.fromkeys(_jobs(block, env, wrong, f"runs.{index}"))
+            except LinMDPError as error:
+                wrong.append(f"runs.{index}.env: {error}")
+    if wrong:
+        raise InvalidSweep(_together(path, list(dict.fromkeys(wrong))))
+    return list(jobs)
+
+
+def _jobs(block: Block, env: str, wrong: list[str], where: str) -> Iterator[Job]:
+    environment = make_env(env)
+    for agent, K in product(block.agents, _listed(block.episodes)):
+        for spec in _expand(agent, block.grid, K, environment.task, wrong, f"{where}.grid"):
+            try:
+                make_agent(spec, environment, K)
+            except LinMDPError as error:
+                wrong.append(f"{where}.agents: {error}")
+                continue
+            yield from (Job(env, spec, K, block.seed + i, block.eval_every) for i in range(block.seeds))
+
+
+def _expand(
+    agent: str, grid: dict[str, list[Value]], K: int, task: Task, wrong: list[str], where: str
+) -> Iterator[str]:
+    """The agent with every combination of the grid's values for parameters that it has."""
+    name, given = parse_spec(agent)
+    own = {key: values for key, values in grid.items() if key in _parameters(agent)}
+    for values in product(*own.values()):
+        try:
+            chosen = {k: evaluate(v, K=K, d=task.d, H=task.H, A=task.A) for k, v in zip(own, values, strict=True)}
+        except LinMDPError as error:
+            wrong.append(f"{where}: {error}")
+            continue
+        parameters = {**given, **chosen}
+        yield name + ":" * bool(parameters) + ",".join(f"{k}={_written(v)}" for k, v in parameters.items())
+
+
+OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+}
+
+
+def evaluate(value: Value, **names: int) -> Value:
+    """A value as it is or, if it is a text that uses one of `names`, the number it stands for. ^ is a power."""
+    if not isinstance(value, str):
+        return value
+    try:
+        tree = ast.parse(value.replace("^", "**"), mode="eval")
+    except SyntaxError:
+        return value
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if not used & set(names):
+        return value
+
+    def number(node: ast.AST) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return node.value
+        if isinstance(node, ast.Name) and node.id in names:
+            return names[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](number(node.left), number(node.right))
+        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](number(node.operand))
+        raise InvalidParameter(
+            f"An expression must be made of numbers, {', '.join(names)} and + - * / ^. Got {value!r}."
+        )
+
+    try:
+        result: Value = number(tree.body)
+    except (ArithmeticError, ValueError) as error:
+        raise InvalidParameter(f"The expression {value!r} has no value: {error}.") from error
+    if isinstance(result, complex):
+        raise InvalidParameter(f"The expression {value!r} has no real value.")
+    return result
+
+
+def run_sweep(
+    jobs: Sequence[Job],
+    store: Store,
+    *,
+    processes: int | None = None,
+    on_run: Callable[[int], None] | None = None,
+) -> None:
+    """Run what the store does not have yet, and store each unit of work as one transaction when it is finished.
+
+    Units are cut from the whole plan, not from what is left of it, so that a resumed sweep computes the same products
+    in the same batches and its curves are those of an uninterrupted one, bit for bit.
+    """
+    done = store.keys()
+    left = [unit for unit in units(jobs) if not all(run_key(job) in done for job in unit)]
+    for unit, results in run_units(left, processes=processes):
+        fresh = [(run_key(j), r) for j, r in zip(unit, results, strict=True) if run_key(j) not in done]
+        store.add(fresh)
+        if on_run:
+            on_run(len(fresh))
+
+
+def run_key(job: Job) -> str:
+    """The hash of a run's full configuration."""
+    return Store.key(job._asdict())
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _parameters(agent: str) -> set[str]:
+    try:
+        return set(agent_parameters(parse_spec(agent)[0]))
+    except (KeyError, LinMDPError):
+        return set()  # an unknown agent is reported where it is made
+
+
+def _written(value: Value | None) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+def _together(path: Path, found: Sequence[str]) -> str:
+    head = f"The sweep file '{path}' has {len(found)} error{'s' * (len(found) > 1)}:"
+    return "\n  ".join([head, *found])

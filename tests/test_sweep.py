@@ -1,0 +1,174 @@
+"""Sweeps: all errors at once, runs stored once, killed and resumed sweeps equal to undisturbed ones."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linmdp.errors import InvalidData
+from linmdp.results.store import POINTS, Store, thinned
+from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep, run_key, run_sweep
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SMALL = """
+name = "small"
+[[runs]]
+env = ["lock:H=4", "riverswim:H=5"]
+agents = ["lsvi-ucb", "lsvi-ucb-fixed", "random"]
+grid.rho = [0.5, 0.75]
+episodes = [40, 60]
+seeds = 4
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "sweep.toml"
+    path.write_text(text)
+    return path
+
+
+def contents(store: Path) -> list[tuple[Any, ...]]:
+    """Every run without the times, which differ."""
+    with sqlite3.connect(store) as db:
+        return db.execute("SELECT key, at, regret, rewards FROM runs ORDER BY key").fetchall()
+
+
+def test_a_plan_is_the_product_of_its_parts(tmp_path: Path) -> None:
+    jobs = plan(read_sweep(written(tmp_path, SMALL)))
+    # per env and K: lsvi-ucb, fixed at two rho, random; four seeds each
+    assert len(jobs) == 2 * 2 * 4 * 4
+    assert len({run_key(job) for job in jobs}) == len(jobs)
+    assert {j.agent for j in jobs} == {"lsvi-ucb", "lsvi-ucb-fixed:rho=0.5", "lsvi-ucb-fixed:rho=0.75", "random"}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda p: p.name)
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_the_examples_are_valid(path: Path) -> None:
+    assert plan(read_sweep(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.1 * d^2", 90.0),
+        ("K^0.5", 10.0),
+        ("-K + 2*(H - A)", -90),
+        ("published", "published"),
+        (3, 3),
+        ("1/0*K", None),
+    ],
+)
+def test_expressions_of_K_and_d(text: Any, value: Any) -> None:
+    names = {"K": 100, "d": 30, "H": 10, "A": 5}
+    if value is None:
+        with pytest.raises(Exception, match="has no value"):
+            evaluate(text, **names)
+    else:
+        assert evaluate(text, **names) == (pytest.approx(value) if isinstance(value, float) else value)
+
+
+def test_expressions_run_no_code() -> None:
+    with pytest.raises(Exception, match="must be made of numbers"):
+        evaluate("__import__('os').system('true') or K", K=1)
+
+
+def test_all_errors_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
+    bad = SMALL.replace("seeds = 4", "seeds = 0\nsedes = 4").replace("episodes = [40, 60]", 'episodes = "many"')
+    with pytest.raises(InvalidSweep) as found:
+        read_sweep(written(tmp_path, bad))
+    assert all(path in str(found.value) for path in ("runs.0.seeds", "runs.0.sedes", "runs.0.episodes"))
+    bad = SMALL.replace('"lsvi-ucb",', '"lsvi-ubc", "lsvi-ucb:beta=-1",').replace(
+        "grid.rho = [0.5, 0.75]", "grid.rho = [7]"
+    )
+    with pytest.raises(InvalidSweep) as found:
+        plan(read_sweep(written(tmp_path, bad.replace("seeds", "grid.speed = [1]\nseeds"))))
+    for words in ("'lsvi-ubc'", "'beta' parameter", "'rho' parameter", "grid.speed: no agent"):
+        assert words in str(found.value)
+
+
+def test_a_store_gives_back_what_was_put_in(tmp_path: Path) -> None:
+    jobs = jobs_for("lock:H=4", ["lsvi-ucb"], episodes=30, seeds=2)
+    results = list(run_jobs(jobs, processes=1))
+    store = Store(tmp_path)
+    store.add([(run_key(j), r) for j, r in zip(jobs, results, strict=True)])
+    store.add([(run_key(jobs[0]), results[1])])  # a run that is there stays
+    back = list(Store(tmp_path).results())
+    assert len(back) == 2
+    for one, two in zip(results, back, strict=True):
+        assert one.regret is not None
+        assert two.regret is not None
+        np.testing.assert_allclose(two.regret, one.regret, rtol=1e-6)
+        np.testing.assert_allclose(two.rewards, one.rewards, atol=1e-5)
+        assert (two.agent, two.seed, two.params, two.peak_bytes) == (one.agent, one.seed, one.params, one.peak_bytes)
+
+
+def test_long_curves_are_thinned_and_keep_their_ends() -> None:
+    at = thinned(12_000)
+    assert len(at) == POINTS
+    assert (at[0], at[-1]) == (0, 11_999)
+    np.testing.assert_array_equal(thinned(7), np.arange(7))
+
+
+def test_a_resumed_sweep_runs_only_what_is_missing(tmp_path: Path) -> None:
+    jobs = plan(read_sweep(written(tmp_path, SMALL)))
+    store = Store(tmp_path)
+    counted: list[int] = []
+    run_sweep(jobs[:24], store, processes=1, on_run=counted.append)
+    assert sum(counted) == 24
+    counted.clear()
+    run_sweep(jobs, store, processes=2, on_run=counted.append)
+    assert sum(counted) == len(jobs) - 24
+    assert store.keys() == {run_key(job) for job in jobs}
+
+
+def test_killed_at_random_moments_a_sweep_ends_equal_to_an_undisturbed_one(tmp_path: Path) -> None:
+    """SIGKILL, SIGINT and SIGTERM to the coordinator: nothing lost, nothing twice, curves bit for bit."""
+    spec = written(tmp_path, SMALL.replace("[40, 60]", "[400, 600]"))
+    calm, disturbed = tmp_path / "calm", tmp_path / "disturbed"
+    command = [sys.executable, "-c", "from linmdp.cli import main; main()", "sweep", str(spec), "--jobs", "1", "--out"]
+    subprocess.run([*command, str(calm)], check=True, capture_output=True)
+    rng, kills = random.Random(0), 0
+    for _ in range(20):
+        process = subprocess.Popen([*command, str(disturbed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.4 + 0.9 * rng.random())
+        process.send_signal(rng.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
+        kills += process.wait(timeout=60) != 0
+    subprocess.run([*command, str(disturbed)], check=True, capture_output=True)
+    assert contents(disturbed / "runs.sqlite") == contents(calm / "runs.sqlite")
+    assert len(contents(calm / "runs.sqlite")) == 64
+    assert kills >= 5  # of 20, before it was finished
+
+
+def test_a_store_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    file = tmp_path / "a" / "runs.sqlite"
+    file.write_bytes(b"this is no database, only text that is long enough to look at" * 20)
+    before = file.read_bytes()
+    with pytest.raises(InvalidData, match="damaged or no store"):
+        Store(tmp_path / "a")
+    assert file.read_bytes() == before
+    (tmp_path / "b").mkdir()
+    Store(tmp_path / "b").close()
+    with sqlite3.connect(tmp_path / "b" / "runs.sqlite") as db:
+        db.execute("UPDATE meta SET value = '99'")
+    with pytest.raises(InvalidData, match=r"must be of version 1\. Got 99"):
+        Store(tmp_path / "b")
+
+
+def test_the_command_line_reports_a_bad_sweep_with_status_2(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from linmdp.cli import main; main()", "sweep"]
+    for path in (tmp_path / "missing.toml", written(tmp_path, "name = ["), written(tmp_path, 'name = "x"')):
+        done = subprocess.run([*command, str(path), "--out", str(tmp_path / "o")], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert not (tmp_path / "o").exists()
