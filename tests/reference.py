@@ -97,7 +97,7 @@ class ReferenceFixed(ReferenceLSVI):
 
     def __init__(self, task: Task, *, K: int, rho: float, **common: Any) -> None:
         super().__init__(task, **common)
-        self.phase = max(2, math.floor(K**rho))
+        self.phase = max(2, math.floor(round(K**rho, 9)))  # K^rho, not its rounding error
         self.K_0 = 0
 
     def begin_episode(self) -> None:

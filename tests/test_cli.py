@@ -83,7 +83,7 @@ def test_check_says_that_it_is_linear(env: str) -> None:
 def test_check_says_whether_an_agent_will_learn_and_its_bytes() -> None:
     hopeless = linmdp("check", "synthetic", "--agent", "lsvi-ucb:beta=theory").stdout
     assert "it will NOT learn" in hopeless
-    assert "memory: 9.8" in hopeless
+    assert "memory: 10 MiB now, at most 10 MiB then" in hopeless
     exploring = linmdp("check", "synthetic", "--agent", "lsvi-ucb:beta=5").stdout
     assert "hardly better than at random" in exploring
     assert "it can learn" in linmdp("check", "synthetic", "--agent", "lsvi-ucb:beta=0.05").stdout
@@ -117,8 +117,11 @@ BAD = [
     (["run", "lock", "lsvi-ucb:betta=1"], "Did you mean 'beta'?"),
     (["run", "lock", "lsvi-ucb-fixed:rho=1.5"], "'rho' parameter of lsvi-ucb-fixed must be a finite number in (0, 1]"),
     (["run", "lock", "lsvi-ucb-fixed:rho=0"], "Got 0."),
-    (["run", "lock", "lsvi-ucb", "--episodes", "0"], "'episodes' parameter of run must be a whole number >= 1. Got 0."),
-    (["run", "lock", "lsvi-ucb", "--seeds", "0"], "'seeds' parameter of run must be a whole number >= 1"),
+    (
+        ["run", "lock", "lsvi-ucb", "--episodes", "0"],
+        "'episodes' parameter of run must be a whole number in [1, 1000000000]. Got 0.",
+    ),
+    (["run", "lock", "lsvi-ucb", "--seeds", "0"], "'seeds' parameter of run must be a whole number in [1, 1000000]"),
     (["run", "lock", "lsvi-ucb", "--jobs", "0"], "'jobs' parameter of run must be a whole number >= 1"),
     (["run", "lock", "lsvi-ucb", "--eval-every", "-1"], "'eval_every' parameter of run"),
     (["run", "lock", "lsvi-ucb", "--seed", "-1"], "'seed' parameter of run"),
@@ -150,6 +153,15 @@ BAD = [
         "'features' parameter of 'CartPole-v1' must be a FeatureMap",
     ),
     (["run", "gym:CartPole-v1,speed=9", "random"], "Gymnasium can not make 'CartPole-v1'"),
+    (
+        ["run", "lock", "lsvi-ucb:beta=1e200"],
+        "'beta' parameter of lsvi-ucb must be such that beta^2 / lam is below 1e+100",
+    ),
+    (["run", "lock", "lsvi-ucb:lam=1e-320"], "'beta' parameter of lsvi-ucb"),
+    (["run", "lock:seed=" + "9" * 400, "lsvi-ucb", "-k", "0"], "'episodes' parameter of run"),
+    (["run", "lock", "lsvi-ucb", "-k", "9" * 400], "'episodes' parameter of run"),
+    (["run", "gym:FrozenLake-v1,map_name=foo", "random"], "Gymnasium can not make 'FrozenLake-v1'"),
+    (["run", "gym:FrozenLake-v1,self=1", "random"], "has a parameter that can not be given"),
     (["run", "gym", "random"], "'id' parameter of gym must be given"),
     (["run", "synthetic:S=1000000000", "random"], "this does not fit into memory"),
     (["run", "lock", "optimal:Q=3"], "There is no parameter of optimal 'Q'."),
@@ -168,10 +180,14 @@ def test_bad_input_is_one_line_and_status_2(arguments: list[str], words: str) ->
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["run", "lock"], ["run", "lock", "random", "--epsiodes", "3"], ["rum"]])
-def test_wrong_usage_is_status_2_without_traceback(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "lock"], ["run", "lock", "random", "--epsiodes", "3"], ["rum"], ["run", "lock", "random", "-k", "many"]],
+)
+def test_wrong_usage_is_one_line_and_status_2(arguments: list[str]) -> None:
     done = linmdp(*arguments)
     assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stderr
 
 
@@ -194,8 +210,39 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
     assert process.returncode == 1
     finished = len(kept.read_text().splitlines())
     assert f"stopped: {finished} of 50 runs are finished; they are in {kept}." in err
-    assert f"--seed {finished}" in err
+    assert f"--seed {finished} --seeds {50 - finished}" in err
     assert "Traceback" not in err
+
+
+def test_runs_into_the_same_folder_add_up(tmp_path: Path) -> None:
+    """What Ctrl-C advises loses nothing; a run that is done again is there once."""
+    for first, count in (("0", "3"), ("3", "2"), ("1", "1")):
+        linmdp("run", "lock", "lsvi-ucb", "-k", "5", "--seed", first, "--seeds", count, "--out", str(tmp_path))
+    seeds = [json.loads(line)["seed"] for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert sorted(seeds) == [0, 1, 2, 3, 4]
+
+
+def test_sigterm_stops_workers_too(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from linmdp.cli import main; main()", "run", "synthetic:H=20", "lsvi-ucb"]
+    process = subprocess.Popen(
+        [*command, "--episodes", "100000", "--seeds", "8", "--jobs", "2"], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(3)
+    process.terminate()
+    _, err = process.communicate(timeout=60)  # the pipe closes only when the workers are gone as well
+    assert process.returncode == 1
+    assert "stopped: none of 8 runs is finished." in err
+
+
+@pytest.mark.parametrize("arguments", [["envs"], ["run", "lock", "random", "-k", "3", "--json"]])
+def test_a_full_standard_output_is_one_line_and_status_1(arguments: list[str]) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["linmdp: the output could not be written: No space left on device."]
 
 
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:

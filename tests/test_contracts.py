@@ -192,10 +192,63 @@ def test_parameters_are_keyword_only_and_kept_verbatim(cls: type[Agent]) -> None
     assert agent.get_params() == defaults | ({"episodes": 30} if "episodes" in defaults else {})
 
 
-def test_a_state_of_another_agent_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("saved", "words"),
+    [
+        ("random", "must have agent='lsvi-ucb-fixed', as this one. Got 'random'"),
+        ("lsvi-ucb-fixed:rho=0.6", "must have rho=0.75"),
+        ("lsvi-ucb-fixed:storage=features", "must have storage='auto'"),
+        ("lsvi-ucb-fixed:lam=7", "must have lam=0.1"),
+    ],
+)
+def test_a_state_of_another_agent_is_refused(saved: str, words: str) -> None:
     env, fixed = make(ENVS[0], "lsvi-ucb-fixed")
-    with pytest.raises(linmdp.InvalidData, match="another kind of agent"):
-        fixed.load_state_dict(linmdp.RandomAgent(env.task).state_dict())
-    other = linmdp.make_agent("lsvi-ucb-fixed", linmdp.make_env("lock"), episodes=10)
-    with pytest.raises(linmdp.InvalidData, match=r"'learning' of a saved agent must be bool of shape \(5,\)"):
-        fixed.load_state_dict(other.state_dict())
+    play_for(env, fixed, 5)
+    before = fixed.state_dict()
+    with pytest.raises(linmdp.InvalidData, match=words):
+        fixed.load_state_dict(make(ENVS[0], saved)[1].state_dict())
+    assert_same_state(fixed.state_dict(), before)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_damaged_state_is_refused_and_changes_nothing(spec: str) -> None:
+    env, agent = make(ENVS[0], spec)
+    play_for(env, agent, 5)
+    before = agent.state_dict()
+    play_for(env, agent, 3)
+    whole, now = agent.state_dict(), agent.state_dict()
+    for name in whole:
+        damaged = {key: value for key, value in before.items() if key != name}
+        if name in before:
+            with pytest.raises(linmdp.InvalidData):
+                agent.load_state_dict(damaged)
+        assert_same_state(agent.state_dict(), now)
+
+
+def assert_same_state(one: dict[str, Any], two: dict[str, Any]) -> None:
+    assert one.keys() == two.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+
+
+@pytest.mark.parametrize("spec", [s for s in SPECS if s.startswith("lsvi")])
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ((1, 0, 0, 0.5, 1, False), "Steps must be observed in order"),
+        ((0, 0, 5, 0.5, 1, False), r"The action must be in \[0, 2\]"),
+        ((0, 0, -1, 0.5, 1, False), r"The action must be in \[0, 2\]"),
+        ((0, 0, 0, float("nan"), 1, False), r"The reward must be in \[0, 1\]"),
+        ((0, 0, 0, 99.0, 1, False), r"The reward must be in \[0, 1\]"),
+    ],
+)
+def test_an_agent_refuses_observations_that_make_no_sense(spec: str, step: tuple[Any, ...], words: str) -> None:
+    _, agent = make(ENVS[0], spec)
+    with pytest.raises(linmdp.InvalidData, match=r"begin_episode\(\)"):
+        agent.observe(0, 0, 0, 0.5, 1, False)
+    agent.begin_episode()
+    with pytest.raises(linmdp.InvalidData, match=words):
+        agent.observe(*step)
+    agent.observe(0, 0, 0, 0.5, 1, False)
+    with pytest.raises(linmdp.InvalidData, match="Got step 0, expected step 1"):
+        agent.observe(0, 0, 0, 0.5, 1, False)

@@ -192,5 +192,5 @@ def test_a_hostile_environment_that_behaves_is_fine() -> None:
 def test_counts_must_be_positive(what: str) -> None:
     env: Any = linmdp.make_env("lock")
     counts: dict[str, Any] = {"episodes": 3, what: 0}
-    with pytest.raises(linmdp.InvalidParameter, match=f"The '{what}' parameter of run must be a whole number >= 1"):
+    with pytest.raises(linmdp.InvalidParameter, match=f"The '{what}' parameter of run must be a whole number"):
         linmdp.run(env, linmdp.RandomAgent(env.task), **counts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
-from numbers import Real
+from numbers import Integral, Real
 from typing import NoReturn
 
 
@@ -64,10 +64,13 @@ def check_number(
 
 def check_int(owner: str, parameter: str, value: object, *, low: int, high: int | None = None) -> int:
     """`value` as an int within [low, high]."""
-    if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+    number = None
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+    elif isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
         number = int(float(value))
-        if number >= low and (high is None or number <= high):
-            return number
+    if number is not None and number >= low and (high is None or number <= high):
+        return number
     top = math.inf if high is None else high
     invalid(owner, parameter, _interval_rule("a whole number", low, top, False), value)
 
@@ -90,5 +93,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> NoReturn:
 
 def _interval_rule(kind: str, low: float, high: float, open_low: bool) -> str:
     if high == math.inf:
-        return kind if low == -math.inf else f"{kind} {'>' if open_low else '>='} {low:g}"
-    return f"{kind} in {'(' if open_low else '['}{low:g}, {high:g}]"
+        return kind if low == -math.inf else f"{kind} {'>' if open_low else '>='} {low:.12g}"
+    return f"{kind} in {'(' if open_low else '['}{low:.12g}, {high:.12g}]"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from linmdp.errors import InvalidParameter, check_int, check_number
+
 if TYPE_CHECKING:
     from linmdp.features.base import FeatureMap
 
@@ -49,6 +51,17 @@ class Task:
     H: int
     reward_range: tuple[float, float]
     features: FeatureMap
+
+    def __post_init__(self) -> None:
+        for name in ("A", "d", "H"):
+            check_int("a task", name, getattr(self, name), low=1)
+        if self.S is not None:
+            check_int("a task", "S", self.S, low=1)
+        if (self.features.A, self.features.d) != (self.A, self.d):
+            found = f"A={self.features.A}, d={self.features.d}"
+            raise InvalidParameter(f"The features of a task must have A={self.A}, d={self.d}. Got {found}.")
+        low = check_number("a task", "reward_range", self.reward_range[0])
+        check_number("a task", "reward_range", self.reward_range[1], low=low)
 
 
 class EpisodeRecord(NamedTuple):

@@ -45,10 +45,26 @@ class Component:
             setattr(self, name, int(saved_array(state, name)))
 
 
+REWARD_SLACK = 1e-9
+"""Rounding allowed on a reward before it counts as outside its range."""
+
+
+def check_reward(reward: Any, reward_range: tuple[float, float], which: str) -> float:
+    """`reward` as a float, if it is one number within the range."""
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        raise InvalidData(f"{which} must be one number. Got {reward!r}.") from None
+    low, high = reward_range
+    if not low - REWARD_SLACK <= value <= high + REWARD_SLACK:  # NaN fails it, too
+        raise InvalidData(f"{which} must be in [{low:g}, {high:g}]. Got {value!r}.")
+    return value
+
+
 def saved_array(state: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """One entry of a saved state, or an error that names what is missing."""
     if name not in state:
-        raise InvalidData(f"The saved agent has no '{name}': it was saved by another kind of agent.")
+        raise InvalidData(f"The saved agent has no '{name}': it is damaged, or no saved agent.")
     return state[name]
 
 
@@ -61,6 +77,11 @@ def load_array(mine: np.ndarray, state: Mapping[str, np.ndarray], name: str) -> 
             f"Got {saved.dtype} of shape {saved.shape}."
         )
     mine[...] = saved
+
+
+def _packed(value: Any) -> np.ndarray:
+    """A JSON value as an array of bytes, so that a saved state is arrays and nothing else."""
+    return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8).copy()
 
 
 def prefixed(prefix: str, state: Mapping[str, np.ndarray]) -> StateDict:
@@ -148,14 +169,33 @@ class Agent(ABC):
         """The constructor's keyword arguments, as they were given."""
         return {name: getattr(self, name) for name in self.parameters() if hasattr(self, name)}
 
+    def _identity(self) -> dict[str, Any]:
+        """What a saved state must agree with: the kind of agent, its parameters, and the size of its task."""
+        task = self.task
+        return {"agent": self.name, "S": task.S, "A": task.A, "d": task.d, "H": task.H} | self.get_params()
+
     def state_dict(self) -> StateDict:
-        """A copy of everything that the agent has learned, and of its random generator."""
-        rng = json.dumps(self.rng.bit_generator.state).encode()
+        """A copy of everything that the agent has learned, of its random generator, and of whose state it is."""
         counters = np.array([self.policy_version, self.updates, self.resets], dtype=np.int64)
-        return {"rng": np.frombuffer(rng, dtype=np.uint8).copy(), "counters": counters}
+        rng = _packed(self.rng.bit_generator.state)
+        return {"identity": _packed(self._identity()), "rng": rng, "counters": counters}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what `state_dict` saved."""
+        """Become what `state_dict` saved, of an agent with the same parameters; if that fails nothing has changed."""
+        saved, mine = json.loads(saved_array(state, "identity").tobytes()), self._identity()
+        for name in (*mine, *saved):
+            if saved.get(name) != mine.get(name):
+                raise InvalidData(
+                    f"The saved agent must have {name}={mine.get(name)!r}, as this one. Got {saved.get(name)!r}."
+                )
+        before = self.state_dict()
+        try:
+            self._load(state)
+        except Exception:
+            self._load(before)
+            raise
+
+    def _load(self, state: Mapping[str, np.ndarray]) -> None:
         self.rng.bit_generator.state = json.loads(saved_array(state, "rng").tobytes())
         counters = saved_array(state, "counters")
         self.policy_version, self.updates, self.resets = (int(x) for x in counters)

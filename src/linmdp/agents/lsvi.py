@@ -9,13 +9,13 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from linmdp.agents.base import Agent, StateDict, load_array, prefixed, under
+from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
 from linmdp.agents.core import Core
 from linmdp.agents.memory import Counts, Memory
 from linmdp.agents.regression import Optimism, Ridge, confidence_width, value_caps
 from linmdp.agents.samples import Samples
 from linmdp.agents.schedules import AdaptiveIntervals, Always, FixedPhases, Schedule, largest_tau
-from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
+from linmdp.errors import InvalidData, LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, State, Task
@@ -74,6 +74,8 @@ class LSVIUCB(Agent):
 
         self.caps = value_caps(cap, task.H, task.reward_range[1])
         self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=K)
+        if not self.beta_value * self.beta_value / lam < LARGEST_BONUS:
+            invalid(self.name, "beta", f"such that beta^2 / lam is below {LARGEST_BONUS:g}", beta)
         self._features = _trusted(task.features)
         self.schedule = self._make_schedule(K)
         self._core = Core(
@@ -85,6 +87,7 @@ class LSVIUCB(Agent):
         )
         self._learning = np.zeros(task.H, dtype=np.bool_)
         self._tie_draws = np.zeros(task.H)
+        self._next = task.H  # the step to be observed next; H between episodes
 
     def _make_schedule(self, K: int | None) -> Schedule:
         return Always(self.task.H)
@@ -106,6 +109,7 @@ class LSVIUCB(Agent):
         decision = self.schedule.begin_episode()
         learn = self._learning
         learn[:] = decision.learn
+        self._next = 0
         self._tie_draws = self.rng.random(self.task.H)
         if decision.reset:
             self.resets += 1
@@ -121,17 +125,32 @@ class LSVIUCB(Agent):
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
         tied = self._core.memory.best_actions(h, state).nonzero()[0]
+        if len(tied) == 0:
+            raise InvalidData(
+                f"Q of {self.name} at step {h} is not a number: beta, lam or the features are too extreme."
+            )
         if len(tied) == 1 or self.ties == "first":
             return int(tied[0])
         return int(tied[int(self._tie_draws[h] * len(tied))])
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
+        self._check_observation(h, action, reward)
         phi = np.ascontiguousarray(self._features.phi(state)[action])
         self.schedule.watch(h, phi)
         if self._learning[h]:
             self._core.add(h, phi, reward, next_state, terminated)
 
+    def _check_observation(self, h: int, action: int, reward: float) -> None:
+        if h != self._next:
+            expected = f"step {self._next}" if self._next < self.task.H else "begin_episode()"
+            raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {expected}.")
+        if not 0 <= action < self.task.A:
+            raise InvalidData(f"The action must be in [0, {self.task.A - 1}]. Got {action!r}.")
+        check_reward(reward, self.task.reward_range, "The reward")
+        self._next = h + 1
+
     def end_episode(self) -> None:
+        self._next = self.task.H
         self.schedule.end_episode()
 
     def q_values(self, h: int, state: State) -> Array:
@@ -172,8 +191,8 @@ class LSVIUCB(Agent):
         state |= {"learning": self._learning.copy(), "tie_draws": self._tie_draws.copy()}
         return state | prefixed("core", self._core.state_dict()) | prefixed("schedule", self.schedule.state_dict())
 
-    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        super().load_state_dict(state)
+    def _load(self, state: Mapping[str, np.ndarray]) -> None:
+        super()._load(state)
         load_array(self._learning, state, "learning")
         load_array(self._tie_draws, state, "tie_draws")
         self._core.load_state_dict(under("core", state))
@@ -275,6 +294,9 @@ class LSVIUCBAdaptive(LSVIUCB):
         return tau
 
 
+LARGEST_BONUS = 1e100
+"""Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
+
 DEFAULT_TAU_REL = 1e-4
 """Small on purpose: an agent that stops learning repeats its data, which change the inverse less and less."""
 
@@ -284,7 +306,7 @@ def _power(owner: str, parameter: str, K: int | None, exponent: float) -> float:
     check_number(owner, parameter, exponent, low=0.0, high=1.0, open_low=True)
     if K is None:
         invalid(owner, "episodes", f"given, since K^{parameter} depends on it", None)
-    return math.pow(K, exponent)
+    return round(math.pow(K, exponent), 9)  # 1000 is 1000, not 999.9999999999998, before it is rounded down
 
 
 def _trusted(features: FeatureMap) -> FeatureMap:

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.base import StateDict, saved_array
+from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.memory import Memory
 from linmdp.agents.regression import Optimism, Ridge
-from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
@@ -188,7 +187,8 @@ class Samples(Memory):
         return best
 
     def state_dict(self) -> StateDict:
-        state = {"valued": np.array(self.valued, dtype=np.int64)}
+        counts = [[len(blocks), n] for blocks, n in zip(self.blocks, self.valued, strict=True)]
+        state = {"counts": np.array(counts, dtype=np.int64)}
         for h, blocks in enumerate(self.blocks):
             for i, block in enumerate(blocks):
                 for name in _Block.NAMES:
@@ -196,17 +196,18 @@ class Samples(Memory):
         return state
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        counts = np.zeros((self.H, 2), dtype=np.int64)
+        load_array(counts, state, "counts")
         self.clear()
-        valued = saved_array(state, "valued")
-        if valued.shape != (self.H,):
-            raise InvalidData(f"'valued' of a saved agent must have shape ({self.H},). Got {valued.shape}.")
-        self.valued = [int(n) for n in valued]
-        A, d = self.features.A, self.features.d
-        for h in range(self.H):
-            while f"{h}.{len(self.blocks[h])}.phi" in state:
-                saved = {n: saved_array(state, f"{h}.{len(self.blocks[h])}.{n}") for n in _Block.NAMES}
-                block = _Block(self.size, A, d, saved["next"].shape[1:], saved["next"].dtype, self.dtype)
-                block.count = len(saved["phi"])
-                for name, value in saved.items():
-                    getattr(block, name)[: block.count] = value
-                self.blocks[h].append(block)
+        for h, (blocks, valued) in enumerate(counts.tolist()):
+            self.valued[h] = valued
+            for i in range(blocks):
+                self.blocks[h].append(self._saved_block(state, f"{h}.{i}"))
+
+    def _saved_block(self, state: Mapping[str, np.ndarray], prefix: str) -> _Block:
+        following, phi = saved_array(state, f"{prefix}.next"), saved_array(state, f"{prefix}.phi")
+        block = _Block(self.size, self.features.A, self.features.d, following.shape[1:], following.dtype, self.dtype)
+        block.count = min(len(phi), self.size)
+        for name in _Block.NAMES:
+            load_array(getattr(block, name)[: block.count], state, f"{prefix}.{name}")
+        return block

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from linmdp import __version__
-from linmdp.errors import LinMDPError, LinMDPWarning
+from linmdp.errors import LinMDPError, LinMDPWarning, check_int
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -22,6 +24,7 @@ app = typer.Typer(
     help="Online reinforcement learning with regret guarantees, in memory that you choose.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -160,28 +163,38 @@ def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
 
 def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
-    from linmdp.results.files import output_folder, write_results
+    from linmdp.results.files import ResultFile
     from linmdp.runner.batch import run_jobs, units
     from linmdp.runner.progress import progress_bar
 
-    folder = output_folder(out) if out else None
+    if jobs is not None:
+        check_int("run", "jobs", jobs, low=1)
     alone = len(units(plan)) == 1
     results: list[RunResult] = []
-    try:
-        with progress_bar("runs", len(plan), show=not alone) as advance:
-            for result in run_jobs(plan, processes=jobs, progress=alone):
-                results.append(result)
-                if as_json:
-                    print(json.dumps(result.to_json()), flush=True)
-                if folder:
-                    write_results(folder / "results.jsonl", results)
-                advance()
-    except KeyboardInterrupt:
-        kept = f"they are in {folder / 'results.jsonl'}" if folder else "use --out to keep them"
-        left = plan[len(results)]
-        done = f"{len(results)} of {len(plan)} runs are finished; {kept}"
-        _stop(f"stopped: {done}. Next would be {left.agent} with --seed {left.seed}.", 1)
+    with ResultFile(out, [(job.env, job.agent, job.episodes, job.seed) for job in plan]) as file:
+        try:
+            with progress_bar("runs", len(plan), show=not alone) as advance:
+                for result in run_jobs(plan, processes=jobs, progress=alone):
+                    results.append(result)
+                    if as_json:
+                        print(json.dumps(result.to_json()), flush=True)
+                    file.add(result)
+                    advance()
+        except KeyboardInterrupt:
+            _stop(_where_it_stopped(plan, len(results), file.path), 1)
     return results
+
+
+def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
+    """What is finished, where it is, and how to go on."""
+    if not done:
+        return f"stopped: none of {len(plan)} runs is finished."
+    kept = f"they are in {path}" if path else "use --out to keep them"
+    if len({job.agent for job in plan}) == 1:
+        more = f"The others: --seed {plan[done].seed} --seeds {len(plan) - done}, into the same --out."
+    else:
+        more = "The same command starts anew; 'linmdp sweep' is the one that resumes."
+    return f"stopped: {done} of {len(plan)} runs are finished; {kept}. {more}"
 
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
@@ -208,7 +221,8 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
 
 
 def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # print(file=None) would write to standard output
+        print(words, file=sys.stderr, flush=True)
 
 
 def _stop(words: str, status: int) -> NoReturn:
@@ -220,23 +234,40 @@ def _print_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
     _say(f"warning: {message}")
 
 
+def _terminate(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
 def main() -> None:
-    """The console script: bad input is one line and status 2."""
+    """The console script: bad input is one line and status 2; SIGTERM stops as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, _terminate)
     with warnings.catch_warnings():
         warnings.simplefilter("always", LinMDPWarning)
         warnings.showwarning = _print_warning
-        _guarded(app)
+        raise SystemExit(_guarded())
 
 
-def _guarded(command: Callable[[], Any]) -> None:
+def _guarded() -> int:
     try:
-        command()
+        status = app(standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
     except LinMDPError as error:
         _stop(str(error), 2)
     except MemoryError as error:
         _stop(f"this does not fit into memory: {error}", 2)
     except KeyboardInterrupt:
         _stop("stopped.", 1)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader went away: nothing is left to say
-        raise SystemExit(1) from None
+    except typer.Abort:
+        _stop("stopped.", 1)
+    except OSError as error:
+        # the reader of standard output went away, or the disk under it is full: what is buffered can not be saved
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(error, BrokenPipeError):
+            _say(f"linmdp: the output could not be written: {error.strerror}.")
+        return 1
+    except Exception as error:
+        words = getattr(error, "format_message", None)  # wrong usage, found by typer
+        if words is None:
+            raise
+        _stop(str(words()), 2)

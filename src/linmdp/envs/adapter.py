@@ -21,7 +21,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Parameters
     ----------
-    id : a Gymnasium id
+    id : a Gymnasium id, or an environment
     H : steps of an episode; the environment's own limit if it has one
     reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess
     features : a FeatureMap from observations to (A, d); needed unless observations are Discrete
@@ -32,7 +32,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(
         self,
-        id: str,
+        id: str | gymnasium.Env[Any, Any],
         *,
         H: int | None = None,
         reward_low: float = 0.0,
@@ -40,16 +40,16 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         features: FeatureMap | None = None,
         **kwargs: Any,
     ) -> None:
-        try:
-            env = gymnasium.make(id, **kwargs)
-        except gymnasium.error.UnregisteredEnv:
-            unknown("Gymnasium environment", id, gymnasium.registry)
-        except (gymnasium.error.Error, TypeError, ImportError) as error:
-            raise InvalidParameter(f"Gymnasium can not make '{id}': {_first_line(error)}") from error
+        if isinstance(id, gymnasium.Env):
+            env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
+        else:
+            env = _made(id, kwargs)
         super().__init__(env)
         if not isinstance(env.action_space, gymnasium.spaces.Discrete):
             raise InvalidParameter(f"The action space of '{id}' must be Discrete. Got {env.action_space}.")
         A = int(env.action_space.n)
+        if features is not None and getattr(features, "A", A) != A:
+            raise InvalidParameter(f"The features of '{id}' must be for {A} actions. Got {features.A}.")
         self._first_action = int(env.action_space.start)
         limit = env.spec.max_episode_steps if env.spec else None
         if H is None and limit is None:
@@ -101,6 +101,18 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _state(self, observation: Any) -> State:
         return int(observation) - self._first_state if self.task.S is not None else np.asarray(observation)
+
+
+def _made(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    """gymnasium.make, and one trial reset: whatever an environment raises there is about its parameters."""
+    try:
+        env = gymnasium.make(id, **kwargs)
+        env.reset(seed=0)
+    except gymnasium.error.UnregisteredEnv:
+        unknown("Gymnasium environment", id, gymnasium.registry)
+    except Exception as error:
+        raise InvalidParameter(f"Gymnasium can not make '{id}': {_first_line(error)}") from error
+    return env
 
 
 def _first_line(error: Exception) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.report.style import BASELINES, PALETTE, RC, human_bytes, short_name
+from linmdp.report.style import BASELINES, PALETTE, RC, short_name
 from linmdp.results.files import write_atomic
 from linmdp.results.stats import mean_interval
 from linmdp.results.summary import Summary
@@ -17,6 +17,7 @@ from linmdp.results.summary import Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MIB = 2**20
 POINTS = 60
 """Points of a curve where its interval is computed; a curve of exact regret is smooth."""
 
@@ -44,12 +45,10 @@ def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) ->
             title=f"mean and 95% interval, {seeds} seed{'s' * (seeds > 1)}",
             alignment="left",
         )
-        trade.set(title="memory against regret", xlabel="peak bytes of the agent", ylabel="regret at the end")
+        trade.set(title="memory against regret", xlabel="peak memory of the agent, MiB", ylabel="regret at the end")
         trade.set_ylim(bottom=0)
         trade.margins(y=0.15)
-        trade.set_xlim(0, 1.15 * max(s.agent_bytes for s in summaries) or 1)
-        trade.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
-        trade.xaxis.set_major_formatter(lambda x, _: human_bytes(max(x, 0)))
+        trade.set_xlim(0, 1.15 * max(s.agent_bytes for s in summaries) / MIB or 1)
         figure.tight_layout()
         paths = []
         for kind in ("png", "svg"):
@@ -95,4 +94,4 @@ def _draw_point(axes: Axes, s: Summary, look: dict[str, Any]) -> None:
         )
         return
     span = [[s.regret.mean - s.regret.low], [s.regret.high - s.regret.mean]]
-    axes.errorbar(s.agent_bytes, s.regret.mean, yerr=span, fmt="o", ms=7, capsize=3, color=look["color"])
+    axes.errorbar(s.agent_bytes / MIB, s.regret.mean, yerr=span, fmt="o", ms=7, capsize=3, color=look["color"])

@@ -9,6 +9,7 @@ from linmdp.results.summary import Summary
 
 HEADER = (
     "agent",
+    "seeds",
     "regret [95% interval]",
     "per episode",
     "of random",
@@ -35,6 +36,7 @@ def _row(s: Summary, random: float | None) -> tuple[str, ...]:
         regret = (interval, f"{s.regret.mean / s.episodes:.3f}", ratio)
     return (
         s.agent,
+        str(s.seeds),
         *regret,
         f"{s.reward.mean:.3f}",
         human_bytes(s.agent_bytes),

@@ -14,6 +14,7 @@ from linmdp.types import Array, RunResult
 class Summary(NamedTuple):
     """One agent over its seeds; `curve` is the regret of every seed, (n, K), or None where V* is unknown."""
 
+    env: str
     agent: str
     seeds: int
     episodes: int
@@ -33,6 +34,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
     curves = [r.regret for r in results if r.regret is not None]
     curve = np.stack(curves) if len(curves) == len(results) else None
     return Summary(
+        env=first.env,
         agent=first.agent,
         seeds=len(results),
         episodes=first.episodes,
@@ -48,6 +50,8 @@ def summarize(results: Sequence[RunResult]) -> Summary:
 
 
 def by_agent(results: Sequence[RunResult]) -> list[Summary]:
-    """One summary an agent, in the order in which agents first appear."""
-    agents = list(dict.fromkeys(r.agent for r in results))
-    return [summarize([r for r in results if r.agent == agent]) for agent in agents]
+    """One summary for each agent, environment and K, in the order in which they first appear."""
+    groups: dict[tuple[str, str, int], list[RunResult]] = {}
+    for result in results:
+        groups.setdefault((result.env, result.agent, result.episodes), []).append(result)
+    return [summarize(group) for group in groups.values()]

@@ -13,6 +13,7 @@ from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import LinMDPWarning, check_int
+from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model
@@ -45,8 +46,8 @@ def jobs_for(
     device: str = "cpu",
 ) -> list[Job]:
     """Every agent with every seed, after one trial of each spec: bad input is refused before anything runs."""
-    check_int("run", "episodes", episodes, low=1)
-    check_int("run", "seeds", seeds, low=1)
+    check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
+    check_int("run", "seeds", seeds, low=1, high=1_000_000)
     check_int("run", "seed", seed, low=0)
     check_int("run", "eval_every", eval_every, low=1)
     backend_for(device)

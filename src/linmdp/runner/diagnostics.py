@@ -10,6 +10,9 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.regression import TIE
 
+MOST_EPISODES = 10**9
+"""More than anyone runs; curves of that length would no longer fit into memory."""
+
 SATURATED = 0.5
 """Above this fraction of Q values at the cap the run is called saturated."""
 
@@ -24,16 +27,17 @@ class Probe:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._acts = self._values = self._capped = self._ties = self._updates_before = 0
+        self._acts = self._values = self._capped = self._ties = 0
+        self._before = (0, 0)
         self._played = np.zeros(agent.task.A, dtype=np.int64)
 
     def begin(self) -> None:
         """The last tenth of the run begins."""
-        self._updates_before = self._agent.updates
+        self._before = (self._agent.updates, self._agent.resets)
 
     def look(self, h: int, state: Any, action: int) -> None:
         """One state on the way."""
-        if self._agent.caps is None:
+        if self._agent.caps is None or self._agent.task.A == 1:  # nothing is believed, or nothing to choose
             return
         q, slack = self._agent.q_values(h, state), TIE * max(1.0, abs(float(self._agent.caps[0])))
         self._acts += 1
@@ -57,16 +61,20 @@ class Probe:
         played = np.flatnonzero(self._played)
         constant = int(played[0]) if len(played) == 1 and len(self._played) > 1 else None
         beta = getattr(self._agent, "beta_value", math.nan)
-        updates = self._agent.updates - self._updates_before
-        return verdicts(self._agent.name, beta, episodes, self.saturated, self.tied, constant, self._acts, updates)
+        updates, resets = self._agent.updates - self._before[0], self._agent.resets - self._before[1]
+        idle = updates == 0 and resets < episodes - probe_from(episodes)
+        return verdicts(self._agent.name, beta, episodes, self.saturated, self.tied, constant, self._acts, idle)
 
 
 def verdicts(
-    name: str, beta: float, episodes: int, saturated: float, tied: float, constant: int | None, acts: int, updates: int
+    name: str, beta: float, episodes: int, saturated: float, tied: float, constant: int | None, acts: int, idle: bool
 ) -> list[str]:
-    """What was seen in the last tenth, in words; `constant` is the only action played, or None."""
+    """What was seen in the last tenth, in words; `constant` is the only action played, or None.
+
+    `idle`: it could have learned (not every episode was a reset) and never did.
+    """
     found = []
-    if updates == 0 and acts:
+    if idle and acts:
         last = episodes - probe_from(episodes)
         found.append(
             f"{name}: it has stopped learning: not one regression was solved in the last {last} episodes. If it plays "

@@ -161,6 +161,8 @@ class Lockstep:
         return action, following
 
     def _look(self, h: int, state: Any, action: Any) -> None:
+        if self.model.A == 1:  # nothing to choose
+            return
         xp, q = self.backend.xp, self.core.memory.q_values(h, state)
         self.looked[0] += 1
         self.looked[1] += (q >= self.optimism.caps[h] - self.optimism.tie).sum(-1)

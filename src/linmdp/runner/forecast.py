@@ -40,6 +40,12 @@ def forecast(agent: LSVIUCB, model: LinearModel, episodes: int) -> str:
     def distracts(samples: int) -> bool:
         return float(bonuses(agent, model, samples).std(axis=0).mean()) >= contrast
 
+    if model.A == 1 or contrast == 0 or room <= 0:
+        return (
+            "All actions are worth the same here, or every reward is the largest possible: there is nothing to learn."
+        )
+    if agent.beta_value == 0:
+        return "beta is 0: it is greedy. It learns from what it happens to meet, and does not search for anything."
     bonus = bonuses(agent, model, held)
     facts = f"beta is {agent.beta_value:.4g}; with {held:,} samples a step the bonus is about {bonus.mean():.3g} a step"
     if saturates(held):

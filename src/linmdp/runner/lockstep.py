@@ -14,6 +14,7 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum
+from linmdp.errors import InvalidData
 from linmdp.runner.diagnostics import probe_from, verdicts
 from linmdp.runner.engine import Lockstep, Setting
 from linmdp.runner.progress import progress_bar
@@ -72,7 +73,7 @@ class Ledger:
     def __init__(self, engine: Lockstep, episodes: int) -> None:
         self.engine, self.episodes = engine, episodes
         self.regret, self.rewards = np.zeros((episodes, engine.B)), np.zeros((episodes, engine.B))
-        self.updates, self.late, self.resets = np.zeros((3, engine.B), dtype=np.int64)
+        self.updates, self.resets, self.late, self.late_resets = np.zeros((4, engine.B), dtype=np.int64)
         self._held: list[tuple[int, Any, Any]] = []
 
     def decided(self, k: int, reset: BoolArray, learn: BoolArray) -> None:
@@ -81,6 +82,7 @@ class Ledger:
         self.updates += learn.sum(axis=0)
         if k >= probe_from(self.episodes):
             self.late += learn.sum(axis=0)
+            self.late_resets += reset
 
     def played(self, k: int, lost: Any, earned: Any) -> None:
         """Regret and reward of episode k, (B,) each; held where they are, since looking waits for a GPU."""
@@ -90,6 +92,8 @@ class Ledger:
         """Bring in what is held."""
         for k, lost, earned in self._held:
             self.regret[k], self.rewards[k] = map(self.engine.backend.host, (lost, earned))
+            if not np.isfinite(self.regret[k]).all():
+                raise InvalidData(f"Q is not a number in episode {k}: beta, lam or the features are too extreme.")
         self._held.clear()
 
     def results(self, env: str, eval_every: int, clock: Stopwatch) -> list[RunResult]:
@@ -99,9 +103,11 @@ class Ledger:
         drift, A = host(engine.core.ridge.drift()), engine.model.A
         found = []
         for i, s in enumerate(engine.settings):
-            saturated, ties = float(capped[i] / (acts[i] * A)), float(tied[i] / acts[i])
+            seen = max(acts[i], 1)
+            saturated, ties = float(capped[i] / (seen * A)), float(tied[i] / seen)
             constant = int(least[i]) if least[i] == largest[i] and A > 1 else None
-            name, late = s.agent.partition(":")[0], int(self.late[i])
+            name = s.agent.partition(":")[0]
+            idle = bool(self.late[i] == 0 and self.late_resets[i] < self.episodes - probe_from(self.episodes))
             result = RunResult(
                 env=env,
                 agent=s.agent,
@@ -120,7 +126,7 @@ class Ledger:
                 saturated=saturated,
                 tied=ties,
                 drift=float(drift[i]),
-                warnings=verdicts(name, s.beta, self.episodes, saturated, ties, constant, int(acts[i]), late),
+                warnings=verdicts(name, s.beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
             )
             found.append(result)
         return found

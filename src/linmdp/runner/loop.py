@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from linmdp.agents.base import Agent
+from linmdp.agents.base import Agent, check_reward
 from linmdp.envs.planning import policy_value
-from linmdp.errors import InvalidData, LinMDPWarning, check_int
-from linmdp.runner.diagnostics import Probe, probe_from
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
+from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.progress import progress_bar
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import Array, EpisodeRecord, RunResult, Transition
-
-REWARD_SLACK = 1e-9
+from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition
 
 
 def run(
@@ -37,8 +35,13 @@ def run(
     the policy has changed; with `eval_every` n only in every n-th episode, and the value is held in between.
     One BLAS thread is used, so that the numbers do not depend on the machine's load or on the number of processes.
     """
-    episodes = check_int("run", "episodes", episodes, low=1)
+    episodes = check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
     eval_every = check_int("run", "eval_every", eval_every, low=1)
+    task = getattr(env.unwrapped, "task", None)
+    if not isinstance(task, Task):
+        raise InvalidParameter(f"The environment must have a 'task': use linmdp.make_env or GymTask. Got {env!r}.")
+    if (agent.task.S, agent.task.A, agent.task.d, agent.task.H) != (task.S, task.A, task.d, task.H):
+        raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {_size(agent.task)}.")
     env_seed, agent_seed = np.random.SeedSequence(check_int("run", "seed", seed, low=0)).spawn(2)
     agent.rng = np.random.default_rng(agent_seed)
     first_seed: int | None = int(env_seed.generate_state(1)[0])
@@ -46,7 +49,7 @@ def run(
     regret_meter = RegretMeter(env.unwrapped, agent, eval_every)
     probe = Probe(agent)
     rewards, regret = np.zeros(episodes), np.zeros(episodes)
-    peak, clock = agent.nbytes, Stopwatch()
+    peak, clock, before = agent.nbytes, Stopwatch(), (agent.updates, agent.resets)
     with (
         threadpool_limits(1, user_api="blas"),
         progress_bar("episodes", episodes, progress) as advance,
@@ -60,7 +63,7 @@ def run(
                 regret_meter.evaluate(k)
             state, _ = env.reset(seed=first_seed, options=regret_meter.reset_options())
             first_seed = None
-            _check_state(state, env.unwrapped.task.S, f"The first state of episode {k}")
+            _check_state(state, task.S, f"The first state of episode {k}")
             regret[k] = regret_meter.gap(state)
             watch = probe if k >= probe_from(episodes) else None
             for step in play(env, agent, state, k, watch):
@@ -74,7 +77,7 @@ def run(
     for words in found:
         warnings.warn(words, LinMDPWarning, stacklevel=2)
     return RunResult(
-        env=name or str(getattr(getattr(env.unwrapped, "model", None), "name", env)),
+        env=name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env)),
         agent=agent.name,
         params=agent.get_params(),
         seed=seed,
@@ -83,11 +86,11 @@ def run(
         regret=np.cumsum(regret) if regret_meter.known else None,
         rewards=rewards,
         peak_bytes=peak,
-        feature_bytes=env.unwrapped.task.features.nbytes,
+        feature_bytes=task.features.nbytes,
         cpu_seconds=clock.cpu,
         wall_seconds=clock.wall,
-        updates=agent.updates,
-        resets=agent.resets,
+        updates=agent.updates - before[0],
+        resets=agent.resets - before[1],
         saturated=probe.saturated,
         tied=probe.tied,
         drift=agent.drift(),
@@ -103,7 +106,7 @@ def play(env: Any, agent: Agent, state: Any, k: int, probe: Probe | None = None)
         if probe:
             probe.look(h, state, action)
         next_state, reward, terminated, truncated, _ = env.step(action)
-        reward = _checked_reward(reward, task.reward_range, k, h)
+        reward = check_reward(reward, task.reward_range, f"The reward of episode {k}, step {h}")
         _check_state(next_state, task.S, f"The state after episode {k}, step {h}")
         agent.observe(h, state, action, reward, next_state, terminated)
         yield Transition(h, state, action, reward, next_state, terminated)
@@ -142,20 +145,13 @@ class RegretMeter:
         return None
 
 
-def _checked_reward(reward: Any, reward_range: tuple[float, float], k: int, h: int) -> float:
-    try:
-        value = float(reward)
-    except (TypeError, ValueError):
-        raise InvalidData(f"The reward of episode {k}, step {h} must be one number. Got {reward!r}.") from None
-    low, high = reward_range
-    if not low - REWARD_SLACK <= value <= high + REWARD_SLACK:  # NaN fails it, too
-        raise InvalidData(f"The reward of episode {k}, step {h} must be in [{low:g}, {high:g}]. Got {value!r}.")
-    return value
-
-
 def _check_state(state: Any, S: int | None, which: str) -> None:
     if S is None:
         if not np.isfinite(state).all():
             raise InvalidData(f"{which} must be finite. Got {state!r}.")
     elif not isinstance(state, int | np.integer) or not 0 <= state < S:
         raise InvalidData(f"{which} must be a whole number in [0, {S - 1}]. Got {state!r}.")
+
+
+def _size(task: Task) -> str:
+    return f"S={task.S}, A={task.A}, d={task.d}, H={task.H}"

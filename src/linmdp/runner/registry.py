@@ -35,7 +35,10 @@ def make_env(spec: str) -> Env:
         if not isinstance(parameters.get("id"), str):
             raise InvalidParameter("The 'id' parameter of gym must be given, as in gym:FrozenLake-v1.")
         gym_task: Any = GymTask
-        return cast(GymTask, gym_task(**parameters))
+        try:
+            return cast(GymTask, gym_task(**parameters))
+        except TypeError as error:
+            raise InvalidParameter(f"'{spec}' has a parameter that can not be given: {error}.") from error
     return LinearMDPEnv(make_model(spec))
 
 
