@@ -67,7 +67,9 @@ def test_compare_shows_random_and_optimal_and_writes_what_it_says(tmp_path: Path
     agents = ("lsvi-ucb", "lsvi-ucb-adaptive:m=3")
     done = linmdp("compare", SMALL, *agents, "--episodes", "20", "--seeds", "2", "--out", str(out))
     assert done.returncode == 0
-    assert [line.split()[1] for line in done.stdout.splitlines()[2:]] == [*agents, "random", "optimal"]
+    table = [line for line in done.stdout.splitlines() if line.startswith("| ")]
+    assert [line.split()[1] for line in table[2:]] == [*agents, "random", "optimal"]
+    assert "x the memory of LSVI-UCB" in done.stdout
     assert sorted(p.name for p in out.iterdir()) == ["regret.png", "regret.svg", "results.jsonl", "table.md"]
     assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
     assert len((out / "results.jsonl").read_text().splitlines()) == 8

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linmdp.results.stats import mean_interval
+from linmdp.report.words import in_words
+from linmdp.results.stats import growth_exponent, mean_interval, paired_ratio
+from linmdp.results.summary import by_agent
+from linmdp.runner.batch import jobs_for, run_jobs
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -30,3 +33,25 @@ def test_coverage_of_the_interval() -> None:
     rng = np.random.default_rng(0)
     inside = [i.low <= 1.0 <= i.high for i in (mean_interval(rng.normal(1.0, size=15)) for _ in range(200))]
     assert 0.87 < np.mean(inside) < 0.99
+
+
+def test_paired_ratios_are_tighter_than_the_seeds_are_apart() -> None:
+    base = np.array([10.0, 100.0, 1000.0])
+    assert paired_ratio(2 * base, base) == (2.0, 2.0, 2.0)
+
+
+def test_growth_exponents_of_powers() -> None:
+    K = np.array([100, 200, 400, 800])
+    values = np.stack([3 * K**0.5, 7 * K**0.5, K**0.6])
+    found = growth_exponent(K, values)
+    assert found.mean == pytest.approx((0.5 + 0.5 + 0.6) / 3)
+    assert 0.5 - 1e-9 <= found.low <= found.mean <= found.high <= 0.6 + 1e-9
+
+
+def test_a_comparison_in_words() -> None:
+    agents = ["lsvi-ucb:beta=1,lam=1", "lsvi-ucb-fixed:beta=1,lam=1,storage=features", "random", "optimal"]
+    results = list(run_jobs(jobs_for("lock:H=5,A=3", agents, episodes=150, seeds=3), processes=1))
+    (sentence,) = in_words(by_agent(results))
+    assert sentence.startswith("Fixed (beta=1, lam=1, storage=features) uses ")
+    assert "x the memory of LSVI-UCB (beta=1, lam=1) and loses " in sentence
+    assert sentence.endswith("(3 seeds, paired).")

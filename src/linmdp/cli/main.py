@@ -200,11 +200,12 @@ def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
     from linmdp.report.plots import comparison_figure
     from linmdp.report.tables import comparison_table
+    from linmdp.report.words import in_words
     from linmdp.results.files import write_atomic
     from linmdp.results.summary import by_agent
 
     summaries = by_agent(results)
-    table = comparison_table(summaries)
+    table = "\n".join([comparison_table(summaries), *("\n" + words for words in in_words(summaries))])
     if not as_json:
         print(table)
         if results[0].eval_every > 1:

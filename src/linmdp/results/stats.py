@@ -46,3 +46,15 @@ def mean_interval(values: Array, *, level: float = 0.95, seed: int = 0) -> Inter
         return float(np.quantile(means, normal.cdf(z0 + z / (1 - acceleration * z))))
 
     return Interval(mean, quantile((1 - level) / 2), quantile((1 + level) / 2))
+
+
+def paired_ratio(values: Array, base: Array) -> Interval:
+    """The mean of value / base over pairs that share a seed, with its interval."""
+    return mean_interval(np.asarray(values, dtype=np.float64) / np.asarray(base, dtype=np.float64))
+
+
+def growth_exponent(sizes: Array, values: Array) -> Interval:
+    """p in value ~ size^p: the slope of log value over log size, fitted for each seed; values (seeds, sizes)."""
+    x = np.log(np.asarray(sizes, dtype=np.float64))
+    centred = x - x.mean()
+    return mean_interval(np.log(values) @ centred / (centred @ centred))
