@@ -89,7 +89,6 @@ def sweep(
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.results.files import output_folder
     from linmdp.results.store import Store
-    from linmdp.runner.progress import progress_bar
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
     planned = plan(read_sweep(spec), spec)
@@ -98,8 +97,7 @@ def sweep(
     left = sum(run_key(job) not in there for job in planned)
     _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
     try:
-        with progress_bar("runs", left, show=True) as advance:
-            run_sweep(planned, store, processes=jobs, on_run=advance)
+        run_sweep(planned, store, processes=jobs, progress=True)
     except KeyboardInterrupt:
         done = len(store.keys())
         _stop(f"stopped: {done} of {len(planned)} runs are stored in {store.path}. The same command goes on.", 1)
@@ -164,22 +162,18 @@ def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
 def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
     from linmdp.results.files import ResultFile
-    from linmdp.runner.batch import run_jobs, units
-    from linmdp.runner.progress import progress_bar
+    from linmdp.runner.batch import run_jobs
 
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
-    alone = len(units(plan)) == 1
     results: list[RunResult] = []
     with ResultFile(out, [(job.env, job.agent, job.episodes, job.seed) for job in plan]) as file:
         try:
-            with progress_bar("runs", len(plan), show=not alone) as advance:
-                for result in run_jobs(plan, processes=jobs, progress=alone):
-                    results.append(result)
-                    if as_json:
-                        print(json.dumps(result.to_json()), flush=True)
-                    file.add(result)
-                    advance()
+            for result in run_jobs(plan, processes=jobs, progress=True):
+                results.append(result)
+                if as_json:
+                    print(json.dumps(result.to_json()), flush=True)
+                file.add(result)
         except KeyboardInterrupt:
             _stop(_where_it_stopped(plan, len(results), file.path), 1)
     return results

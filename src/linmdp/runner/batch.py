@@ -16,6 +16,7 @@ from linmdp.errors import LinMDPWarning, check_int
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.lockstep import run_lockstep
+from linmdp.runner.progress import Advance, FileMeter, progress_bar, times, watched
 from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
@@ -83,7 +84,7 @@ def runs_in_lockstep(job: Job) -> bool:
     return known and issubclass(AGENTS[agent], LSVIUCB) and parameters.get("storage", "auto") in ("auto", "counts")
 
 
-def run_unit(jobs: Sequence[Job], progress: bool = False) -> list[RunResult]:
+def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:
     """The runs of one unit. Warnings come back in the results, not on the side."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)
@@ -92,7 +93,7 @@ def run_unit(jobs: Sequence[Job], progress: bool = False) -> list[RunResult]:
         return _run_together(jobs, progress)
 
 
-def _run_alone(job: Job, progress: bool) -> RunResult:
+def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
     from linmdp.runner.loop import run
 
     env: Any = make_env(job.env)
@@ -109,7 +110,7 @@ def _run_alone(job: Job, progress: bool) -> RunResult:
     return result
 
 
-def _run_together(jobs: Sequence[Job], progress: bool) -> list[RunResult]:
+def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResult]:
     first = jobs[0]
     model = make_model(first.env)
     agent = make_learner(first.agent, model.task, first.episodes)
@@ -148,16 +149,20 @@ def run_units(
 ) -> Iterator[tuple[list[Job], list[RunResult]]]:
     """Every unit with its results, in order."""
     processes = default_processes(len(work)) if processes is None else check_int("run", "jobs", processes, low=1)
-    if processes == 1 or len(work) <= 1 or work[0][0].device != "cpu":
-        for unit in work:
-            yield unit, run_unit(unit, progress)
-        return
-    import joblib
+    with progress_bar("episodes", sum(job.episodes for unit in work for job in unit), progress) as advance:
+        if processes == 1 or len(work) <= 1 or work[0][0].device != "cpu":
+            for unit in work:
+                yield unit, run_unit(unit, times(len(unit), advance))
+            return
+        import joblib
 
-    # An agent's arrays fit the cache of one core: two processes with one BLAS thread each beat one with two.
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        parallel = joblib.Parallel(n_jobs=processes, return_as="generator")
-        yield from zip(work, parallel(joblib.delayed(run_unit)(unit) for unit in work), strict=True)
+        # An agent's arrays fit the cache of one core: two processes with one BLAS thread each beat one with two.
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1), watched(advance) as folder:
+            parallel = joblib.Parallel(n_jobs=processes, return_as="generator")
+            tasks = (
+                joblib.delayed(run_unit)(unit, FileMeter(folder / str(i), len(unit))) for i, unit in enumerate(work)
+            )
+            yield from zip(work, parallel(tasks), strict=True)
 
 
 def default_processes(work: int) -> int:

@@ -17,7 +17,7 @@ from linmdp.envs.planning import optimum
 from linmdp.errors import InvalidData
 from linmdp.runner.diagnostics import probe_from, verdicts
 from linmdp.runner.engine import Lockstep, Setting
-from linmdp.runner.progress import progress_bar
+from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.recorder import Recorder
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, BoolArray, RunResult
@@ -36,7 +36,7 @@ def run_lockstep(
     episodes: int,
     eval_every: int = 1,
     backend: Backend = NUMPY,
-    progress: bool = False,
+    progress: bool | Advance = False,
 ) -> list[RunResult]:
     """All runs, each as `linmdp.run` would give it (to rounding); times are the batch's, shared equally."""
     engine = Lockstep(model, settings, caps, dtype, backend)

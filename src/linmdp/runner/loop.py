@@ -13,7 +13,7 @@ from linmdp.agents.base import Agent, check_reward
 from linmdp.envs.planning import policy_value
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
-from linmdp.runner.progress import progress_bar
+from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition
 
@@ -24,7 +24,7 @@ def run(
     *,
     episodes: int,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | Advance = False,
     eval_every: int = 1,
     on_episode: Callable[[EpisodeRecord], None] | None = None,
     name: str | None = None,

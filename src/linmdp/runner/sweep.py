@@ -170,6 +170,7 @@ def run_sweep(
     store: Store,
     *,
     processes: int | None = None,
+    progress: bool = False,
     on_run: Callable[[int], None] | None = None,
 ) -> None:
     """Run what the store does not have yet, and store each unit of work as one transaction when it is finished.
@@ -179,7 +180,7 @@ def run_sweep(
     """
     done = store.keys()
     left = [unit for unit in units(jobs) if not all(run_key(job) in done for job in unit)]
-    for unit, results in run_units(left, processes=processes):
+    for unit, results in run_units(left, processes=processes, progress=progress):
         fresh = [(run_key(j), r) for j, r in zip(unit, results, strict=True) if run_key(j) not in done]
         store.add(fresh)
         if on_run:

@@ -1,0 +1,70 @@
+"""Progress: counted once, also from other processes, and silent where there is no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.progress import INTERVAL, FileMeter, progress_bar, watched
+
+
+def test_no_terminal_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("things", 3, show=True) as advance:
+        advance()
+        advance(2)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_larger_bar_counts_for_a_smaller_one() -> None:
+    counted: list[int] = []
+    with progress_bar("things", 3, show=lambda steps=1: counted.append(steps)) as advance:
+        advance()
+        advance(2)
+    assert counted == [1, 2]
+
+
+def test_what_other_processes_count_arrives_once(tmp_path: Path) -> None:
+    counted: list[int] = []
+    with watched(lambda steps=1: counted.append(steps)) as folder:
+        meters = [FileMeter(folder / str(i), weight=3) for i in range(2)]
+        for _ in range(4):
+            for meter in meters:
+                meter()
+            time.sleep(1.1 * INTERVAL)
+        time.sleep(2 * INTERVAL)
+    assert sum(counted) == 2 * 4 * 3
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_on_a_terminal_there_is_a_bar_that_vanishes(jobs: str) -> None:
+    main, side = pty.openpty()
+    command = [sys.executable, "-c", "from linmdp.cli import main; main()", "run", "synthetic:H=20", "lsvi-ucb"]
+    options = ["--episodes", "150", "--seeds", "4", "--jobs", jobs]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=side, text=True)
+    os.close(side)
+    shown = b""
+    with contextlib.suppress(OSError):  # that is how a terminal says that the other end is gone
+        while piece := os.read(main, 65536):
+            shown += piece
+    out, _ = process.communicate(timeout=60)
+    os.close(main)
+    assert process.returncode == 0
+    assert b"episodes" in shown
+    assert "episodes" not in out
+
+
+def test_progress_does_not_change_results() -> None:
+    jobs = jobs_for("lock:H=4", ["lsvi-ucb"], episodes=20, seeds=4)
+    plain, shown = (
+        [r.final_regret for r in run_jobs(jobs, processes=2, progress=progress)] for progress in (False, True)
+    )
+    assert plain == shown
