@@ -229,7 +229,7 @@ def test_sigterm_stops_workers_too(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "--episodes", "100000", "--seeds", "8", "--jobs", "2"], stderr=subprocess.PIPE, text=True
     )
-    time.sleep(3)
+    time.sleep(6)
     process.terminate()
     _, err = process.communicate(timeout=60)  # the pipe closes only when the workers are gone as well
     assert process.returncode == 1

@@ -65,8 +65,9 @@ def watched(advance: Advance) -> Iterator[Path]:
             nonlocal seen
             while not stop.wait(INTERVAL):
                 count = sum(int(path.read_text() or 0) for path in folder.iterdir())
-                advance(count - seen)
-                seen = count
+                if count > seen:  # a file that is being written may look empty
+                    advance(count - seen)
+                    seen = count
 
         thread = threading.Thread(target=look, daemon=True)
         thread.start()
