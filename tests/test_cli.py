@@ -163,6 +163,7 @@ BAD = [
     (["run", "lock:seed=" + "9" * 400, "lsvi-ucb", "-k", "0"], "'episodes' parameter of run"),
     (["run", "lock", "lsvi-ucb", "-k", "9" * 400], "'episodes' parameter of run"),
     (["run", "gym:FrozenLake-v1,map_name=foo", "random"], "Gymnasium can not make 'FrozenLake-v1'"),
+    (["run", "gym:FrozenLake-v1,H=500", "random"], "'H' parameter of FrozenLake-v1 must be a whole number in [1, 100]"),
     (["run", "gym:FrozenLake-v1,self=1", "random"], "has a parameter that can not be given"),
     (["run", "gym", "random"], "'id' parameter of gym must be given"),
     (["run", "synthetic:S=1000000000", "random"], "this does not fit into memory"),

@@ -22,7 +22,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     Parameters
     ----------
     id : a Gymnasium id, or an environment
-    H : steps of an episode; the environment's own limit if it has one
+    H : steps of an episode; the environment's own limit if it has one, and never more
     reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess
     features : a FeatureMap from observations to (A, d); needed unless observations are Discrete
     kwargs : passed to `gymnasium.make`
@@ -56,7 +56,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(
                 f"The 'H' parameter of '{id}' must be given: the environment has no limit of its own."
             )
-        H = check_int(id, "H", limit if H is None else H, low=1)
+        # no step beyond the environment's own limit is ever seen, and what is never seen looks good for ever
+        H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
         low = check_number(id, "reward_low", reward_low)
         high = check_number(id, "reward_high", reward_high, low=low)
         S = None
