@@ -31,23 +31,23 @@ rows costs little more than one outer product, and is bound by arithmetic instea
 _BLOCK_BYTES = 1 << 21
 
 
-def add_outer(matrices: Any, x: Any, sign: float) -> None:
-    """matrices += sign x x' in place, in blocks that stay in the cache. Shapes (..., d, d) and (..., d)."""
+def subtract_outer(matrices: Any, x: Any) -> None:
+    """matrices -= x x' in place, in blocks that stay in the cache. Shapes (..., d, d) and (..., d)."""
     if not isinstance(matrices, np.ndarray):
-        matrices += sign * x[..., :, None] * x[..., None, :]
+        matrices -= x[..., :, None] * x[..., None, :]
         return
     d = x.shape[-1]
     matrices, x = matrices.reshape(-1, d, d), x.reshape(-1, d)
     if d * d * 8 <= _BLOCK_BYTES:
         block = _BLOCK_BYTES // (8 * d * d)
         for part in (slice(i, i + block) for i in range(0, len(x), block)):
-            matrices[part] += (sign * x[part, :, None]) * x[part, None, :]
+            matrices[part] -= x[part, :, None] * x[part, None, :]
         return
     rows = max(1, _BLOCK_BYTES // (8 * d))
     for matrix, vector in zip(matrices, x, strict=True):
         if vector.any():
             for part in (slice(i, i + rows) for i in range(0, d, rows)):
-                matrix[part] += (sign * vector[part, None]) * vector[None, :]
+                matrix[part] -= vector[part, None] * vector[None, :]
 
 
 def downdate(Lambda_inv: Any, phi: Any) -> Any:
@@ -61,7 +61,7 @@ def downdate(Lambda_inv: Any, phi: Any) -> Any:
     u = (Lambda_inv @ phi[..., None])[..., 0]
     c = 1.0 + (phi * u).sum(-1)
     v = u / (c**0.5)[..., None]
-    add_outer(Lambda_inv, v, -1.0)
+    subtract_outer(Lambda_inv, v)
     return v
 
 
@@ -181,6 +181,11 @@ class Ridge(Component):
         return worst
 
 
+def tie_tolerance(caps: Array) -> float:
+    """How far below the largest Q an action still ties with it."""
+    return TIE * max(1.0, float(np.abs(caps).max()))
+
+
 class Optimism:
     """Q = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h): the formula, in the one place where it stands.
 
@@ -192,7 +197,7 @@ class Optimism:
         self.backend = backend
         self.beta = backend.array(beta)
         self.caps = backend.array(caps)
-        self.tie = TIE * max(1.0, float(np.abs(caps).max()))
+        self.tie = tie_tolerance(caps)
         self.largest = np.maximum.reduce if backend.is_numpy else backend.xp.amax
 
     def squared(self, forms: Any, runs: Any = ...) -> Any:

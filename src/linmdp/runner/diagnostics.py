@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.agents.base import Agent
-from linmdp.agents.regression import TIE
+from linmdp.agents.regression import tie_tolerance
 
 MOST_EPISODES = 10**9
 """More than anyone runs; curves of that length would no longer fit into memory."""
@@ -39,7 +39,7 @@ class Probe:
         """One state on the way."""
         if self._agent.caps is None or self._agent.task.A == 1:  # nothing is believed, or nothing to choose
             return
-        q, slack = self._agent.q_values(h, state), TIE * max(1.0, abs(float(self._agent.caps[0])))
+        q, slack = self._agent.q_values(h, state), tie_tolerance(self._agent.caps)
         self._acts += 1
         self._values += len(q)
         self._capped += int((q >= self._agent.caps[h] - slack).sum())
