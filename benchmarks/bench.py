@@ -58,34 +58,48 @@ def spec_of(**changes: int) -> str:
     return "synthetic:" + ",".join(f"{k}={v}" for k, v in (SIZES | changes).items())
 
 
-def bare_products() -> tuple[float, float]:
+def bare_products() -> tuple[Callable[[], Any], Callable[[], Any]]:
     """F @ [w u] with F (S*A, d) as it is written, and the same product in the layout that linmdp keeps."""
     rng = np.random.default_rng(0)
     F, two = rng.random((SIZES["S"] * SIZES["A"], SIZES["d"])), rng.random((SIZES["d"], 2))
     out, columns, rows = np.empty((len(F), 2)), np.ascontiguousarray(F.T), np.empty((2, len(F)))
-    return (
-        least(lambda: np.matmul(F, two, out=out), calls=200),
-        least(lambda: np.matmul(two.T.copy(), columns, out=rows), calls=200),
-    )
+    flat = np.ascontiguousarray(two.T)
+    return lambda: np.matmul(F, two, out=out), lambda: np.matmul(flat, columns, out=rows)
 
 
-def planning() -> list[Row]:
-    """The planning pass and the whole run over the bare product."""
-    literal, ours = bare_products()
+def planning(rounds: int = 9) -> list[Row]:
+    """The planning pass and the whole run over the bare product: medians over rounds in which each has its turn.
+
+    All are means over about half a second, one after the other, so that a neighbour's load falls on each alike.
+    """
+    bare, ours = bare_products()
     env: Any = linmdp.make_env(spec_of())
     agent: Any = linmdp.make_agent(AGENT, env)
     run(env, agent, episodes=30, eval_every=20)
-    memory, v, H = agent._core.memory, np.full(SIZES["d"], 1e-9), SIZES["H"]
+    memory, v, H, K = agent._core.memory, np.full(SIZES["d"], 1e-9), SIZES["H"], 100
     state = iter(range(10**9))
-    one = least(lambda: memory.sweep(next(state) % H, v), calls=200)
-    episodes = 200
-    whole = min(seconds(env, AGENT, episodes) for _ in range(3)) / episodes / H
-    single = min(seconds(env, AGENT + ",dtype=float32", episodes) for _ in range(3)) / episodes / H
+    turns: dict[str, Callable[[], float]] = {
+        "bare": lambda: least(bare, calls=10_000, repeats=1),
+        "ours": lambda: least(ours, calls=10_000, repeats=1),
+        "sweep": lambda: least(lambda: memory.sweep(next(state) % H, v), calls=8000, repeats=1),
+        "run": lambda: seconds(env, AGENT, K) / K / H,
+        "float32": lambda: seconds(env, AGENT + ",dtype=float32", K) / K / H,
+    }
+    took = {name: np.empty(rounds) for name in turns}
+    for i in range(rounds):
+        for name, turn in turns.items():
+            took[name][i] = turn()
+
+    def ratio(name: str, to: str) -> str:
+        ratios = took[name] / took[to]
+        return f"{np.median(ratios):.2f} x {to} ({ratios.min():.2f} to {ratios.max():.2f}"
+
+    us = {name: f"{np.median(times) * 1e6:.0f} us" for name, times in took.items()}
     return [
-        ("bare product F @ [w u]", f"{literal * 1e6:.0f} us", "1 (in the layout of linmdp: " + f"{ours * 1e6:.0f} us)"),
-        ("planning pass of one step", f"{one * 1e6:.0f} us", f"{one / literal:.2f} x bare (target 1.6)"),
-        ("whole run, a step of an episode", f"{whole * 1e6:.0f} us", f"{whole / literal:.2f} x bare (target 2.5)"),
-        ("the same, dtype=float32", f"{single * 1e6:.0f} us", f"{single / whole:.2f} x float64"),
+        ("bare product F @ [w u]", us["bare"], f"1 (in the layout of linmdp: {us['ours']})"),
+        ("planning pass of one step", us["sweep"], ratio("sweep", "bare") + "; target 1.6)"),
+        ("whole run, a step of an episode", us["run"], ratio("run", "bare") + "; target 2.5)"),
+        ("the same, dtype=float32", us["float32"], ratio("float32", "run") + ")"),
     ]
 
 

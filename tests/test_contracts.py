@@ -238,8 +238,8 @@ def assert_same_state(one: dict[str, Any], two: dict[str, Any]) -> None:
         ((1, 0, 0, 0.5, 1, False), "Steps must be observed in order"),
         ((0, 0, 5, 0.5, 1, False), r"The action must be in \[0, 2\]"),
         ((0, 0, -1, 0.5, 1, False), r"The action must be in \[0, 2\]"),
-        ((0, 0, 0, float("nan"), 1, False), r"The reward must be in \[0, 1\]"),
-        ((0, 0, 0, 99.0, 1, False), r"The reward must be in \[0, 1\]"),
+        ((0, 0, 0, float("nan"), 1, False), r"The reward of step 0 must be in \[0, 1\]"),
+        ((0, 0, 0, 99.0, 1, False), r"The reward of step 0 must be in \[0, 1\]"),
     ],
 )
 def test_an_agent_refuses_observations_that_make_no_sense(spec: str, step: tuple[Any, ...], words: str) -> None:

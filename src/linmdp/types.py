@@ -17,6 +17,8 @@ Array: TypeAlias = npt.NDArray[np.floating[Any]]
 IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 State: TypeAlias = Any
+WHOLE = (int, np.integer)
+"""What counts as a whole number, for `isinstance`."""
 """A finite state is an int, any other is an array: whatever the feature map takes."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +24,11 @@ class Backend:
     @property
     def xp(self) -> Any:
         """The module."""
-        return np if self.library == "numpy" else importlib.import_module(self.library)
+        if self.library == "numpy":
+            return np
+        import torch
+
+        return torch
 
     @property
     def is_numpy(self) -> bool:
@@ -51,10 +54,13 @@ class Backend:
         return array.astype(dtype, copy=False) if self.is_numpy else array.to(getattr(self.xp, dtype))
 
     def fused(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function` as one or few kernels on a GPU; elsewhere as it is."""
+        """`function` as one or few kernels on a GPU; elsewhere as it is.
+
+        `fullgraph`: what can not be compiled is an error, where it would silently be slow.
+        """
         if self.device != "cuda":
             return function
-        compiled: Callable[..., Any] = self.xp.compile(function, dynamic=False)
+        compiled: Callable[..., Any] = self.xp.compile(function, dynamic=False, fullgraph=True)
         return compiled
 
     def sweep_kernel(self) -> Callable[..., None] | None:

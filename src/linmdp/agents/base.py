@@ -49,15 +49,17 @@ REWARD_SLACK = 1e-9
 """Rounding allowed on a reward before it counts as outside its range."""
 
 
-def check_reward(reward: Any, reward_range: tuple[float, float], which: str) -> float:
-    """`reward` as a float, if it is one number within the range."""
+def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, h: int) -> float:
+    """`reward` of episode k (None: not known) and step h as a float, if it is one number within the range."""
+    low, high = reward_range
     try:
         value = float(reward)
+        rule = "" if low - REWARD_SLACK <= value <= high + REWARD_SLACK else f"in [{low:g}, {high:g}]"  # NaN fails it
     except (TypeError, ValueError):
-        raise InvalidData(f"{which} must be one number. Got {reward!r}.") from None
-    low, high = reward_range
-    if not low - REWARD_SLACK <= value <= high + REWARD_SLACK:  # NaN fails it, too
-        raise InvalidData(f"{which} must be in [{low:g}, {high:g}]. Got {value!r}.")
+        rule = "one number"
+    if rule:
+        which = f"step {h}" if k is None else f"episode {k}, step {h}"
+        raise InvalidData(f"The reward of {which} must be {rule}. Got {reward!r}.")
     return value
 
 

@@ -68,6 +68,7 @@ class Core:
         ridge, memory, w = self.ridge, self.memory, self.w
         skip = not whole and self.backend.is_numpy
         v = ridge.absorb(learn, whole=whole)  # line 5
+        v *= memory.optimism.beta[..., None]
         for h in reversed(range(self.H)):
             if skip and not learn[h].any():
                 continue

@@ -146,7 +146,7 @@ class LSVIUCB(Agent):
             raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {expected}.")
         if not 0 <= action < self.task.A:
             raise InvalidData(f"The action must be in [0, {self.task.A - 1}]. Got {action!r}.")
-        check_reward(reward, self.task.reward_range, "The reward")
+        check_reward(reward, self.task.reward_range, None, h)
         self._next = h + 1
 
     def end_episode(self) -> None:
@@ -161,11 +161,10 @@ class LSVIUCB(Agent):
     def policy(self, h: int) -> Array | IntArray:
         """(S,) actions or, where random ties are left, (S, A) probabilities."""
         best = self._core.memory.best_table(h)
-        count = best.sum(axis=0)
-        if self.ties == "first" or count.max() == 1:
+        if self.ties == "first" or np.count_nonzero(best) == best.shape[-1]:
             actions: IntArray = best.argmax(axis=0)
             return actions
-        probabilities: Array = (best / count).T
+        probabilities: Array = (best / best.sum(axis=0)).T
         return probabilities
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component
-from linmdp.agents.regression import Optimism, Ridge, masked_steps
+from linmdp.agents.regression import Optimism, Ridge, masked_steps, matvec
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import BoolArray, State
 
@@ -43,7 +43,7 @@ class Memory(Component, ABC):
 
     @abstractmethod
     def sweep(self, h: int, v: Any) -> None:
-        """Renew the optimistic values of step h after w_h and Lambda_h changed, the latter by v (see `downdate`)."""
+        """Renew the optimistic values of step h after w_h and Lambda_h changed; v is beta times that of `downdate`."""
 
     @abstractmethod
     def best_actions(self, h: int, state: State) -> Any:
@@ -105,7 +105,6 @@ class Counts(Memory):
         self._two_flat, self._rows_flat = self._two.reshape(-1, d), self._rows.reshape(-1, A * S)
         self._mean, self._change = self._rows.reshape(2, *self.shape)
         self._b = self.b.reshape(H, *self.shape)
-        self._beta = optimism.beta[..., None]
         self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
         self.restart(np.ones((H, *batch), dtype=np.bool_))
@@ -154,7 +153,7 @@ class Counts(Memory):
         are those with q >= min(max_a q, cap).
         """
         xp, optimism, cap, b, V = self.backend.xp, self.optimism, self.optimism.caps[h], self._b[h], self.V[h]
-        self._two[0], self._two[1] = self.w[h], v * self._beta
+        self._two[0], self._two[1] = self.w[h], v
         if self._kernel is not None:
             self._kernel(self._two, self.columns, self.b[h], V, cap)
             return
@@ -202,11 +201,6 @@ class Counts(Memory):
 
     def bytes_after(self, samples: int) -> int:
         return self.nbytes
-
-
-def matvec(matrices: Any, vectors: Any) -> Any:
-    """M x for (..., d, S) and (..., S)."""
-    return (matrices @ vectors[..., None])[..., 0]
 
 
 def _matvec_in_one_pass(matrices: Any, vectors: Any) -> Any:

@@ -50,6 +50,11 @@ def subtract_outer(matrices: Any, x: Any) -> None:
                 matrix[part] -= vector[part, None] * vector[None, :]
 
 
+def matvec(matrices: Any, vectors: Any) -> Any:
+    """M x for (..., n, m) and (..., m)."""
+    return matrices @ vectors if vectors.ndim == 1 else (matrices @ vectors[..., None])[..., 0]
+
+
 def downdate(Lambda_inv: Any, phi: Any) -> Any:
     """Turn Lambda^-1 into (Lambda + phi phi')^-1 in place, by Sherman-Morrison.
 
@@ -58,7 +63,7 @@ def downdate(Lambda_inv: Any, phi: Any) -> Any:
 
     Shapes: Lambda_inv (..., d, d), phi (..., d) -> v (..., d). A zero phi changes nothing.
     """
-    u = (Lambda_inv @ phi[..., None])[..., 0]
+    u = matvec(Lambda_inv, phi)
     c = 1.0 + (phi * u).sum(-1)
     v = u / (c**0.5)[..., None]
     subtract_outer(Lambda_inv, v)
@@ -169,7 +174,7 @@ class Ridge(Component):
 
     def solve(self, h: int, z: Any) -> Any:
         """w_h = Lambda_h^-1 (u_h + z), (*batch, d)."""
-        return (self.Lambda_inv[h] @ (self.u[h] + z)[..., None])[..., 0]
+        return matvec(self.Lambda_inv[h], self.u[h] + z)
 
     def drift(self) -> Any:
         """max |Lambda Lambda^-1 - I| over all steps, (*batch)."""

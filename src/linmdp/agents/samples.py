@@ -120,7 +120,7 @@ class Samples(Memory):
 
     def _value(self, h: int, v: Array, *, new_only: bool) -> None:
         """Renew b and V of the samples of step h, which look at Q_{h+1}: all, or only those never valued."""
-        two = np.stack((self.w[h + 1], v * self.optimism.beta), axis=1).astype(self.dtype)
+        two = np.stack((self.w[h + 1], v), axis=1).astype(self.dtype)
         done = self.valued[h]
         for index, block in enumerate(self.blocks[h]):
             old = min(max(done - index * self.size, 0), block.count)

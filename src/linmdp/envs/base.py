@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,22 +49,22 @@ class LinearModel:
             raise InvalidData(f"theta and mu of {self.name} must be finite.")
         check_number(self.name, "noise", self.noise, low=0.0)
 
-    @property
+    @cached_property
     def S(self) -> int:
         """Number of states."""
         return int(self.features.S)
 
-    @property
+    @cached_property
     def A(self) -> int:
         """Number of actions."""
         return int(self.features.A)
 
-    @property
+    @cached_property
     def d(self) -> int:
         """Dimension of the features."""
         return int(self.features.d)
 
-    @property
+    @cached_property
     def H(self) -> int:
         """Steps of an episode."""
         return int(self.theta.shape[0])
@@ -79,6 +80,31 @@ class LinearModel:
         if self.mu.strides[0] == 0:
             return np.broadcast_to(self.mu[0].cumsum(axis=-1), self.mu.shape)
         return np.cumsum(self.mu, axis=-1)
+
+    @cached_property
+    def _block(self) -> int:
+        return math.isqrt(self.S - 1) + 1
+
+    @cached_property
+    def _outline(self) -> Array:
+        """theta, and `mu_cdf` at the last state of each block of about sqrt(S), (H, d, 1 + blocks)."""
+        last = np.minimum(np.arange(self._block - 1, self.S - 1 + self._block, self._block), self.S - 1)
+        steps = 1 if self.mu.strides[0] == self.theta.strides[0] == 0 else self.H
+        outline = np.concatenate((self.theta[:steps, :, None], self.mu_cdf[:steps][:, :, last]), axis=2)
+        return np.broadcast_to(outline, (self.H, *outline.shape[1:]))
+
+    def move(self, h: int, phi: Array, u: float) -> tuple[float, int]:
+        """The mean reward of phi, and the next state: where its distribution function passes u, uniform in [0, 1).
+
+        It is searched for in two stages, first among blocks and then within one, because a function of S values made
+        of d others is as much memory to read as the rest of a step.
+        """
+        outline = phi @ self._outline[h]
+        ends = outline[1:]
+        level = u * ends[-1]
+        first = min(int(ends.searchsorted(level, side="right")), len(ends) - 1) * self._block
+        within = phi @ self.mu_cdf[h, :, first : first + self._block]
+        return float(outline[0]), min(first + int(within.searchsorted(level, side="right")), self.S - 1)
 
 
 def stationary(theta: Array, mu: Array, H: int) -> tuple[Array, Array]:

@@ -6,12 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.catalog import linear_model
 from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
 from linmdp.errors import InvalidParameter, check_int
+from linmdp.types import WHOLE
 
 
 class LinearMDPEnv(gymnasium.Env[Any, Any]):
@@ -31,7 +31,8 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         self._h = model.H
         self._state = 0
         self._chance: Chance | None = None
-        self._noise = self._moves = np.zeros(0)
+        self._noise: list[float] = []
+        self._moves: list[float] = []
 
     @cached_property
     def optimum(self) -> Optimum:
@@ -49,7 +50,8 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         if seed is not None or self._chance is None:
             self._chance = Chance(self.np_random)
-        self._noise, self._moves = (draws[0] for draws in self._chance.episodes(1, self.model.H))
+        noise, moves = self._chance.episodes(1, self.model.H)
+        self._noise, self._moves = (self.model.noise * noise[0]).tolist(), moves[0].tolist()  # read one by one
         self._h = 0
         if options and "state" in options:
             high = self.model.S - 1
@@ -65,20 +67,17 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """One step: next state, reward, terminated (never), truncated (after step H)."""
         model, h = self.model, self._h
-        if not isinstance(action, int | np.integer) or not 0 <= action < model.A:
+        if not isinstance(action, WHOLE) or not 0 <= action < model.A:
             raise InvalidParameter(
                 f"The action of {model.name} must be a whole number in [0, {model.A - 1}]. Got {action!r}."
             )
         if h >= model.H:
             raise InvalidParameter(f"The episode of {model.name} is over after {model.H} steps: call reset() first.")
         phi = model.features.row(self._state, action)
-        reward = float(phi @ model.theta[h] + model.noise * self._noise[h])
-        low, high = model.reward_range
-        cdf = phi @ self.model.mu_cdf[h]
-        draw = self._moves[h] * cdf[-1]
-        self._state = min(int(cdf.searchsorted(draw, side="right")), model.S - 1)
+        mean, self._state = model.move(h, phi, self._moves[h])
         self._h = h + 1
-        return self._state, min(max(reward, low), high), False, self._h == model.H, {}
+        low, high = model.reward_range
+        return self._state, min(max(mean + self._noise[h], low), high), False, self._h == model.H, {}
 
 
 def linear_env(family: str, **parameters: Any) -> LinearMDPEnv:

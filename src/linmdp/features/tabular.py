@@ -44,7 +44,7 @@ class TableFeatures:
 
     def row(self, state: int, action: int) -> Array:
         """phi(state, action), (d,), in one piece."""
-        return self._das[:, action, state].copy()
+        return self.columns[:, action * self.S + state].copy()
 
     def batch(self, states: Array) -> Array:
         """Features of n states, (n, A, d)."""

@@ -27,6 +27,7 @@ class Probe:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._slack = 0.0 if agent.caps is None else tie_tolerance(agent.caps)
         self._acts = self._values = self._capped = self._ties = 0
         self._before = (0, 0)
         self._played = np.zeros(agent.task.A, dtype=np.int64)
@@ -39,7 +40,7 @@ class Probe:
         """One state on the way."""
         if self._agent.caps is None or self._agent.task.A == 1:  # nothing is believed, or nothing to choose
             return
-        q, slack = self._agent.q_values(h, state), tie_tolerance(self._agent.caps)
+        q, slack = self._agent.q_values(h, state), self._slack
         self._acts += 1
         self._values += len(q)
         self._capped += int((q >= self._agent.caps[h] - slack).sum())

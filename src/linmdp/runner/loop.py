@@ -15,7 +15,7 @@ from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_in
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition
+from linmdp.types import WHOLE, Array, EpisodeRecord, RunResult, Task, Transition
 
 
 def run(
@@ -63,7 +63,7 @@ def run(
                 regret_meter.evaluate(k)
             state, _ = env.reset(seed=first_seed, options=regret_meter.reset_options())
             first_seed = None
-            _check_state(state, task.S, f"The first state of episode {k}")
+            _check_state(state, task.S, k, None)
             regret[k] = regret_meter.gap(state)
             watch = probe if k >= probe_from(episodes) else None
             for step in play(env, agent, state, k, watch):
@@ -106,8 +106,8 @@ def play(env: Any, agent: Agent, state: Any, k: int, probe: Probe | None = None)
         if probe:
             probe.look(h, state, action)
         next_state, reward, terminated, truncated, _ = env.step(action)
-        reward = check_reward(reward, task.reward_range, f"The reward of episode {k}, step {h}")
-        _check_state(next_state, task.S, f"The state after episode {k}, step {h}")
+        reward = check_reward(reward, task.reward_range, k, h)
+        _check_state(next_state, task.S, k, h)
         agent.observe(h, state, action, reward, next_state, terminated)
         yield Transition(h, state, action, reward, next_state, terminated)
         if terminated or truncated:
@@ -145,12 +145,14 @@ class RegretMeter:
         return None
 
 
-def _check_state(state: Any, S: int | None, which: str) -> None:
+def _check_state(state: Any, S: int | None, k: int, h: int | None) -> None:
     if S is None:
-        if not np.isfinite(state).all():
-            raise InvalidData(f"{which} must be finite. Got {state!r}.")
-    elif not isinstance(state, int | np.integer) or not 0 <= state < S:
-        raise InvalidData(f"{which} must be a whole number in [0, {S - 1}]. Got {state!r}.")
+        rule = "" if np.isfinite(state).all() else "finite"
+    else:
+        rule = "" if isinstance(state, WHOLE) and 0 <= state < S else f"a whole number in [0, {S - 1}]"
+    if rule:
+        which = f"first state of episode {k}" if h is None else f"state after episode {k}, step {h}"
+        raise InvalidData(f"The {which} must be {rule}. Got {state!r}.")
 
 
 def _size(task: Task) -> str:
