@@ -112,6 +112,21 @@ def test_a_store_gives_back_what_was_put_in(tmp_path: Path) -> None:
         assert (two.agent, two.seed, two.params, two.peak_bytes) == (one.agent, one.seed, one.params, one.peak_bytes)
 
 
+def test_a_store_remembers_where_it_comes_from(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    jobs = jobs_for("lock:H=4", ["random"], episodes=3, seeds=2)
+    store.add([(run_key(j), r) for j, r in zip(jobs, run_jobs(jobs, processes=1), strict=True)])
+    (machine,) = store.machines()
+    assert machine["runs"] == 2
+    assert machine["blas_threads"] == 1
+    assert machine["numpy"] == np.__version__
+    assert machine["commit"] is None or len(machine["commit"].rstrip("+")) == 40
+    for command in ("one", "two", "one"):
+        store.note("command", command)
+    assert Store(tmp_path).notes("command") == ["one", "two"]
+    assert store.notes("other") == []
+
+
 def test_long_curves_are_thinned_and_keep_their_ends() -> None:
     at = thinned(12_000)
     assert len(at) == POINTS

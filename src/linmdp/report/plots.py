@@ -73,8 +73,9 @@ def _looks(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
 
 def _draw_curve(axes: Axes, s: Summary, look: dict[str, Any]) -> None:
     assert s.curve is not None
-    at = np.unique(np.linspace(0, s.episodes - 1, POINTS).astype(int))
-    intervals = [mean_interval(s.curve[:, k]) for k in at]
+    points = np.unique(np.linspace(0, s.curve.shape[1] - 1, POINTS).astype(int))
+    intervals = [mean_interval(s.curve[:, i]) for i in points]
+    at = np.linspace(0, s.episodes - 1, s.curve.shape[1])[points]  # a stored curve may be thinned
     axes.plot(at + 1, [i.mean for i in intervals], label=short_name(s.agent), **look)
     if s.seeds > 1:
         low, high = [i.low for i in intervals], [i.high for i in intervals]

@@ -12,9 +12,11 @@ import json
 import os
 import platform
 import sqlite3
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,22 @@ class Store:
                 rewards=np.diff(totals, prepend=0.0),
             )
 
+    def machines(self) -> list[dict[str, Any]]:
+        """The machines (and versions) that the stored runs ran on, each once, with the number of its runs."""
+        rows = self._db.execute("SELECT machine, count(*) FROM runs GROUP BY machine ORDER BY min(rowid)")
+        return [json.loads(text) | {"runs": count} for text, count in rows]
+
+    def note(self, key: str, value: str) -> None:
+        """Remember a line about the store, such as the command that filled it; a line that is there stays once."""
+        lines = self.notes(key)
+        if value not in lines:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note.{key}", json.dumps([*lines, value])))
+
+    def notes(self, key: str) -> list[str]:
+        """The lines remembered under `key`."""
+        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (f"note.{key}",)).fetchone()
+        return list(json.loads(found[0])) if found else []
+
     def close(self) -> None:
         """Close the file."""
         self._db.close()
@@ -107,19 +125,45 @@ def thinned(episodes: int) -> Array:
     return np.unique(np.linspace(0, episodes - 1, min(episodes, POINTS)).round().astype(np.int64))
 
 
+@cache
 def machine() -> dict[str, Any]:
     """What a run ran on."""
     from linmdp import __version__
 
     return {
         "linmdp": __version__,
+        "commit": _commit(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "platform": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": _processor(),
         "cores": os.cpu_count(),
         "blas_threads": 1,
     }
+
+
+def _commit() -> str | None:
+    """The commit of the sources, if they lie in a Git checkout of their own; "+" marks uncommitted changes."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(here), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        if Path(git("rev-parse", "--show-toplevel")) not in here.parents or git("ls-files", "store.py") == "":
+            return None
+        return git("rev-parse", "HEAD") + "+" * bool(git("status", "--porcelain", "--untracked-files=no"))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def _row(key: str, result: RunResult) -> tuple[Any, ...]:
