@@ -121,6 +121,17 @@ def check(
 
 
 @app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="the page; DIR/report.html unless said")] = None,
+) -> None:
+    """One self-contained HTML page of everything in a folder, which needs no network."""
+    from linmdp.cli.report import report_folder
+
+    _say(report_folder(folder, out))
+
+
+@app.command()
 def envs() -> None:
     """List the environments with every parameter and default."""
     from linmdp.cli.listing import list_envs

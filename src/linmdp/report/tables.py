@@ -22,9 +22,14 @@ HEADER = (
 
 
 def comparison_table(summaries: Sequence[Summary]) -> str:
+    """The rows in Markdown."""
+    return markdown(HEADER, comparison_rows(summaries))
+
+
+def comparison_rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
     """One row an agent; `of random` is the fraction of the random policy's regret."""
     random = next((s.regret.mean for s in summaries if s.agent == "random" and s.regret), None)
-    return markdown(HEADER, [_row(s, random) for s in summaries])
+    return [_row(s, random) for s in summaries]
 
 
 def _row(s: Summary, random: float | None) -> tuple[str, ...]:
