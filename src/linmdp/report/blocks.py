@@ -11,12 +11,12 @@ from linmdp.report.looks import Look
 from linmdp.report.sections import MEASURES, Growth, Section
 from linmdp.report.style import human_bytes, short_name
 from linmdp.report.tables import HEADER, comparison_rows
-from linmdp.report.tags import Cell, bullets, data_uri, details, swatch, table, text
+from linmdp.report.tags import Cell, agent, bullets, data_uri, details, swatch, table, text
 from linmdp.results.stats import Interval
 from linmdp.types import RunResult
 
 Looks = Mapping[str, Look]
-SENTENCES = 8
+SENTENCES = 4
 """More of them are folded away."""
 MOST_ROWS = 1000
 
@@ -34,7 +34,7 @@ def header(name: str, results: Sequence[RunResult]) -> str:
     )
 
 
-def navigation(sections: Sequence[Section], grown: Sequence[str]) -> str:
+def navigation(sections: Sequence[Section], grown: Sequence[str], *, pictures: bool) -> str:
     """The table of contents."""
     items = ['<li><a href="#summary">Summary</a></li>']
     for env in dict.fromkeys(s.env for s in sections):
@@ -42,7 +42,8 @@ def navigation(sections: Sequence[Section], grown: Sequence[str]) -> str:
         if env in grown:
             links.append(f'<a href="#growth-{1 + list(grown).index(env)}">growth in K</a>')
         items.append(f'<li><span class="env-name">{text(env)}</span> {" ".join(links)}</li>')
-    for anchor, words in (("gallery", "Figures"), ("settings", "Settings"), ("made", "How it was made")):
+    last = [("gallery", "Figures in the folder")] * pictures + [("settings", "Settings"), ("made", "How it was made")]
+    for anchor, words in last:
         items.append(f'<li><a href="#{anchor}">{words}</a></li>')
     return f'<nav class="contents" aria-label="Contents"><ul>{"".join(items)}</ul></nav>'
 
@@ -51,11 +52,12 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
     """The whole in a few sentences, or in a row for each environment and K."""
     parts = ['<section id="summary"><h2>Summary</h2>']
     if len(sections) == 1:
-        parts.append(bullets(headlines(sections[0]), "lead"))
+        parts.append(_words(sections[0]))
     else:
         rows = [_overview_row(s) for s in sections]
-        head = ("environment", "K", "agents", "seeds", "best agent", "its result", "of random", "its memory")
-        parts.append(table("The best agent of each environment and K", head, rows))
+        result = "its regret" if all(s.measure == "regret" for s in sections) else "its result"
+        head = ("environment", "K", "best agent", result, "of random", "its memory", "agents", "seeds")
+        parts.append(table("The best agent of each environment and K", head, rows, words=("best agent",)))
     warned = flagged([r for s in sections for r in s.runs])
     if warned:
         runs = len({id(r) for found in warned.values() for r in found})
@@ -66,14 +68,16 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
     return "".join([*parts, "</section>"])
 
 
-def section_block(s: Section, looks: Looks, figures: Mapping[str, Drawn], *, folded: bool) -> str:
-    """One environment and K; all but the largest K of an environment are folded."""
+def section_block(s: Section, looks: Looks, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
+    """One environment and K; all but the largest K of an environment are folded. `alone`: the summary says it all."""
+    words = "" if alone else _words(s)
     curves = _figure(s, figures, f"{'regret' if s.measure == 'regret' else 'reward'}-{s.number}", "curves")
     plots = curves + _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
     body = "".join(
         [
-            _words(s),
+            words,
             _controls(f"section-{s.number}", [x.agent for x in s.summaries], looks, bands=s.seeds > 1),
+            "" if s.curves else _no_curves(s),
             f'<div class="plots">{plots}</div>',
             _results_table(s, looks),
             _warnings(s),
@@ -96,7 +100,7 @@ def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Map
     )
     rows = [
         [
-            Cell(swatch(looks[g.agent]) + text(short_name(g.agent))),
+            Cell(agent(looks[g.agent])),
             Cell(str(g.seeds)),
             Cell(", ".join(f"{K:,}" for K in g.sizes)),
             *(_exponent(g.exponents.get(m), g.seeds) for m in MEASURES),
@@ -137,12 +141,12 @@ def _overview_row(s: Section) -> list[Cell]:
     return [
         Cell(f'<a href="#section-{s.number}">{text(s.env)}</a>'),
         Cell(f"{s.episodes:,}", s.episodes),
-        Cell(str(len(s.summaries) + s.left_out)),
-        Cell(str(s.seeds)),
         Cell(text(short_name(best.agent))),
-        Cell(f"{with_interval(level, best.seeds)} {'' if sign > 0 else 'reward per episode'}", level.mean),
+        Cell(f"{with_interval(level, best.seeds)} {'' if sign > 0 else 'an episode'}", level.mean),
         Cell("–" if ratio is None else f"{ratio:.2f}"),
         Cell(human_bytes(best.agent_bytes), best.agent_bytes),
+        Cell(str(len(s.summaries) + s.left_out)),
+        Cell(str(s.seeds)),
     ]
 
 
@@ -153,9 +157,11 @@ def _words(s: Section) -> str:
         first.append(f"{shown + s.left_out} agents have run here; the {shown} with the best {s.measure} are shown.")
     if any(r.eval_every > 1 for r in s.runs) and s.measure == "regret":
         every = max(r.eval_every for r in s.runs)
-        first.append(f"Regret was evaluated in every {every}th episode and held in between.")
+        first.append(f"Regret was evaluated in one of every {every} episodes and held in between.")
     if len(rest) > SENTENCES:
-        return bullets(first) + details(f"{len(rest)} comparisons with {text(short_name(s.learners[0].agent))}", bullets(rest))
+        return bullets(first) + details(
+            f"{len(rest)} comparisons with {text(short_name(s.learners[0].agent))}", bullets(rest)
+        )
     return bullets([*first, *rest])
 
 
@@ -175,8 +181,8 @@ def _controls(panel: str, agents: Sequence[str], looks: Looks, *, bands: bool) -
     band = '<label class="chip"><input type="checkbox" data-bands checked><span>95% intervals</span></label>'
     return (
         f'<div class="controls" role="group" aria-label="What the plots show">'
-        f'<fieldset class="agents"><legend>Agents</legend>{chips}'
-        f'<button type="button" data-all="1">all</button><button type="button" data-all="0">none</button></fieldset>'
+        f'<fieldset class="agents"><legend>Agents</legend><button type="button" data-all="1">all</button>'
+        f'<button type="button" data-all="0">none</button><div class="chips">{chips}</div></fieldset>'
         f'<div class="row"><fieldset class="switch"><legend>Axes</legend>{radios}</fieldset>{band * bands}'
         f'<button type="button" data-reset>reset zoom</button></div></div>'
     )
@@ -184,24 +190,24 @@ def _controls(panel: str, agents: Sequence[str], looks: Looks, *, bands: bool) -
 
 def _figure(s: Section, figures: Mapping[str, Drawn], name: str, kind: str) -> str:
     if name not in figures:
-        return "" if kind == "tradeoff" else f"<p>{_no_curves(s)}</p>"
+        return ""
     if kind == "curves":
         title = f"{YS[s.measure].capitalize()} over episodes"
-        words = f"mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "one seed"
+        words = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
     else:
         title = f"Memory against {ENDS[s.measure]}"
         better = "and less regret" if s.measure == "regret" else "and more reward"
-        words = f"filled: on the Pareto front, where no other agent has both less memory {better}"
+        words = f"Filled: on the Pareto front, where no other agent has both less memory {better}"
     label = f"{title}. Arrow keys move, plus and minus zoom, 0 resets. The numbers are in the table below."
     return (
-        f'<figure><figcaption><strong>{text(title)}</strong> {text(words)}</figcaption>'
+        f"<figure><h4>{text(title)}</h4>"
         f'<div class="plot" data-plot="{kind}" tabindex="0" role="group" aria-label="{text(label)}"></div>'
-        f"{_paper(figures, name, title)}<p class='beside'>{_beside(name)}</p></figure>"
+        f"{_paper(figures, name, title)}<figcaption>{text(words)}. {_beside(name)}</figcaption></figure>"
     )
 
 
 def _no_curves(s: Section) -> str:
-    return text(f"{YS[s.measure].capitalize()} over episodes is not in results.jsonl; a sweep stores it.")
+    return f"<p>{YS[s.measure].capitalize()} over episodes is not in results.jsonl; a sweep stores it.</p>"
 
 
 def _paper(figures: Mapping[str, Drawn], name: str, title: str) -> str:
@@ -210,14 +216,14 @@ def _paper(figures: Mapping[str, Drawn], name: str, title: str) -> str:
 
 
 def _beside(name: str) -> str:
-    return f"As files beside this page: <code>figures/{name}.svg</code>, <code>.png</code>"
+    return f'<span class="beside">Also in <code>figures/{name}.svg</code> and <code>.png</code>.</span>'
 
 
 def _results_table(s: Section, looks: Looks) -> str:
     rows = []
     for summary, row in zip(s.summaries, comparison_rows(s.summaries), strict=True):
         cells = [Cell(text("–" if value == "-" else value)) for value in row]
-        cells[0] = Cell(swatch(looks[summary.agent]) + text(short_name(summary.agent)))
+        cells[0] = Cell(agent(looks[summary.agent]))
         cells[HEADER.index("agent memory")] = Cell(human_bytes(summary.agent_bytes), summary.agent_bytes)
         rows.append(cells)
     return table("Results: means over seeds; memory is the peak", HEADER, rows)
@@ -227,13 +233,16 @@ def _warnings(s: Section) -> str:
     found = flagged(s.runs)
     if not found:
         return ""
-    items = "".join(
-        f'<li>{text(words)} <small>{text(short_name(runs[0].agent))}, '
-        f"seed{'s' * (len(runs) > 1)} {', '.join(str(r.seed) for r in runs[:20])}{', …' * (len(runs) > 20)}</small></li>"
-        for words, runs in found.items()
-    )
+    items = "".join(f"<li>{text(words)} <small>{text(_whose(runs))}</small></li>" for words, runs in found.items())
     body = f'<ol class="warnings">{items}</ol>'
     return details(f"{_count(len(found), 'warning')} <small>of the diagnostics</small>", body, open_=len(found) <= 3)
+
+
+def _whose(runs: Sequence[RunResult]) -> str:
+    agents = dict.fromkeys(short_name(r.agent) for r in runs)
+    seeds = sorted({r.seed for r in runs})
+    listed = ", ".join(map(str, seeds[:20])) + ", …" * (len(seeds) > 20)
+    return f"{', '.join(agents)}, seed{'s' * (len(seeds) > 1)} {listed}"
 
 
 def _diagnostics(s: Section, looks: Looks) -> str:
@@ -241,7 +250,7 @@ def _diagnostics(s: Section, looks: Looks) -> str:
     head = ("agent", "seed", s.measure, "Q at cap", "ties", "updates", "resets", "drift", "memory", "CPU s", "warnings")
     rows = [
         [
-            Cell(swatch(looks[r.agent]) + text(short_name(r.agent))),
+            Cell(agent(looks[r.agent])),
             Cell(str(r.seed)),
             Cell(*_outcome(r)),
             Cell(f"{r.saturated:.1%}"),
@@ -273,4 +282,5 @@ def _outcome(r: RunResult) -> tuple[str, float]:
 def _exponent(i: Interval | None, seeds: int) -> Cell:
     if i is None:
         return Cell("–")
-    return Cell(f"{i.mean:.2f} [{i.low:.2f}, {i.high:.2f}]" if seeds > 1 else f"{i.mean:.2f}", i.mean)
+    mean, low, high = (f"{round(value, 2) + 0.0:.2f}" for value in i)  # + 0.0: no minus before a zero
+    return Cell(f"{mean} [{low}, {high}]" if seeds > 1 else mean, i.mean)

@@ -20,11 +20,11 @@ MOST_PICTURES = 60
 def gallery(folder: Path) -> str:
     """Pictures that lie in the folder, each once, as SVG where there is one."""
     pictures = _pictures(folder)
-    parts = ['<section id="gallery"><h2>Figures</h2>']
     if not pictures:
-        parts.append("<p>No further figures lie in the folder.</p>")
+        return ""
+    parts = ['<section id="gallery"><h2>Figures in the folder</h2>']
     shown = [_picture(path) for path in pictures[:MOST_PICTURES]]
-    parts.append(f'<div class="gallery">{"".join(shown)}</div>' if shown else "")
+    parts.append(f'<div class="gallery">{"".join(shown)}</div>')
     if len(pictures) > MOST_PICTURES:
         parts.append(f"<p>{len(pictures) - MOST_PICTURES} more pictures lie in the folder.</p>")
     return "".join([*parts, "</section>"])
@@ -39,10 +39,15 @@ def settings(results: Sequence[RunResult]) -> str:
     head = ("environment", "K", "seeds", "regret evaluated", "features")
     body = details(
         f"Every parameter of the agents <small>{len(agents)} agents</small>",
-        table("Every parameter of the agents", ("agent", "given as", "parameters"), agents),
+        table(
+            "Every parameter of the agents",
+            ("agent", "given as", "parameters"),
+            agents,
+            words=("given as", "parameters"),
+        ),
         open_=len(agents) <= 12,
     )
-    return f'<section id="settings"><h2>Settings</h2>{table("Environments", head, envs)}{body}</section>'
+    return f'<section id="settings"><h2>Settings</h2>{table("Environments", head, envs, words=head)}{body}</section>'
 
 
 def colophon(folder: Path, stored: Stored) -> str:
@@ -60,7 +65,7 @@ def colophon(folder: Path, stored: Stored) -> str:
         keys = list(dict.fromkeys(key for m in stored.machines for key in m))
         rows = [[Cell(text(key)), *(Cell(_shown(m.get(key))) for m in stored.machines)] for key in keys]
         head = ("", *(f"machine {i}" for i in range(1, 1 + len(stored.machines))))
-        parts.append(table("What the runs ran on", head, rows, sortable=False))
+        parts.append(table("What the runs ran on", head, rows, words=head, sortable=False))
     else:
         parts.append("<p>results.jsonl does not record them; a sweep's store does.</p>")
     parts.append(f"<p>Read from {code(stored.source)}.</p></section>")
@@ -71,9 +76,10 @@ def _pictures(folder: Path) -> list[Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         kind = path.suffix.lower()
-        if kind in (".svg", ".png") and path.is_file() and not path.name.startswith("."):
-            if path.stem not in found or kind == ".svg":
-                found[path.stem] = path
+        if kind not in (".svg", ".png") or path.name.startswith(".") or not path.is_file():
+            continue
+        if path.stem not in found or kind == ".svg":
+            found[path.stem] = path
     return list(found.values())
 
 
@@ -92,7 +98,7 @@ def _picture(path: Path) -> str:
 def _env_row(env: str, runs: Sequence[RunResult]) -> list[Cell]:
     sizes = sorted({r.episodes for r in runs})
     every = sorted({r.eval_every for r in runs})
-    words = "in every episode" if every == [1] else f"in every {', '.join(map(str, every))}th episode"
+    words = "in every episode" if every == [1] else f"in one of every {' or '.join(map(str, every))} episodes"
     return [
         Cell(code(env)),
         Cell(", ".join(f"{K:,}" for K in sizes)),
@@ -108,7 +114,11 @@ def _agent_row(agent: str, runs: Sequence[RunResult]) -> list[Cell]:
         for key, value in r.params.items():
             values.setdefault(str(key), {})[_written(value)] = None
     words = " ".join(f"<code>{text(key)}={text(', '.join(found))}</code>" for key, found in values.items())
-    return [Cell(text(short_name(agent))), Cell(code(agent)), Cell(f'<span class="parameters">{words or "none"}</span>')]
+    return [
+        Cell(text(short_name(agent))),
+        Cell(code(agent)),
+        Cell(f'<span class="parameters">{words or "none"}</span>'),
+    ]
 
 
 def _seeds(seeds: Iterable[int]) -> str:

@@ -75,18 +75,10 @@ def tradeoff_figure(section: Section, looks: Looks) -> Drawn:
                 continue
             span = [[level.mean - level.low], [level.high - level.mean]]
             fill = look.light if s.agent in best else "white"
-            axes.errorbar(
-                s.agent_bytes / size,
-                level.mean,
-                yerr=np.maximum(span, 0),
-                fmt=MARKERS[look.marker][0],
-                ms=8,
-                mfc=fill,
-                mew=1.8,
-                capsize=3,
-                color=look.light,
-                label=_label(look.name),
-            )
+            at = (s.agent_bytes / size, level.mean)
+            axes.errorbar(*at, yerr=np.maximum(span, 0), fmt="none", capsize=3, ecolor=look.light)
+            point = {"marker": MARKERS[look.marker][0], "ms": 8, "mfc": fill, "mec": look.light, "mew": 1.8}
+            axes.plot(*at, linestyle="none", label=_label(look.name), **point)
         wide = memory_is_wide([s.agent_bytes for s in section.learners])
         axes.set(title=_title(section), xlabel=f"peak memory of the agent, {unit}", ylabel=ENDS[section.measure])
         if wide:

@@ -13,7 +13,7 @@ from linmdp.errors import LinMDPError, OutputError
 from linmdp.report.blocks import growth_block, header, navigation, overview, section_block
 from linmdp.report.colophon import colophon, gallery, settings
 from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
-from linmdp.report.looks import Look, looks_of
+from linmdp.report.looks import Look, is_baseline, looks_of
 from linmdp.report.payload import embedded, growth_payload, looks_payload, section_payload
 from linmdp.report.sections import Growth, Section, growth_of, sections_of
 from linmdp.report.tags import text
@@ -63,12 +63,15 @@ class _Report:
     """The parts of one page."""
 
     def __init__(self, folder: Path, stored: Stored) -> None:
+        # sorted is stable: the agents keep their order, policies that do not learn come last
+        stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
         self.folder, self.stored = folder, stored
         self.looks: dict[str, Look] = looks_of(r.agent for r in stored.results)
         everything = sections_of(stored.results)
         self.sections = everything[:MOST_SECTIONS]
         self.left_out = len(everything) - len(self.sections)
         self.growth = {env: grown for env in _envs(self.sections) if (grown := self._growth(env))}
+        self.gallery = gallery(folder)
         self.figures: dict[str, Drawn] = {}
         for s in self.sections:
             if s.curves:
@@ -103,7 +106,7 @@ class _Report:
                 f"<title>{text(name)}: linmdp report</title>\n<style>\n{style}</style>\n</head>\n<body>",
                 '<a class="skip" href="#main">Skip to the results</a>',
                 header(name, self.stored.results),
-                navigation(self.sections, list(self.growth)),
+                navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
                 f'<main id="main">\n{self._main()}\n</main>',
                 f'<script type="application/json" id="data">{self._payload()}</script>',
                 f"<script>{plotly}</script>\n<script>{script}</script>\n</body>\n</html>\n",
@@ -112,15 +115,16 @@ class _Report:
 
     def _main(self) -> str:
         parts = [overview(self.sections, self.left_out)]
+        alone = len(self.sections) == 1
         for env in _envs(self.sections):
             own = [s for s in self.sections if s.env == env]
             parts.append(f'<section class="env"><h2>{text(env)}</h2>')
-            parts += [section_block(s, self.looks, self.figures, folded=s is not own[0]) for s in own]
+            parts += [section_block(s, self.looks, self.figures, folded=s is not own[0], alone=alone) for s in own]
             if env in self.growth:
                 number = 1 + list(self.growth).index(env)
                 parts.append(growth_block(number, self.growth[env], self.looks, self.figures))
             parts.append("</section>")
-        parts += [gallery(self.folder), settings(self.stored.results), colophon(self.folder, self.stored)]
+        parts += [self.gallery, settings(self.stored.results), colophon(self.folder, self.stored)]
         return "\n".join(parts)
 
     def _payload(self) -> str:

@@ -77,7 +77,9 @@ def growth_payload(grown: Sequence[Growth], looks: dict[str, Look]) -> dict[str,
             {
                 "agent": index[g.agent],
                 "x": g.sizes,
-                "y": [[_interval(i, scale.get(m, 1)) for i in g.values[m]] if m in g.values else None for m in MEASURES],
+                "y": [
+                    [_interval(i, scale.get(m, 1)) for i in g.values[m]] if m in g.values else None for m in MEASURES
+                ],
             }
             for g in grown
         ],

@@ -36,7 +36,7 @@ class Section:
 
     Attributes
     ----------
-    measure : "regret" or, where V* is unknown, "reward"
+    measure : "regret" or, where V* is unknown for any of the runs, "reward"
     runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
     curves : cumulative `measure` of each agent; none where it was not recorded
     left_out : how many agents are not shown
@@ -58,7 +58,7 @@ class Section:
 
     def level(self, s: Summary) -> Interval:
         """What the trade-off shows of an agent: regret at the end, or reward per episode."""
-        return s.regret if s.regret is not None else s.reward
+        return s.regret if self.measure == "regret" and s.regret is not None else s.reward
 
     @property
     def learners(self) -> list[Summary]:
@@ -98,7 +98,7 @@ def sections_of(results: Sequence[RunResult]) -> list[Section]:
 
 def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Section:
     everyone = by_agent(runs)
-    measure = "regret" if any(s.regret for s in everyone) else "reward"
+    measure = "regret" if all(s.regret for s in everyone) else "reward"
     summaries = _best(everyone, measure)
     names = {s.agent for s in summaries}
     runs = [r for r in runs if r.agent in names]
@@ -129,10 +129,8 @@ def _best(summaries: list[Summary], measure: str) -> list[Summary]:
 def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
     """None where regret is unknown, or only the sum of rewards was kept."""
     at = curve_at(s.episodes)
-    if measure == "regret":
-        values = s.curve
-    else:
-        values = np.stack([np.cumsum(r.rewards) for r in runs if r.agent == s.agent])
+    rewards = [np.cumsum(r.rewards) for r in runs if r.agent == s.agent]
+    values = s.curve if measure == "regret" else np.stack(rewards)
     if values is None or values.shape[1] != len(at):
         return None
     knots = np.unique(np.linspace(0, len(at) - 1, INTERVALS).round().astype(int))

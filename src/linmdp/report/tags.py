@@ -37,11 +37,19 @@ def details(summary: str, body: str, *, open_: bool = False) -> str:
     return f"<details{' open' * open_}><summary>{summary}</summary>{body}</details>"
 
 
-def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[Cell]], *, sortable: bool = True) -> str:
-    """A table that scrolls within its own width; the first cell of a row is its header."""
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    words: Sequence[str] = (),
+    sortable: bool = True,
+) -> str:
+    """A table that scrolls within its own width; the first cell of a row is its header, `words` are columns of text."""
     button = "<button type='button'>{}</button>" if sortable else "{}"
-    head = "".join(f'<th scope="col">{button.format(text(h))}</th>' for h in header)
-    body = "".join(f"<tr>{''.join(_cell(c, first=i == 0) for i, c in enumerate(row))}</tr>" for row in rows)
+    left = [' class="left"' if i == 0 or h in words else "" for i, h in enumerate(header)]
+    head = "".join(f'<th scope="col"{c}>{button.format(_together(text(h)))}</th>' for h, c in zip(header, left, strict=True))
+    body = "".join(f"<tr>{''.join(map(_cell, row, left, _TAGS))}</tr>" for row in rows)
     label = text(caption)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table{" data-sort" * sortable}>'
@@ -59,12 +67,25 @@ def swatch(look: Look) -> str:
     )
 
 
+def agent(look: Look) -> str:
+    """An agent's name beside its line."""
+    return f'<span class="agent">{swatch(look)}<span>{text(look.name)}</span></span>'
+
+
 def data_uri(kind: str, data: bytes) -> str:
     """A picture inside the page."""
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _cell(cell: Cell, *, first: bool) -> str:
-    tag = 'th scope="row"' if first else "td"
+def _together(words: str) -> str:
+    """A short header stays in one line."""
+    return words.replace(" ", "&nbsp;") if len(words) < 8 else words
+
+
+_TAGS = ("th", *("td",) * 99)
+
+
+def _cell(cell: Cell, place: str, tag: str) -> str:
     key = "" if cell.key is None else f' data-key="{cell.key:.17g}"'
-    return f"<{tag}{key}>{cell.html}</{tag.split()[0]}>"
+    scope = ' scope="row"' if tag == "th" else ""
+    return f"<{tag}{scope}{place}{key}>{cell.html}</{tag}>"

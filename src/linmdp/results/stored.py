@@ -104,23 +104,31 @@ def _result(record: Any) -> RunResult:
     missing = {"env", "agent", "seed", "episodes", "regret", "reward", "agent_bytes"} - set(record)
     if missing:
         raise InvalidData(f"it must have {', '.join(sorted(missing))}.")
-    counts = {name: check_int("a run", name, record.get(name, 0), low=0) for name in ("seed", "updates", "resets")}
-    times = {name: check_number("a run", name, record.get(name, 0.0)) for name in ("cpu_seconds", "wall_seconds")}
+
+    def count(name: str, low: int = 0, default: int = 0) -> int:
+        return check_int("a run", name, record.get(name, default), low=low, high=2**62)
+
+    def amount(name: str) -> float:
+        return check_number("a run", name, record.get(name, 0.0))
+
     result = RunResult(
         env=str(record["env"]),
         agent=str(record["agent"]),
         params=dict(record.get("params") or {}),
-        episodes=check_int("a run", "episodes", record["episodes"], low=1, high=10**9),
-        eval_every=check_int("a run", "eval_every", record.get("eval_every", 1), low=1),
+        seed=count("seed"),
+        episodes=count("episodes", low=1),
+        eval_every=count("eval_every", low=1, default=1),
         regret=None if record["regret"] is None else np.array(record["regret"], dtype=np.float64),
-        rewards=np.array([check_number("a run", "reward", record["reward"])]),
-        peak_bytes=check_int("a run", "agent_bytes", record["agent_bytes"], low=0),
-        feature_bytes=check_int("a run", "feature_bytes", record.get("feature_bytes", 0), low=0),
-        saturated=check_number("a run", "saturated", record.get("saturated", 0.0)),
+        rewards=np.array([amount("reward")]),
+        peak_bytes=count("agent_bytes"),
+        feature_bytes=count("feature_bytes"),
+        cpu_seconds=amount("cpu_seconds"),
+        wall_seconds=amount("wall_seconds"),
+        updates=count("updates"),
+        resets=count("resets"),
+        saturated=amount("saturated"),
         tied=float("nan"),
         drift=None,
-        **counts,
-        **times,
     )
     return _thin(result, stored=False)
 

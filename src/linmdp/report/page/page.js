@@ -52,7 +52,7 @@
     return {
       font: { family: getComputedStyle(document.body).fontFamily, color: colours.soft, size: 13 },
       paper_bgcolor: colours.ground, plot_bgcolor: colours.ground, showlegend: false, xaxis, yaxis,
-      margin: { l: 56, r: 14, t: 12, b: 44 }, dragmode: touch.matches ? false : "zoom", hovermode: "closest",
+      margin: { l: 56, r: 14, t: 36, b: 44 }, dragmode: touch.matches ? false : "zoom", hovermode: "closest",
       hoverlabel: { bgcolor: colours.ground, bordercolor: colours.rule, font: { color: colours.ink, size: 12 }, align: "left", namelength: -1 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.ink }, ...more,
     };
@@ -60,7 +60,8 @@
 
   const CONFIG = {
     responsive: true, displaylogo: false, scrollZoom: false,
-    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+    // named one by one: plotly's own choice has a button that sends the plot to its maker's site
+    modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]], plotlyServerURL: "",
   };
 
   // the range of a logarithmic axis: rounding errors of a policy without regret must not stretch it
@@ -73,14 +74,19 @@
     return [low - slack, high + slack];
   }
 
-  function logTicks(range) {
-    return range && range[1] - range[0] < 2.2 ? { dtick: range[1] - range[0] < 1.1 ? "D1" : "D2" } : { dtick: 1 };
+  // 1, 2, 5, 10 where they have room, else the powers of ten
+  function logTicks([low, high]) {
+    const steps = high - low < 0.7 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : high - low < 2.3 ? [1, 2, 5] : [1];
+    const tickvals = [];
+    for (let power = Math.floor(low); power <= high; power++)
+      for (const step of steps) tickvals.push(step * 10 ** power);
+    return { tickmode: "array", tickvals, ticktext: tickvals.map(number) };
   }
 
   function scaled(log, values, more) {
     if (!log) return { type: "linear", rangemode: "tozero", ...more };
     const range = logRange(values);
-    return { type: "log", ...(range ? { range } : {}), ...logTicks(range), ...more };
+    return { type: "log", ...(range ? { range, ...logTicks([range[0] - 0.2, range[1] + 0.2]) } : {}), ...more };
   }
 
   // ---- the plots: each is a function of a panel and its state
@@ -88,6 +94,7 @@
   function curves(panel, state, colours) {
     const shown = panel.curves.filter((c) => state.shown.has(c.agent));
     const bands = panel.bands && state.bands ? shown : [];
+    const together = shown.length <= 7 && !narrow.matches; // one box for all, as long as it leaves the curves in sight
     const traces = bands.map((c) => ({
       x: [...c.x, ...[...c.x].reverse()], y: [...c.high, ...[...c.low].reverse()], type: "scatter", mode: "lines",
       fill: "toself", line: { width: 0 }, fillcolor: faint(colourOf(data.looks[c.agent]), 0.16), hoverinfo: "skip", meta: "band",
@@ -98,16 +105,16 @@
         x: c.x, y: c.mean, type: "scatter", mode: "lines", name: short(look.name), meta: "curve",
         line: { color: colourOf(look), width: c.width, dash: look.dash },
         customdata: c.mean.map((m, i) => interval(m, c.low[i], c.high[i])),
-        hovertemplate: narrow.matches
-          ? `${short(look.name)}<br>episode %{x:,d}: %{customdata}<extra></extra>`
-          : `%{customdata}<extra>${short(look.name)}</extra>`,
+        hovertemplate: together
+          ? `%{customdata}<extra>${short(look.name)}</extra>`
+          : `${short(look.name)}<br>episode %{x:,d}: %{customdata}<extra></extra>`,
       });
     }
     const ys = shown.flatMap((c) => c.mean);
     const x = axis("episode", colours, scaled(state.scale === "loglog", shown.flatMap((c) => c.x), { hoverformat: ",d" }));
-    if (x.type === "linear") Object.assign(x, { rangemode: "normal", unifiedhovertitle: { text: "episode %{x:,d}" } });
+    Object.assign(x, { rangemode: "normal", unifiedhovertitle: { text: "episode %{x:,d}" } });
     const y = axis(panel.y, colours, scaled(state.scale !== "linear", ys));
-    return [traces, layout(colours, x, y, { hovermode: narrow.matches ? "closest" : "x unified" })];
+    return [traces, layout(colours, x, y, { hovermode: together ? "x unified" : "closest" })];
   }
 
   function frontOf(points, less) {
