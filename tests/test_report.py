@@ -14,10 +14,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import chromium
 import numpy as np
 import pytest
 
+import chromium
 from linmdp.errors import InvalidData, LinMDPWarning, OutputError
 from linmdp.report.figures import memory_is_wide
 from linmdp.report.html import plotly_script, write_report
@@ -210,13 +210,31 @@ def test_curves_of_many_episodes_are_thin_and_end_at_the_end() -> None:
 
 def test_the_front_is_what_nobody_betters_in_both() -> None:
     base = runs(agents=("lsvi-ucb",), seeds=1)[0]
-    costs = {"a": (10, 5.0), "b": (20, 3.0), "c": (20, 4.0), "d": (30, 3.0), "e": (5, 9.0), "f": (40, 1.0)}
+    costs = {
+        "a": (10, 5.0),
+        "b": (20, 3.0),
+        "c": (20, 4.0),
+        "d": (30, 3.0),
+        "e": (5, 9.0),
+        "f": (40, 1.0),
+        "g": (20, 3.0),
+    }
     results = [
         replace(base, agent=name, peak_bytes=size, regret=np.full(60, regret)) for name, (size, regret) in costs.items()
     ]
-    assert [s.agent for s in sections_of(results)[0].front] == ["e", "a", "b", "f"]
+    assert [s.agent for s in sections_of(results)[0].front] == ["e", "a", "b", "g", "f"]
     assert memory_is_wide([1, 30])
     assert not memory_is_wide([0, 30])
+
+
+def test_too_many_sections_are_left_out_and_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linmdp.report.html.MOST_SECTIONS", 2)
+    results = [r for K in (4, 5, 6) for r in runs(agents=("random",), seeds=1, episodes=K)]
+    assert write_report(stored(tmp_path, results)).left_out == 1
+    words = Parsed((tmp_path / "report.html").read_text()).text
+    assert "1 more pair of environment and K is stored and not shown here." in words
+    assert "K = 6" in words
+    assert "K = 4" not in words
 
 
 def test_growth_is_fitted_over_the_seeds_of_every_size() -> None:
@@ -471,13 +489,12 @@ class TestInChromium:
             values = browser.js(column)
             assert values == sorted(values, reverse=down)
 
-    def test_it_prints_everything_in_light_colours(self, browser: chromium.Browser) -> None:
-        browser.js(
-            "addEventListener('beforeprint', () => { window.folded = document.querySelectorAll('details:not([open])').length })"
-        )
+    def test_it_prints_with_everything_unfolded(self, browser: chromium.Browser) -> None:
+        folded = "document.querySelectorAll('details:not([open])').length"
+        browser.js(f"addEventListener('beforeprint', () => {{ window.folded = {folded}; }})")
         assert browser.pdf().startswith(b"%PDF")
         assert browser.js("window.folded") == 0
-        assert browser.js("document.querySelectorAll('details:not([open])').length") > 0
+        assert browser.js(folded) > 0
         assert browser.js("[...document.querySelectorAll('img.paper')].every(i => i.naturalWidth > 0)")
 
     def test_a_phone_needs_no_sideways_scrolling(self, browser: chromium.Browser) -> None:

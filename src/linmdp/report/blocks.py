@@ -64,7 +64,8 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
         total = sum(len(s.runs) for s in sections)
         parts.append(f'<p class="alarm">{runs} of {total} runs carry a warning; the sections below say which.</p>')
     if left_out:
-        parts.append(f'<p class="alarm">{left_out} more pairs of environment and K are stored and not shown here.</p>')
+        more = "pairs of environment and K are" if left_out > 1 else "pair of environment and K is"
+        parts.append(f'<p class="alarm">{left_out} more {more} stored and not shown here.</p>')
     return "".join([*parts, "</section>"])
 
 
@@ -196,8 +197,9 @@ def _figure(s: Section, figures: Mapping[str, Drawn], name: str, kind: str) -> s
         words = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
     else:
         title = f"Memory against {ENDS[s.measure]}"
-        better = "and less regret" if s.measure == "regret" else "and more reward"
-        words = f"Filled: on the Pareto front, where no other agent has both less memory {better}"
+        words = (
+            f"Filled: on the Pareto front, no other agent is better in memory or {s.measure} and no worse in the other"
+        )
     label = f"{title}. Arrow keys move, plus and minus zoom, 0 resets. The numbers are in the table below."
     return (
         f"<figure><h4>{text(title)}</h4>"

@@ -53,7 +53,9 @@ def flagged(runs: Sequence[RunResult]) -> dict[str, list[RunResult]]:
 
 
 def number(value: float) -> str:
-    """1234.5 as "1,234", 12.345 as "12.3", 0.01234 as "0.0123"."""
+    """1234.5 as "1,234", 12.345 as "12.3", 0.01234 as "0.0123", a rounding error as "0"."""
+    if abs(value) < 1e-9:
+        return "0"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

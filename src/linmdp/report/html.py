@@ -67,9 +67,8 @@ class _Report:
         stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
         self.folder, self.stored = folder, stored
         self.looks: dict[str, Look] = looks_of(r.agent for r in stored.results)
-        everything = sections_of(stored.results)
-        self.sections = everything[:MOST_SECTIONS]
-        self.left_out = len(everything) - len(self.sections)
+        self.sections = sections_of(stored.results, MOST_SECTIONS)
+        self.left_out = len({(r.env, r.episodes) for r in stored.results}) - len(self.sections)
         self.growth = {env: grown for env in _envs(self.sections) if (grown := self._growth(env))}
         self.gallery = gallery(folder)
         self.figures: dict[str, Drawn] = {}

@@ -67,11 +67,13 @@ class Section:
 
     @property
     def front(self) -> list[Summary]:
-        """The learners that none betters in memory and `measure` both, from the smallest memory on."""
+        """The learners that no other betters in memory or `measure` without being worse in the other; by memory."""
         sign = 1 if self.measure == "regret" else -1
+        costs = {s.agent: (s.agent_bytes, sign * self.level(s).mean) for s in self.learners}
         front: list[Summary] = []
-        for s in sorted(self.learners, key=lambda s: (s.agent_bytes, sign * self.level(s).mean)):
-            if not front or sign * self.level(s).mean < sign * self.level(front[-1]).mean:
+        for s in sorted(self.learners, key=lambda s: costs[s.agent]):
+            last = costs[front[-1].agent] if front else (0, np.inf)
+            if costs[s.agent][1] < last[1] or costs[s.agent] == last:
                 front.append(s)
         return front
 
@@ -86,13 +88,13 @@ class Growth(NamedTuple):
     exponents: dict[str, Interval]
 
 
-def sections_of(results: Sequence[RunResult]) -> list[Section]:
-    """One section for each environment and K; environments in their order, the largest K first."""
+def sections_of(results: Sequence[RunResult], most: int | None = None) -> list[Section]:
+    """One section for each environment and K, or for `most` of them; environments in order, the largest K first."""
     groups: dict[tuple[str, int], list[RunResult]] = {}
     for r in results:
         groups.setdefault((r.env, r.episodes), []).append(r)
     envs = list(dict.fromkeys(env for env, _ in groups))
-    keys = sorted(groups, key=lambda key: (envs.index(key[0]), -key[1]))
+    keys = sorted(groups, key=lambda key: (envs.index(key[0]), -key[1]))[:most]
     return [_section(number, env, K, groups[env, K]) for number, (env, K) in enumerate(keys, start=1)]
 
 

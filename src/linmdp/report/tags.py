@@ -48,7 +48,8 @@ def table(
     """A table that scrolls within its own width; the first cell of a row is its header, `words` are columns of text."""
     button = "<button type='button'>{}</button>" if sortable else "{}"
     left = [' class="left"' if i == 0 or h in words else "" for i, h in enumerate(header)]
-    head = "".join(f'<th scope="col"{c}>{button.format(_together(text(h)))}</th>' for h, c in zip(header, left, strict=True))
+    heads = [button.format(_together(text(h))) for h in header]
+    head = "".join(f'<th scope="col"{c}>{h}</th>' for h, c in zip(heads, left, strict=True))
     body = "".join(f"<tr>{''.join(map(_cell, row, left, _TAGS))}</tr>" for row in rows)
     label = text(caption)
     return (

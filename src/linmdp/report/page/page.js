@@ -16,6 +16,7 @@
 
   function number(value) {
     const size = Math.abs(value);
+    if (size < 1e-9) return "0"; // a rounding error
     if (size >= 100) return value.toLocaleString("en", { maximumFractionDigits: 0 });
     return size > 0 && size < 1e-4 ? value.toExponential(2) : String(Number(value.toPrecision(3)));
   }
@@ -120,8 +121,10 @@
   function frontOf(points, less) {
     const sign = less ? 1 : -1;
     const front = [];
-    for (const p of [...points].sort((a, b) => a.x - b.x || sign * (a.y[0] - b.y[0])))
-      if (!front.length || sign * p.y[0] < sign * front[front.length - 1].y[0]) front.push(p);
+    for (const p of [...points].sort((a, b) => a.x - b.x || sign * (a.y[0] - b.y[0]))) {
+      const last = front[front.length - 1];
+      if (!last || sign * p.y[0] < sign * last.y[0] || (p.x === last.x && p.y[0] === last.y[0])) front.push(p);
+    }
     return front;
   }
 
@@ -171,7 +174,7 @@
 
   // names of lines that lie close together stand at different ends
   const levelName = (p, i, log, colours) => ({
-    text: short(data.looks[p.agent].name), xref: "paper", x: [1, 0, 0.5][i % 3], xanchor: ["right", "left", "center"][i % 3],
+    text: short(data.looks[p.agent].name), xref: "paper", x: [0, 1, 0.5][i % 3], xanchor: ["left", "right", "center"][i % 3],
     yref: "y", y: log ? Math.log10(p.y[0]) : p.y[0], yanchor: "bottom", showarrow: false,
     font: { size: 12, color: colourOf(data.looks[p.agent]) },
   });
