@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from linmdp.report.figures import ENDS, YS, Drawn
-from linmdp.report.findings import comparisons, flagged, headlines, number, of_random, with_interval
 from linmdp.report.looks import Look
 from linmdp.report.sections import MEASURES, Growth, Section
+from linmdp.report.sentences import comparisons, flagged, headlines, number, of_random, with_interval
 from linmdp.report.style import human_bytes, short_name
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.report.tags import Cell, agent, bullets, data_uri, details, swatch, table, text
