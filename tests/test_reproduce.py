@@ -20,7 +20,7 @@ from linmdp.runner.estimate import estimate, in_words
 from linmdp.runner.registry import make_agent, make_env
 
 TINY = SCALES["quick"]._replace(
-    K=(20, 30), seeds=2, cost_seeds=2, eval_every=5, rhos=(0.5, 0.75), budgets=((0.5, 0.75),), tuning_K=15
+    K=(20, 30), seeds=2, cost_seeds=2, eval_every=5, rhos=(0.5, 0.75), adaptive=((10, 0.5, 0.75),), tuning_K=15
 )
 SMALL_ENV = "synthetic:S=12,A=3,d=4,H=5"
 

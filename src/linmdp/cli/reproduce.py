@@ -22,6 +22,7 @@ from linmdp.report.paper import (
     figure_runs,
     tuning_runs,
 )
+from linmdp.report.tables import comparison_table
 from linmdp.results.files import output_folder, write_atomic
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent
@@ -108,8 +109,10 @@ def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
     }
     paper_figure(item, panels, beta, out)
     lines = [f"## {item}: {figure.title}", f"The paper: {figure.claim}.", f"![{figure.title}]({item}.png)"]
-    if item == "fig-regret":
-        for setting in SETTINGS:
+    for setting in SETTINGS if figure.family == "algorithms" else ():
+        last = [s for s in panels[setting] if s.episodes == scale.K[-1]]
+        lines += [f"{setting.capitalize()} setting, {scale.K[-1]:,} episodes:", comparison_table(last)]
+        if item == "fig-regret":
             lines += verdict(found, agents("algorithms", scale), scale.K[-1], setting, beta, scale.storage)
     return "\n\n".join(lines)
 

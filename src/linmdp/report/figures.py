@@ -72,7 +72,8 @@ def _draw_cost(ax: Axes, metric: str, summaries: Sequence[Summary]) -> None:
     for agent, look in _looks(summaries).items():
         mine = sorted((s for s in summaries if s.agent == agent), key=lambda s: s.episodes)
         K, found = [s.episodes for s in mine], [measure(s) for s in mine]
-        ax.plot(K, [i.mean for i in found], marker="o", ms=4, label=setting_name(agent), **look)
+        name = setting_name(agent) + ", counts" * ("storage=counts" in agent)
+        ax.plot(K, [i.mean for i in found], marker="o", ms=4, label=name, **look)
         ax.fill_between(K, [i.low for i in found], [i.high for i in found], color=look["color"], alpha=0.15, lw=0)
     ax.set(xlabel="K, episodes", ylabel=label)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 ENV = "synthetic:S=500,A=15,d=30,H=50"
 LAMBDA = 0.1
-BETAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+BETAS = (0.01, 0.02, 0.05, 0.1, 0.2)
 BASELINES = ("random", "optimal", "constant")
 SETTINGS = ("published", "learning")
 
@@ -33,10 +33,13 @@ class Scale(NamedTuple):
     storage: str
     eval_every: int
     rhos: tuple[float, ...]
-    budgets: tuple[tuple[float, float], ...]
+    adaptive: tuple[tuple[int, float, float], ...]  # m, and the exponents of Budget and of the phase
     tuning_K: int
     tuning_seeds: int
 
+
+EXPONENTS = ((0.5, 0.5), (0.5, 0.75), (0.6, 0.6), (0.75, 0.75))
+"""Budget and phase: c and rho >= c."""
 
 SCALES = {
     "quick": Scale(
@@ -44,10 +47,10 @@ SCALES = {
         seeds=3,
         cost_seeds=3,
         storage="features",
-        eval_every=20,
+        eval_every=25,
         rhos=(0.5, 0.6, 0.75),
-        budgets=((0.5, 0.5), (0.6, 0.6), (0.75, 0.75)),
-        tuning_K=250,
+        adaptive=((10, 0.5, 0.5), (10, 0.6, 0.6), (10, 0.75, 0.75), (50, 0.75, 0.75)),
+        tuning_K=200,
         tuning_seeds=2,
     ),
     "paper": Scale(
@@ -56,13 +59,12 @@ SCALES = {
         cost_seeds=3,
         storage="counts",
         eval_every=20,
-        rhos=(0.5, 0.55, 0.6, 0.65, 0.7, 0.75),
-        budgets=((0.5, 0.5), (0.5, 0.6), (0.5, 0.75), (0.6, 0.6), (0.6, 0.75), (0.75, 0.75)),
+        rhos=(0.5, 0.6, 0.7, 0.75),
+        adaptive=tuple((m, *exponents) for m in (10, 50) for exponents in EXPONENTS),
         tuning_K=3000,
         tuning_seeds=8,
     ),
 }
-LOOKBACKS = (10, 50)
 BOUNDS_K = (625, 1250, 2500, 5000)
 BOUNDS_SEEDS = 3
 
@@ -129,9 +131,7 @@ def agents(family: str, scale: Scale) -> list[str]:
     if family == "fixed":
         return [f"lsvi-ucb-fixed:rho={rho:g}" for rho in scale.rhos]
     if family == "adaptive":
-        return [
-            f"lsvi-ucb-adaptive:m={m},budget={budget:g},rho={rho:g}" for m in LOOKBACKS for budget, rho in scale.budgets
-        ]
+        return [f"lsvi-ucb-adaptive:m={m},budget={budget:g},rho={rho:g}" for m, budget, rho in scale.adaptive]
     return ["lsvi-ucb", "lsvi-ucb-fixed:rho=0.75", "lsvi-ucb-adaptive:m=10,budget=0.75,rho=0.75"]
 
 
@@ -151,6 +151,8 @@ def figure_runs(name: str, scale: Scale, setting: str, beta: float) -> list[Runs
     storage = scale.storage if figure.metric == "regret" else "features"
     seeds = scale.seeds if storage == scale.storage else scale.cost_seeds
     learners = [with_setting(a, setting, beta, storage) for a in agents(figure.family, scale)]
+    if figure.metric != "regret" and figure.family == "algorithms":  # what storage does to space and time
+        learners.append(with_setting("lsvi-ucb", setting, beta, "counts"))
     runs = [Runs(agent, K, seeds, scale.eval_every) for agent in learners for K in scale.K]
     lines = BASELINES if figure.metric == "regret" else ()
     return runs + [Runs(agent, scale.K[-1], scale.seeds, scale.eval_every) for agent in lines]

@@ -14,7 +14,9 @@ from linmdp.runner.loop import run
 from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import EpisodeRecord
 
-PROBE_EPISODES = 60
+PROBE_EPISODES = 150
+LOCKSTEP = 0.7
+"""What a run costs in lockstep with others, over what it costs alone (docs, speed)."""
 
 
 class Costs(NamedTuple):
@@ -26,21 +28,22 @@ class Costs(NamedTuple):
 
 
 def measure_costs(env: Any) -> Costs:
-    """One short run with each kind of storage."""
-    counts = _episode_times(env, "lsvi-ucb")
-    stored = _episode_times(env, "lsvi-ucb:storage=features")
-    slope, start = np.polyfit(np.arange(len(stored)), stored, 1)
-    return Costs(float(np.median(counts)), max(float(start), float(stored.min())), max(float(slope), 0.0))
+    """One short run with each kind of storage. Medians, because a busy machine makes some episodes slow."""
+    counts = _episode_times(env, "lsvi-ucb", PROBE_EPISODES // 4)
+    stored = _episode_times(env, "lsvi-ucb:storage=features", PROBE_EPISODES)
+    third = len(stored) // 3
+    early, late = float(np.median(stored[:third])), float(np.median(stored[-third:]))
+    each = max(late - early, 0.0) / (len(stored) - third)
+    return Costs(float(np.median(counts)), max(early - each * third / 2, 0.0), each)
 
 
-def _episode_times(env: Any, agent: str) -> np.ndarray:
+def _episode_times(env: Any, agent: str, episodes: int) -> np.ndarray:
     marks = [time.process_time()]
 
     def mark(_: EpisodeRecord) -> None:
         marks.append(time.process_time())
 
-    learner = make_agent(agent, env, PROBE_EPISODES)
-    run(env, learner, episodes=PROBE_EPISODES, eval_every=PROBE_EPISODES, on_episode=mark)
+    run(env, make_agent(agent, env, episodes), episodes=episodes, eval_every=episodes, on_episode=mark)
     return np.diff(marks)[2:]  # the first ones load and compile
 
 
@@ -51,7 +54,10 @@ def estimate(jobs: Sequence[Job], *, processes: int | None = None) -> float:
         return 0.0
     envs = {job.env: make_env(job.env) for job in jobs}
     costs = {name: measure_costs(env) for name, env in envs.items()}
-    seconds = sum(_seconds(unit[0], envs[unit[0].env], costs[unit[0].env]) * len(unit) for unit in work)
+    seconds = 0.0
+    for unit in work:
+        alone = _seconds(unit[0], envs[unit[0].env], costs[unit[0].env]) * len(unit)
+        seconds += alone * (LOCKSTEP if len(unit) > 1 else 1)
     return seconds / (processes or default_processes(len(work)))
 
 
