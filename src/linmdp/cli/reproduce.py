@@ -101,7 +101,7 @@ def _tuned(table: str, beta: float, scale: Scale) -> str:
 
 
 def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
-    from linmdp.report.figures import paper_figure
+    from linmdp.report.paper_figures import paper_figure
 
     figure = FIGURES[item]
     panels = {
