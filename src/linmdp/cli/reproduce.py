@@ -9,9 +9,11 @@ from pathlib import Path
 from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, unknown
 from linmdp.report.findings import Found, bounds_table, choose_beta, verdict
 from linmdp.report.paper import (
+    BASELINES,
     ENV,
     FIGURES,
     ITEMS,
+    LAMBDA,
     SCALES,
     SETTINGS,
     TABLES,
@@ -21,7 +23,9 @@ from linmdp.report.paper import (
     bounds_runs,
     figure_runs,
     tuning_runs,
+    with_setting,
 )
+from linmdp.report.style import setting_name
 from linmdp.report.tables import comparison_table
 from linmdp.results.files import output_folder, write_atomic
 from linmdp.results.store import Store
@@ -89,8 +93,8 @@ def _run(planned: list[Job], store: Store, jobs: int | None, say: Say, what: str
     if left:
         say(f"{len(left)} of {len(planned)} runs {what}: {in_words(estimate(left, processes=jobs))}")
         run_sweep(planned, store, processes=jobs, progress=True)
-    mine = {(job.agent, job.episodes) for job in planned}
-    return {(s.agent, s.episodes): s for s in by_agent(list(store.results())) if (s.agent, s.episodes) in mine}
+    mine = {run_key(job) for job in planned}
+    return {(s.agent, s.episodes): s for s in by_agent(list(store.results(mine)))}
 
 
 def _tuned(table: str, beta: float, scale: Scale) -> str:
@@ -109,12 +113,21 @@ def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
     }
     paper_figure(item, panels, beta, out)
     lines = [f"## {item}: {figure.title}", f"The paper: {figure.claim}.", f"![{figure.title}]({item}.png)"]
-    for setting in SETTINGS if figure.family == "algorithms" else ():
-        last = [s for s in panels[setting] if s.episodes == scale.K[-1]]
-        lines += [f"{setting.capitalize()} setting, {scale.K[-1]:,} episodes:", comparison_table(last)]
-        if item == "fig-regret":
-            lines += verdict(found, agents("algorithms", scale), scale.K[-1], setting, beta, scale.storage)
+    if item == "fig-regret":
+        for setting in SETTINGS:
+            lines += _comparison(scale, setting, beta, found)
     return "\n\n".join(lines)
+
+
+def _comparison(scale: Scale, setting: str, beta: float, found: Found) -> list[str]:
+    """The three algorithms at the largest K, what `counts` makes of the first, and the marks beside them."""
+    K, three = scale.K[-1], agents("algorithms", scale)
+    names = [with_setting(a, setting, beta, scale.storage) for a in three]
+    names += [with_setting(three[0], setting, beta, "counts"), *BASELINES]
+    rows = [found[name, K] for name in dict.fromkeys(names) if (name, K) in found]
+    width = "beta as published" if setting == "published" else f"beta = {beta:g}"
+    head = f"{setting.capitalize()} setting ({width}, lambda = {LAMBDA:g}), {K:,} episodes:"
+    return [head, comparison_table(rows, setting_name), *verdict(found, three, K, setting, beta, scale.storage)]
 
 
 def _bounds(found: Found, beta: float) -> str:

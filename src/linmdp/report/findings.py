@@ -84,19 +84,20 @@ def _end(s: Summary) -> np.ndarray:
 def verdict(found: Found, agents: Sequence[str], K: int, setting: str, beta: float, storage: str) -> list[str]:
     """One sentence an agent: what it costs and loses against LSVI-UCB, and where the random policy stands."""
     mine = [found[with_setting(a, setting, beta, storage), K] for a in agents]
+    costs = [found.get((with_setting(a, setting, beta, "features"), K), s) for a, s in zip(agents, mine, strict=True)]
     random = _end(found["random", K]).mean()
-    base = mine[0]
+    base, cost = mine[0], costs[0]
     width = "the published beta" if setting == SETTINGS[0] else f"beta = {beta:g}"
     share = _end(base).mean() / random
     lines = [
-        f"With {width}, {K:,} episodes: {setting_name(base.agent)} has {share:.2f} of the random policy's regret, "
-        f"in {human_bytes(base.agent_bytes)} and {base.cpu_seconds:.1f} CPU seconds."
+        f"With {width}, {K:,} episodes: {setting_name(cost.agent)} has {share:.2f} of the random policy's regret, "
+        f"in {human_bytes(cost.agent_bytes)} and {cost.cpu_seconds:.1f} CPU seconds."
     ]
-    for s in mine[1:]:
+    for s, own in zip(mine[1:], costs[1:], strict=True):
         ratio = paired_ratio(_end(s), _end(base))
         lines.append(
-            f"{setting_name(s.agent)} uses {s.agent_bytes / base.agent_bytes:.2f}x its memory and "
-            f"{s.cpu_seconds / base.cpu_seconds:.2f}x its time, and has {ratio.mean:.2f}x its regret (95% interval "
+            f"{setting_name(own.agent)} uses {own.agent_bytes / cost.agent_bytes:.2f}x its memory and "
+            f"{own.cpu_seconds / cost.cpu_seconds:.2f}x its time, and has {ratio.mean:.2f}x its regret (95% interval "
             f"{ratio.low:.2f} to {ratio.high:.2f}): {_end(s).mean() / random:.2f} of the random policy's."
         )
     return lines

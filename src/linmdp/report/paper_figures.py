@@ -41,7 +41,7 @@ def paper_figure(name: str, panels: Mapping[str, Sequence[Summary]], beta: float
             draw(ax, figure.metric, summaries)
             ax.set_title(PANELS[setting].format(beta=beta), fontsize=10)
             ax.margins(x=0.02)
-            ax.set_ylim(bottom=0)
+            ax.label_outer()
         seeds = max(s.seeds for summaries in panels.values() for s in summaries)
         image.suptitle(f"{figure.title}: mean and 95% interval, {seeds} seeds", x=0.01, ha="left", weight="bold")
         handles, labels = axes[0][0].get_legend_handles_labels()
@@ -59,11 +59,13 @@ def _draw_regret(ax: Axes, metric: str, summaries: Sequence[Summary]) -> None:
     longest = max(s.episodes for s in summaries)
     for agent, look in _looks(summaries).items():
         mine = [s for s in summaries if s.agent == agent and s.regret and s.curve is not None]
-        draw_curve(ax, next(s for s in mine if s.episodes == longest), {**look, "label": setting_name(agent)})
+        name = setting_name(agent).removesuffix(", counts")  # regret does not depend on the storage
+        draw_curve(ax, next(s for s in mine if s.episodes == longest), {**look, "label": name})
         for s in mine:
             if s.episodes < longest and s.regret:
                 ax.plot(s.episodes, s.regret.mean, "o", ms=4, color=look["color"])
     ax.set(xlabel="episode", ylabel="cumulative exact regret")
+    ax.set_ylim(bottom=-0.02 * ax.get_ylim()[1])  # the optimal policy's line is at 0
 
 
 def _draw_cost(ax: Axes, metric: str, summaries: Sequence[Summary]) -> None:
@@ -72,10 +74,10 @@ def _draw_cost(ax: Axes, metric: str, summaries: Sequence[Summary]) -> None:
     for agent, look in _looks(summaries).items():
         mine = sorted((s for s in summaries if s.agent == agent), key=lambda s: s.episodes)
         K, found = [s.episodes for s in mine], [measure(s) for s in mine]
-        name = setting_name(agent) + ", counts" * ("storage=counts" in agent)
-        ax.plot(K, [i.mean for i in found], marker="o", ms=4, label=name, **look)
+        ax.plot(K, [i.mean for i in found], marker="o", ms=4, label=setting_name(agent), **look)
         ax.fill_between(K, [i.low for i in found], [i.high for i in found], color=look["color"], alpha=0.15, lw=0)
     ax.set(xlabel="K, episodes", ylabel=label)
+    ax.set_ylim(bottom=0)
 
 
 def _looks(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
@@ -85,7 +87,8 @@ def _looks(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
     learners = [n for n in names if n not in BASELINES]
     for i, name in enumerate(learners):
         dashes = ("-", "--", ":")[i // len(PALETTE) % 3]
-        looks[name] = {"color": PALETTE[i % len(PALETTE)], "linestyle": dashes, "lw": 1.8}
+        width = max(1.2, 3.0 - 0.5 * i)  # each thinner than the one under it: curves that coincide are all seen
+        looks[name] = {"color": PALETTE[i % len(PALETTE)], "linestyle": dashes, "lw": width}
     for name in names:
         if name in MARKS:
             colour, dashes_of = MARKS[name]

@@ -51,7 +51,7 @@ def short_name(agent: str) -> str:
 
 
 def setting_name(agent: str) -> str:
-    """The same without what all agents of a figure share: beta, lambda, ties, cap and storage."""
+    """The same without what all agents of a figure share: beta, lambda, ties, cap, and the paper's storage."""
     name, _, parameters = agent.partition(":")
     own = [p for p in parameters.split(",") if p and p.partition("=")[0] not in SHARED]
-    return short_name(name + ":" * bool(own) + ",".join(own))
+    return short_name(name + ":" * bool(own) + ",".join(own)) + ", counts" * ("storage=counts" in agent)
