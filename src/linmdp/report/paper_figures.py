@@ -42,10 +42,12 @@ def paper_figure(name: str, panels: Mapping[str, Sequence[Summary]], beta: float
             ax.set_title(PANELS[setting].format(beta=beta), fontsize=10)
             ax.margins(x=0.02)
             ax.label_outer()
+        # the optimal policy's line is at 0 and should be seen; limits come last, since they end the automatic ones
+        axes[0][0].set_ylim(bottom=-0.02 * axes[0][0].get_ylim()[1] if figure.metric == "regret" else 0)
         seeds = max(s.seeds for summaries in panels.values() for s in summaries)
         image.suptitle(f"{figure.title}: mean and 95% interval, {seeds} seeds", x=0.01, ha="left", weight="bold")
         handles, labels = axes[0][0].get_legend_handles_labels()
-        columns = 2 if len(labels) > 8 else min(4, len(labels))
+        columns = min(len(labels), 4, 130 // (8 + max(map(len, labels))))
         rows = -(-len(labels) // columns)
         image.legend(handles, labels, loc="lower center", ncols=columns, fontsize=9)
         image.tight_layout(rect=(0, 0.02 + 0.046 * rows, 1, 1))
@@ -65,7 +67,6 @@ def _draw_regret(ax: Axes, metric: str, summaries: Sequence[Summary]) -> None:
             if s.episodes < longest and s.regret:
                 ax.plot(s.episodes, s.regret.mean, "o", ms=4, color=look["color"])
     ax.set(xlabel="episode", ylabel="cumulative exact regret")
-    ax.set_ylim(bottom=-0.02 * ax.get_ylim()[1])  # the optimal policy's line is at 0
 
 
 def _draw_cost(ax: Axes, metric: str, summaries: Sequence[Summary]) -> None:
@@ -77,7 +78,6 @@ def _draw_cost(ax: Axes, metric: str, summaries: Sequence[Summary]) -> None:
         ax.plot(K, [i.mean for i in found], marker="o", ms=4, label=setting_name(agent), **look)
         ax.fill_between(K, [i.low for i in found], [i.high for i in found], color=look["color"], alpha=0.15, lw=0)
     ax.set(xlabel="K, episodes", ylabel=label)
-    ax.set_ylim(bottom=0)
 
 
 def _looks(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
