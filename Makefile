@@ -5,12 +5,10 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test lint bench bench-micro docs clean
 
-demo: .venv/core  ## the main job: the paper's agents on the paper's MDP, a table and a picture in demo/
-	$(BIN)/linmdp compare synthetic:S=500,A=15,d=30,H=50 \
-	    lsvi-ucb:beta=0.05 lsvi-ucb:beta=0.05,storage=features \
-	    lsvi-ucb-fixed:beta=0.05,storage=features lsvi-ucb-adaptive:beta=0.05,storage=features \
-	    --episodes 1000 --seeds 3 --eval-every 10 --out demo
-	@echo "Look at demo/regret.png"
+demo: .venv/report  ## the main job: the paper's figures and a report in demo/ (about 5 minutes)
+	$(BIN)/linmdp reproduce --scale quick --out demo
+	$(BIN)/linmdp report demo
+	@echo "Look at demo/report.html"
 
 test: .venv/test lint  ## tests, ruff, mypy --strict
 	$(BIN)/pytest -n 2
@@ -36,6 +34,10 @@ clean:
 .venv/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(PIP) -e .
+	@touch $@
+
+.venv/report: .venv/core
+	$(PIP) -e '.[report]'
 	@touch $@
 
 .venv/test: .venv/core

@@ -1,21 +1,40 @@
-"""Put the results of `make demo` (folder demo/) into README.md: its table and its picture."""
+"""Put the results of `make demo` (folder demo/) into README.md and docs: the table, the words and the pictures.
+
+With a second folder, the one of `linmdp reproduce bounds`, the exponents, too.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The parts of a reproduce.md by their headings."""
+    parts = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]
+    return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
 
 
 def main() -> None:
-    table = (ROOT / "demo/table.md").read_text().split("\n\n", 1)[1].strip()
+    found = sections(ROOT / "demo/reproduce.md")
+    regret = found["fig-regret: Regret"]
+    learning = regret[regret.index("Learning setting") :]
     readme = ROOT / "README.md"
-    marked = re.sub(r"(<!-- demo -->\n).*?(<!-- /demo -->)", rf"\1{table}\n\2", readme.read_text(), flags=re.DOTALL)
+    marked = re.sub(r"(<!-- demo -->\n).*?(<!-- /demo -->)", rf"\1{learning}\n\2", readme.read_text(), flags=re.DOTALL)
     readme.write_text(marked)
-    (ROOT / "docs/images").mkdir(exist_ok=True)
-    shutil.copy(ROOT / "demo/regret.png", ROOT / "docs/images/demo.png")
+    shutil.copy(ROOT / "demo/fig-regret.png", DOCS / "images/demo.png")
+    page = "\n\n".join(f"### {name}\n\n{text}" for name, text in found.items() if not name.startswith("bounds"))
+    (DOCS / "generated/reproduce.md").write_text(page.replace("](fig-", "](images/fig-") + "\n")
+    for picture in (ROOT / "demo").glob("fig-*.png"):
+        shutil.copy(picture, DOCS / "images" / picture.name)
+    if len(sys.argv) > 1:
+        text = sections(Path(sys.argv[1]) / "reproduce.md")["bounds: exponents of K"]
+        (DOCS / "generated/bounds.md").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -202,11 +202,14 @@ class Optimism:
         self.backend = backend
         self.beta = backend.array(beta)
         self.caps = backend.array(caps)
+        self._beta_squared = self.beta**2
         self.tie = tie_tolerance(caps)
         self.largest = np.maximum.reduce if backend.is_numpy else backend.xp.amax
 
     def squared(self, forms: Any, runs: Any = ...) -> Any:
         """b from the quadratic forms phi' Lambda^-1 phi, which have the runs as their first axis if there are many."""
+        if self.beta.ndim == 0:
+            return self._beta_squared * forms
         beta = self.beta[runs]
         return beta.reshape(beta.shape + (1,) * (forms.ndim - beta.ndim)) ** 2 * forms
 
@@ -222,7 +225,7 @@ class Optimism:
 
     def best(self, q: Any, axis: int = 0) -> Any:
         """Which actions share the largest Q along `axis`."""
-        return q >= self.backend.xp.amax(q, axis=axis, keepdims=True) - self.tie
+        return q >= self.largest(q, axis=axis, keepdims=True) - self.tie
 
 
 def value_caps(cap: str, H: int, r_max: float) -> Array:

@@ -64,10 +64,11 @@ class Samples(Memory):
         self.blocks: list[list[_Block]] = [[] for _ in range(H)]
         self.valued = [0] * H
         """How many samples of step h have a current b, V with respect to step h+1."""
+        self._held = 0
 
     @property
     def nbytes(self) -> int:
-        return sum(block.nbytes for blocks in self.blocks for block in blocks)
+        return self._held
 
     def bytes_after(self, samples: int) -> int:
         A, d = self.features.A, self.features.d
@@ -86,17 +87,23 @@ class Samples(Memory):
         else:
             entry = np.asarray(next_state)
         if not blocks or blocks[-1].count == self.size:
-            A, d = self.features.A, self.features.d
-            blocks.append(_Block(self.size, A, d, entry.shape, entry.dtype, self.dtype))
+            self._append(h, entry.shape, entry.dtype)
         block = blocks[-1]
         i = block.count
         block.phi[i], block.next[i] = phi, entry
         block.alive[i] = not terminated and h < self.H - 1
         block.count = i + 1
 
+    def _append(self, h: int, next_shape: tuple[int, ...], next_dtype: Any) -> _Block:
+        block = _Block(self.size, self.features.A, self.features.d, next_shape, next_dtype, self.dtype)
+        self.blocks[h].append(block)
+        self._held += block.nbytes
+        return block
+
     def clear(self, runs: Any = ...) -> None:
         self.blocks = [[] for _ in range(self.H)]
         self.valued = [0] * self.H
+        self._held = 0
 
     def restart(self, mask: BoolArray) -> None:
         for h in np.flatnonzero(mask[1:]):  # step h+1 is what the samples of step h look at
@@ -120,8 +127,11 @@ class Samples(Memory):
 
     def _value(self, h: int, v: Array, *, new_only: bool) -> None:
         """Renew b and V of the samples of step h, which look at Q_{h+1}: all, or only those never valued."""
-        two = np.stack((self.w[h + 1], v), axis=1).astype(self.dtype)
         done = self.valued[h]
+        if not self.blocks[h] or (new_only and done == self._count(h)):
+            return
+        two = np.empty((2, len(v)), dtype=self.dtype)
+        two[0], two[1] = self.w[h + 1], v
         for index, block in enumerate(self.blocks[h]):
             old = min(max(done - index * self.size, 0), block.count)
             first = old if new_only else 0
@@ -129,7 +139,7 @@ class Samples(Memory):
                 continue
             rows = self._rows(block, first)
             n, A, _ = rows.shape
-            both = rows.reshape(n * A, -1) @ two
+            both = rows.reshape(n * A, -1) @ two.T
             mean, change = both[:, 0].reshape(n, A), both[:, 1].reshape(n, A)
             b = block.b[first : block.count]
             b[: old - first] -= change[: old - first] ** 2
@@ -138,7 +148,11 @@ class Samples(Memory):
             np.abs(b, out=b)  # b >= 0; rounding may leave it a hair below
             q = self.optimism.q(mean, b, self.optimism.caps[h + 1])
             block.V[first : block.count] = q.max(axis=1) * block.alive[first : block.count]
-        self.valued[h] = sum(block.count for block in self.blocks[h])
+        self.valued[h] = self._count(h)
+
+    def _count(self, h: int) -> int:
+        """Samples of step h; only the last block may have room left."""
+        return (len(self.blocks[h]) - 1) * self.size + self.blocks[h][-1].count
 
     def _rows(self, block: _Block, first: int) -> Array:
         """phi(s'_i, .) of the samples from `first` on, (n, A, d)."""
@@ -171,7 +185,7 @@ class Samples(Memory):
         if h < 0 or not self.blocks[h]:
             return
         block = self.blocks[h][-1]
-        newest = (len(self.blocks[h]) - 1) * self.size + block.count - 1
+        newest = self._count(h) - 1
         seen = phi if self.keep_features else np.asarray(state)
         if self.valued[h] == newest and np.array_equal(block.next[block.count - 1], seen):
             block.b[block.count - 1] = b
@@ -202,12 +216,11 @@ class Samples(Memory):
         for h, (blocks, valued) in enumerate(counts.tolist()):
             self.valued[h] = valued
             for i in range(blocks):
-                self.blocks[h].append(self._saved_block(state, f"{h}.{i}"))
+                self._load_block(h, state, f"{h}.{i}")
 
-    def _saved_block(self, state: Mapping[str, np.ndarray], prefix: str) -> _Block:
+    def _load_block(self, h: int, state: Mapping[str, np.ndarray], prefix: str) -> None:
         following, phi = saved_array(state, f"{prefix}.next"), saved_array(state, f"{prefix}.phi")
-        block = _Block(self.size, self.features.A, self.features.d, following.shape[1:], following.dtype, self.dtype)
+        block = self._append(h, following.shape[1:], following.dtype)
         block.count = min(len(phi), self.size)
         for name in _Block.NAMES:
             load_array(getattr(block, name)[: block.count], state, f"{prefix}.{name}")
-        return block

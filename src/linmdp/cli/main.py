@@ -106,6 +106,25 @@ def sweep(
 
 
 @app.command()
+def reproduce(
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="[ITEM...|all]", help="fig-..., bounds; all figures unless said")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="quick (K to 1,000, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
+    jobs: Jobs = None,
+) -> None:
+    """The paper's figures and tables. Run it again to resume: finished runs are skipped."""
+    from linmdp.cli.reproduce import reproduce as reproduced
+
+    try:
+        print(reproduced(items or [], scale, out, jobs, _say))
+    except KeyboardInterrupt:
+        _stop(f"stopped: finished runs are stored in {out}. The same command goes on.", 1)
+    _say(f"written: figures, reproduce.md and runs.sqlite in {out}")
+
+
+@app.command()
 def check(
     env: EnvSpec,
     agent: Annotated[

@@ -16,6 +16,7 @@ from linmdp.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MIB = 2**20
 POINTS = 60
@@ -34,7 +35,7 @@ def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) ->
         looks = _looks(summaries)
         for s in summaries:
             if s.curve is not None and s.regret is not None:
-                _draw_curve(curves, s, looks[s.agent])
+                draw_curve(curves, s, {**looks[s.agent], "label": short_name(s.agent)})
                 _draw_point(trade, s, looks[s.agent])
         seeds = max(s.seeds for s in summaries)
         curves.set(title=title, xlabel="episode", ylabel="cumulative exact regret")
@@ -50,13 +51,19 @@ def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) ->
         trade.margins(y=0.15)
         trade.set_xlim(0, 1.15 * max(s.agent_bytes for s in summaries) / MIB or 1)
         figure.tight_layout()
-        paths = []
-        for kind in ("png", "svg"):
-            data = io.BytesIO()
-            figure.savefig(data, format=kind, metadata={"Date": None} if kind == "svg" else None)
-            paths.append(folder / f"regret.{kind}")
-            write_atomic(paths[-1], data.getvalue())
+        paths = save(figure, folder / "regret")
         plt.close(figure)
+    return paths
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """The figure as STEM.png and STEM.svg; the same figure gives the same bytes."""
+    paths = []
+    for kind in ("png", "svg"):
+        data = io.BytesIO()
+        figure.savefig(data, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        paths.append(stem.with_name(f"{stem.name}.{kind}"))
+        write_atomic(paths[-1], data.getvalue())
     return paths
 
 
@@ -71,12 +78,13 @@ def _looks(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
     return looks
 
 
-def _draw_curve(axes: Axes, s: Summary, look: dict[str, Any]) -> None:
+def draw_curve(axes: Axes, s: Summary, look: dict[str, Any]) -> None:
+    """The mean regret over the episodes, and its 95% interval as a band."""
     assert s.curve is not None
     points = np.unique(np.linspace(0, s.curve.shape[1] - 1, POINTS).astype(int))
     intervals = [mean_interval(s.curve[:, i]) for i in points]
     at = np.linspace(0, s.episodes - 1, s.curve.shape[1])[points]  # a stored curve may be thinned
-    axes.plot(at + 1, [i.mean for i in intervals], label=short_name(s.agent), **look)
+    axes.plot(at + 1, [i.mean for i in intervals], **look)
     if s.seeds > 1:
         low, high = [i.low for i in intervals], [i.high for i in intervals]
         axes.fill_between(at + 1, low, high, color=look["color"], alpha=0.15, lw=0)

@@ -31,6 +31,10 @@ RC: dict[str, Any] = {
 }
 
 
+WORDS = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive"}
+SHARED = ("beta", "lam", "cap", "ties", "storage")
+
+
 def human_bytes(count: float) -> str:
     """1536 as "1.5 KiB"."""
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -43,5 +47,11 @@ def human_bytes(count: float) -> str:
 def short_name(agent: str) -> str:
     """An agent's spec as people say it: "lsvi-ucb-fixed:rho=0.75" as "Fixed (rho=0.75)"."""
     name, _, parameters = agent.partition(":")
-    words = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive"}
-    return words.get(name, name) + (f" ({parameters.replace(',', ', ')})" if parameters else "")
+    return WORDS.get(name, name) + (f" ({parameters.replace(',', ', ')})" if parameters else "")
+
+
+def setting_name(agent: str) -> str:
+    """The same without what all agents of a figure share: beta, lambda, ties, cap, and the paper's storage."""
+    name, _, parameters = agent.partition(":")
+    own = [p for p in parameters.split(",") if p and p.partition("=")[0] not in SHARED]
+    return short_name(name + ":" * bool(own) + ",".join(own)) + ", counts" * ("storage=counts" in agent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from linmdp.report.style import human_bytes
 from linmdp.results.summary import Summary
@@ -21,15 +21,15 @@ HEADER = (
 )
 
 
-def comparison_table(summaries: Sequence[Summary]) -> str:
+def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> str:
     """The rows in Markdown."""
-    return markdown(HEADER, comparison_rows(summaries))
+    return markdown(HEADER, comparison_rows(summaries, name))
 
 
-def comparison_rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
-    """One row an agent; `of random` is the fraction of the random policy's regret."""
+def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> list[tuple[str, ...]]:
+    """One row an agent, called what `name` makes of its spec; `of random` is over the random policy's regret."""
     random = next((s.regret.mean for s in summaries if s.agent == "random" and s.regret), None)
-    return [_row(s, random) for s in summaries]
+    return [(name(s.agent), *_row(s, random)) for s in summaries]
 
 
 def _row(s: Summary, random: float | None) -> tuple[str, ...]:
@@ -40,7 +40,6 @@ def _row(s: Summary, random: float | None) -> tuple[str, ...]:
         interval = f"{s.regret.mean:.1f} [{low:.1f}, {high:.1f}]" if s.seeds > 1 else f"{s.regret.mean:.1f}"
         regret = (interval, f"{s.regret.mean / s.episodes:.3f}", ratio)
     return (
-        s.agent,
         str(s.seeds),
         *regret,
         f"{s.reward.mean:.3f}",

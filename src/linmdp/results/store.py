@@ -14,7 +14,7 @@ import platform
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -89,9 +89,12 @@ class Store:
                 self._db.execute("ROLLBACK")
             raise OutputError(f"The store '{self.path}' could not be written: {error}.") from error
 
-    def results(self) -> Iterator[RunResult]:
-        """Every stored run; curves are as stored, so `rewards` are sums between the stored episodes."""
-        for record, regret, rewards in self._db.execute("SELECT record, regret, rewards FROM runs ORDER BY rowid"):
+    def results(self, keys: Container[str] | None = None) -> Iterator[RunResult]:
+        """Every stored run, or those of `keys`; curves are as stored: `rewards` are sums between stored episodes."""
+        rows = self._db.execute("SELECT key, record, regret, rewards FROM runs ORDER BY rowid")
+        for key, record, regret, rewards in rows:
+            if keys is not None and key not in keys:
+                continue
             totals = np.frombuffer(rewards, dtype=np.float32).astype(np.float64)
             yield RunResult(
                 **json.loads(record),

@@ -12,7 +12,10 @@ from linmdp.types import Array, RunResult
 
 
 class Summary(NamedTuple):
-    """One agent over its seeds; `curve` is the regret of every seed, (n, K), or None where V* is unknown."""
+    """One agent over its n seeds.
+
+    `curve` is the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,).
+    """
 
     env: str
     agent: str
@@ -26,6 +29,8 @@ class Summary(NamedTuple):
     resets: float
     saturated: float
     curve: Array | None
+    bytes_each: Array
+    cpu_each: Array
 
 
 def summarize(results: Sequence[RunResult]) -> Summary:
@@ -46,12 +51,14 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         resets=float(np.mean([r.resets for r in results])),
         saturated=float(np.mean([r.saturated for r in results])),
         curve=curve,
+        bytes_each=np.array([float(r.peak_bytes) for r in results]),
+        cpu_each=np.array([r.cpu_seconds for r in results]),
     )
 
 
 def by_agent(results: Sequence[RunResult]) -> list[Summary]:
-    """One summary for each agent, environment and K, in the order in which they first appear."""
+    """One summary for each agent, environment and K, in the order in which they first appear; seeds in order."""
     groups: dict[tuple[str, str, int], list[RunResult]] = {}
     for result in results:
         groups.setdefault((result.env, result.agent, result.episodes), []).append(result)
-    return [summarize(group) for group in groups.values()]
+    return [summarize(sorted(group, key=lambda r: r.seed)) for group in groups.values()]

@@ -59,8 +59,9 @@ def run(
             if k == probe_from(episodes):
                 probe.begin()
             agent.begin_episode()
-            with clock.paused():
-                regret_meter.evaluate(k)
+            if regret_meter.due(k):
+                with clock.paused():
+                    regret_meter.evaluate()
             state, _ = env.reset(seed=first_seed, options=regret_meter.reset_options())
             first_seed = None
             _check_state(state, task.S, k, None)
@@ -69,10 +70,10 @@ def run(
             for step in play(env, agent, state, k, watch):
                 rewards[k] += step.reward
             peak = max(peak, agent.nbytes)
-            with clock.paused():
-                if on_episode:
+            if on_episode:
+                with clock.paused():
                     on_episode(EpisodeRecord(k, rewards[k], regret[k] if regret_meter.known else None, agent.nbytes))
-                advance()
+            advance()
     found = probe.findings(episodes)
     for words in found:
         warnings.warn(words, LinMDPWarning, stacklevel=2)
@@ -127,10 +128,12 @@ class RegretMeter:
         self._optimal: Array = env.optimum.V[0] if self.known else np.zeros(0)
         self._gap: Array = np.zeros_like(self._optimal)
 
-    def evaluate(self, k: int) -> None:
-        """Evaluate the policy of episode k, unless it is the one evaluated last or its turn has not come."""
-        if not self.known or k % self._every or self._version == self._agent.policy_version:
-            return
+    def due(self, k: int) -> bool:
+        """Whether the policy of episode k is to be evaluated: its turn has come, and it is not the one of last time."""
+        return self.known and k % self._every == 0 and self._version != self._agent.policy_version
+
+    def evaluate(self) -> None:
+        """Evaluate the policy of the moment."""
         self._gap = self._optimal - policy_value(self.model, self._agent.policy)[0]
         self._version = self._agent.policy_version
 

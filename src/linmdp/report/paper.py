@@ -1,0 +1,170 @@
+"""The paper's figures and bounds as data: which runs they need, what they show, what the paper says of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ENV = "synthetic:S=500,A=15,d=30,H=50"
+LAMBDA = 0.1
+BETAS = (0.01, 0.02, 0.05, 0.1, 0.2)
+BASELINES = ("random", "optimal", "constant")
+SETTINGS = ("published", "learning")
+
+
+class Runs(NamedTuple):
+    """One agent at one K, with several seeds."""
+
+    agent: str
+    episodes: int
+    seeds: int
+    eval_every: int
+
+
+class Scale(NamedTuple):
+    """How much of it: K values, seeds, and the parameters that are tried.
+
+    `cost_seeds` is for space and time, which hardly depend on the seed. Where `storage` is "features" the same runs
+    serve regret, space and time; else regret comes from "counts", which plays the same actions and is much faster.
+    """
+
+    K: tuple[int, ...]
+    seeds: int
+    cost_seeds: int
+    storage: str
+    eval_every: int
+    rhos: tuple[float, ...]
+    adaptive: tuple[tuple[int, float, float], ...]  # m, and the exponents of Budget and of the phase
+    tuning_K: int
+    tuning_seeds: int
+
+
+EXPONENTS = ((0.5, 0.5), (0.5, 0.75), (0.6, 0.6), (0.75, 0.75))
+"""Budget and phase: c and rho >= c."""
+
+SCALES = {
+    "quick": Scale(
+        K=(250, 500, 1000),
+        seeds=3,
+        cost_seeds=3,
+        storage="features",
+        eval_every=25,
+        rhos=(0.5, 0.6, 0.75),
+        adaptive=((10, 0.5, 0.5), (10, 0.6, 0.6), (10, 0.75, 0.75), (50, 0.75, 0.75)),
+        tuning_K=200,
+        tuning_seeds=2,
+    ),
+    "paper": Scale(
+        K=(1500, 3000, 6000, 12_000),
+        seeds=20,
+        cost_seeds=3,
+        storage="counts",
+        eval_every=20,
+        rhos=(0.5, 0.6, 0.7, 0.75),
+        adaptive=tuple((m, *exponents) for m in (10, 50) for exponents in EXPONENTS),
+        tuning_K=3000,
+        tuning_seeds=8,
+    ),
+}
+BOUNDS_K = (625, 1250, 2500, 5000)
+BOUNDS_SEEDS = 3
+
+
+class Figure(NamedTuple):
+    """One figure: what it measures of which agents, and the sentence of the paper that goes with it."""
+
+    metric: str  # "regret", "space" or "time"
+    family: str  # "algorithms", "fixed" or "adaptive"
+    title: str
+    claim: str
+
+
+FIGURES = {
+    "fig-regret": Figure(
+        "regret", "algorithms", "Regret", "the regret is essentially indistinguishable from that of LSVI-UCB"
+    ),
+    "fig-space": Figure("space", "algorithms", "Space", "both are much more efficient in space than LSVI-UCB"),
+    "fig-time": Figure("time", "algorithms", "Running time", "both run at most as long as LSVI-UCB, asymptotically"),
+    "fig-regret-fixed": Figure("regret", "fixed", "Regret of Fixed", "rho has no significant effect on the regret"),
+    "fig-space-fixed": Figure("space", "fixed", "Space of Fixed", "space grows with rho; the best is sqrt(K)"),
+    "fig-time-fixed": Figure("time", "fixed", "Running time of Fixed", "time grows with rho; the best is sqrt(K)"),
+    "fig-regret-adaptive": Figure(
+        "regret", "adaptive", "Regret of Adaptive", "the parameters have no significant effect on the regret"
+    ),
+    "fig-space-adaptive": Figure("space", "adaptive", "Space of Adaptive", "space grows with the budget"),
+    "fig-time-adaptive": Figure(
+        "time", "adaptive", "Running time of Adaptive", "the time is stable in tau; a budget of sqrt(K) is the best"
+    ),
+}
+TABLES = ("table-reward", "table-space", "table-time")
+ITEMS = (*FIGURES, "bounds", *TABLES)
+
+
+class Bound(NamedTuple):
+    """The exponents of K that the paper proves for one agent (None: it proves none)."""
+
+    agent: str
+    source: str
+    time: float
+    space: float
+    regret: float | None
+
+
+BOUNDS = (
+    Bound("lsvi-ucb", "Remark 1", 2, 1, 0.5),
+    Bound("lsvi-ucb-fixed:rho=0.5", "Proposition 1", 1.5, 0.5, 0.75),
+    Bound("lsvi-ucb-fixed:rho=0.75", "Proposition 1", 1.75, 0.75, 0.625),
+    Bound("lsvi-ucb-adaptive:budget=0.5,rho=0.75", "Proposition 3", 1.5, 0.5, None),
+    Bound("lsvi-ucb-adaptive:budget=0.75,rho=0.75", "Proposition 3", 1.75, 0.75, None),
+)
+
+
+def with_setting(agent: str, setting: str, beta: float, storage: str = "counts") -> str:
+    """The agent in the published setting, or with a beta at which it learns."""
+    if agent in BASELINES:
+        return agent
+    width = "beta=published,cap=H,ties=first" if setting == "published" else f"beta={beta:g}"
+    return agent + (":" if ":" not in agent else ",") + f"{width},lam={LAMBDA:g},storage={storage}"
+
+
+def agents(family: str, scale: Scale) -> list[str]:
+    """The learners of a figure."""
+    if family == "fixed":
+        return [f"lsvi-ucb-fixed:rho={rho:g}" for rho in scale.rhos]
+    if family == "adaptive":
+        return [f"lsvi-ucb-adaptive:m={m},budget={budget:g},rho={rho:g}" for m, budget, rho in scale.adaptive]
+    return ["lsvi-ucb", "lsvi-ucb-fixed:rho=0.75", "lsvi-ucb-adaptive:m=10,budget=0.75,rho=0.75"]
+
+
+def tuning_runs(scale: Scale) -> list[Runs]:
+    """The small sweep that chooses one beta for all: every beta with each of the three algorithms."""
+    K, seeds = scale.tuning_K, scale.tuning_seeds
+    return [
+        Runs(with_setting(a, "learning", beta), K, seeds, scale.eval_every)
+        for beta in BETAS
+        for a in agents("algorithms", scale)
+    ]
+
+
+def figure_runs(name: str, scale: Scale, setting: str, beta: float) -> list[Runs]:
+    """What a figure needs in one setting. Curves of the baselines are drawn for the largest K only."""
+    figure = FIGURES[name]
+    storage = scale.storage if figure.metric == "regret" else "features"
+    seeds = scale.seeds if storage == scale.storage else scale.cost_seeds
+    learners = [with_setting(a, setting, beta, storage) for a in agents(figure.family, scale)]
+    if figure.metric != "regret" and figure.family == "algorithms":  # what storage does to space and time
+        learners.append(with_setting("lsvi-ucb", setting, beta, "counts"))
+    runs = [Runs(agent, K, seeds, scale.eval_every) for agent in learners for K in scale.K]
+    lines = BASELINES if figure.metric == "regret" else ()
+    return runs + [Runs(agent, scale.K[-1], scale.seeds, scale.eval_every) for agent in lines]
+
+
+def bounds_runs(scale: Scale, setting: str, beta: float) -> list[Runs]:
+    """What the exponents need: time and space as the paper stores its samples, and ours beside them.
+
+    Neither depends on beta, so in the published setting only regret is measured, the fast way.
+    """
+    learners = [with_setting(b.agent, setting, beta) for b in BOUNDS]
+    if setting == "learning":
+        stored = [with_setting(b.agent, setting, beta, "features") for b in BOUNDS]
+        learners = [learners[0], *stored]
+    return [Runs(agent, K, BOUNDS_SEEDS, scale.eval_every) for agent in learners for K in BOUNDS_K]
