@@ -268,6 +268,15 @@ def test_an_agent_looks_the_same_everywhere_and_like_no_other() -> None:
     assert len({(look.dark, look.marker) for look in looks.values()}) == 35
 
 
+def test_agents_of_many_sections_get_their_colours_first(tmp_path: Path) -> None:
+    everywhere = [r for K in (4, 5) for r in runs(agents=("lsvi-ucb:beta=9",), seeds=1, episodes=K)]
+    once = runs(agents=tuple(f"lsvi-ucb:beta={i}" for i in range(7)), seeds=1, episodes=4)
+    text = write_report(stored(tmp_path, [*once, *everywhere])).page.read_text()
+    data = re.search(r'id="data">(.*?)</script>', text)
+    assert data is not None
+    assert json.loads(data[1])["looks"][0]["name"] == "LSVI-UCB (beta=9)"
+
+
 def test_a_run_with_several_eval_every_counts_once(tmp_path: Path) -> None:
     (fine,) = runs(agents=("lsvi-ucb",), seeds=1)
     coarse = replace(fine, eval_every=10)

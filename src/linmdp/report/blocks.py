@@ -11,7 +11,7 @@ from linmdp.report.sections import MEASURES, Growth, Section
 from linmdp.report.sentences import comparisons, flagged, headlines, number, of_random, with_interval
 from linmdp.report.style import human_bytes, short_name
 from linmdp.report.tables import HEADER, comparison_rows
-from linmdp.report.tags import Cell, agent, bullets, data_uri, details, swatch, table, text
+from linmdp.report.tags import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
 from linmdp.results.stats import Interval
 from linmdp.types import RunResult
 
@@ -41,7 +41,7 @@ def navigation(sections: Sequence[Section], grown: Sequence[str], *, pictures: b
         links = [f'<a href="#section-{s.number}">K = {s.episodes:,}</a>' for s in sections if s.env == env]
         if env in grown:
             links.append(f'<a href="#growth-{1 + list(grown).index(env)}">growth in K</a>')
-        items.append(f'<li><span class="env-name">{text(env)}</span> {" ".join(links)}</li>')
+        items.append(f'<li><span class="env-name">{spec(env)}</span> {" ".join(links)}</li>')
     last = [("gallery", "Figures in the folder")] * pictures + [("settings", "Settings"), ("made", "How it was made")]
     for anchor, words in last:
         items.append(f'<li><a href="#{anchor}">{words}</a></li>')
@@ -140,7 +140,7 @@ def _overview_row(s: Section) -> list[Cell]:
     ratio = of_random(s, best)
     level = s.level(best)
     return [
-        Cell(f'<a href="#section-{s.number}">{text(s.env)}</a>'),
+        Cell(f'<a href="#section-{s.number}">{spec(s.env)}</a>'),
         Cell(f"{s.episodes:,}", s.episodes),
         Cell(text(short_name(best.agent))),
         Cell(f"{with_interval(level, best.seeds)} {'' if sign > 0 else 'an episode'}", level.mean),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from linmdp.report.style import human_bytes, short_name
-from linmdp.report.tags import Cell, code, data_uri, details, table, text
+from linmdp.report.tags import Cell, code, data_uri, details, spec, table, text
 from linmdp.results.stored import Stored
 from linmdp.types import RunResult
 
@@ -100,7 +100,7 @@ def _env_row(env: str, runs: Sequence[RunResult]) -> list[Cell]:
     every = sorted({r.eval_every for r in runs})
     words = "in every episode" if every == [1] else f"in one of every {' or '.join(map(str, every))} episodes"
     return [
-        Cell(code(env)),
+        Cell(f"<code>{spec(env)}</code>"),
         Cell(", ".join(f"{K:,}" for K in sizes)),
         Cell(_seeds(r.seed for r in runs)),
         Cell(words if any(r.regret is not None for r in runs) else "V* is unknown"),
@@ -116,7 +116,7 @@ def _agent_row(agent: str, runs: Sequence[RunResult]) -> list[Cell]:
     words = " ".join(f"<code>{text(key)}={text(', '.join(found))}</code>" for key, found in values.items())
     return [
         Cell(text(short_name(agent))),
-        Cell(code(agent)),
+        Cell(f"<code>{spec(agent)}</code>"),
         Cell(f'<span class="parameters">{words or "none"}</span>'),
     ]
 
@@ -161,7 +161,7 @@ def _grouped(results: Sequence[RunResult]) -> list[list[RunResult]]:
 
 
 def _lines(commands: Sequence[str]) -> str:
-    return f'<pre tabindex="0" aria-label="Commands">{text(chr(10).join(commands))}</pre>'
+    return "".join(f"<pre>{text(command)}</pre>" for command in commands)
 
 
 def _written(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,9 +17,10 @@ from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_
 from linmdp.report.looks import Look, is_baseline, looks_of
 from linmdp.report.payload import embedded, growth_payload, looks_payload, section_payload
 from linmdp.report.sections import Growth, Section, growth_of, sections_of
-from linmdp.report.tags import text
+from linmdp.report.tags import spec, text
 from linmdp.results.files import output_folder, write_atomic
 from linmdp.results.stored import Stored, read_folder
+from linmdp.types import RunResult
 
 MOST_SECTIONS = 60
 FIGURES = "figures"
@@ -66,7 +68,7 @@ class _Report:
         # sorted is stable: the agents keep their order, policies that do not learn come last
         stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
         self.folder, self.stored = folder, stored
-        self.looks: dict[str, Look] = looks_of(r.agent for r in stored.results)
+        self.looks: dict[str, Look] = looks_of(_by_presence(stored.results))
         self.sections = sections_of(stored.results, MOST_SECTIONS)
         self.left_out = len({(r.env, r.episodes) for r in stored.results}) - len(self.sections)
         self.growth = {env: grown for env in _envs(self.sections) if (grown := self._growth(env))}
@@ -117,7 +119,7 @@ class _Report:
         alone = len(self.sections) == 1
         for env in _envs(self.sections):
             own = [s for s in self.sections if s.env == env]
-            parts.append(f'<section class="env"><h2>{text(env)}</h2>')
+            parts.append(f'<section class="env"><h2>{spec(env)}</h2>')
             parts += [section_block(s, self.looks, self.figures, folded=s is not own[0], alone=alone) for s in own]
             if env in self.growth:
                 number = 1 + list(self.growth).index(env)
@@ -130,6 +132,12 @@ class _Report:
         panels = {f"section-{s.number}": section_payload(s, self.looks) for s in self.sections}
         grown = {f"growth-{i}": growth_payload(g, self.looks) for i, g in enumerate(self.growth.values(), start=1)}
         return embedded({"looks": looks_payload(self.looks), "panels": panels | grown})
+
+
+def _by_presence(results: Sequence[RunResult]) -> list[str]:
+    """The agents, first those that are in most sections: a section should not have a colour twice."""
+    counts = Counter(agent for _, _, agent in {(r.env, r.episodes, r.agent) for r in results})
+    return sorted(dict.fromkeys(r.agent for r in results), key=lambda agent: -counts[agent])
 
 
 def _envs(sections: Sequence[Section]) -> list[str]:

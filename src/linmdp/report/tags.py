@@ -22,6 +22,11 @@ def text(words: object) -> str:
     return escape(str(words), quote=True)
 
 
+def spec(words: str) -> str:
+    """An environment or agent as it was given; a line may end after a comma."""
+    return text(words).replace(",", ",<wbr>")
+
+
 def code(words: object) -> str:
     """Names and commands."""
     return f"<code>{text(words)}</code>"
