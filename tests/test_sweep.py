@@ -18,6 +18,7 @@ from linmdp.errors import InvalidData
 from linmdp.results.store import POINTS, Store, thinned
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep, run_key, run_sweep
+from linmdp.types import RunResult
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SMALL = """
@@ -137,12 +138,12 @@ def test_long_curves_are_thinned_and_keep_their_ends() -> None:
 def test_a_resumed_sweep_runs_only_what_is_missing(tmp_path: Path) -> None:
     jobs = plan(read_sweep(written(tmp_path, SMALL)))
     store = Store(tmp_path)
-    counted: list[int] = []
-    run_sweep(jobs[:24], store, processes=1, on_run=counted.append)
-    assert sum(counted) == 24
-    counted.clear()
-    run_sweep(jobs, store, processes=2, on_run=counted.append)
-    assert sum(counted) == len(jobs) - 24
+    seen: list[RunResult] = []
+    run_sweep(jobs[:24], store, processes=1, on_run=seen.append)
+    assert [(r.env, r.agent, r.episodes, r.seed) for r in seen] == [job[:4] for job in jobs[:24]]
+    seen.clear()
+    run_sweep(jobs, store, processes=2, on_run=seen.append)
+    assert sorted((r.env, r.agent, r.episodes, r.seed) for r in seen) == sorted(job[:4] for job in jobs[24:])
     assert store.keys() == {run_key(job) for job in jobs}
 
 

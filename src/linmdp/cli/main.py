@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp import __version__
-from linmdp.errors import LinMDPError, LinMDPWarning, check_int
+from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -85,19 +85,24 @@ def sweep(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="environments x agents x grids x K x seeds")],
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")],
     jobs: Jobs = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.results.files import output_folder
     from linmdp.results.store import Store
+    from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
+    if dask is not None and jobs is not None:
+        invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
+    pool = None if dask is None else Dask(dask)
     planned = plan(read_sweep(spec), spec)
     store = Store(output_folder(out))
     there = store.keys()
     left = sum(run_key(job) not in there for job in planned)
     _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
     try:
-        run_sweep(planned, store, processes=jobs, progress=True)
+        run_sweep(planned, store, processes=jobs, pool=pool, progress=True)
     except KeyboardInterrupt:
         done = len(store.keys())
         _stop(f"stopped: {done} of {len(planned)} runs are stored in {store.path}. The same command goes on.", 1)

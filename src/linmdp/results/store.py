@@ -76,13 +76,16 @@ class Store:
         """What is stored."""
         return {key for (key,) in self._db.execute("SELECT key FROM runs")}
 
-    def add(self, runs: Sequence[tuple[str, RunResult]]) -> None:
-        """Store finished runs in one transaction; a run that is there already stays as it is."""
+    def add(self, runs: Sequence[tuple[str, RunResult]], where: dict[str, Any] | None = None) -> None:
+        """Store finished runs in one transaction; a run that is there already stays as it is.
+
+        `where` is the `machine()` that they ran on, if it is not this one.
+        """
+        ran_on = json.dumps(where or machine())
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(
-                "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, *zip(*runs, strict=True))
-            )
+            rows = (_row(key, result, ran_on) for key, result in runs)
+            self._db.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             self._db.execute("COMMIT")
         except sqlite3.OperationalError as error:
             if self._db.in_transaction:
@@ -166,9 +169,9 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _row(key: str, result: RunResult) -> tuple[Any, ...]:
+def _row(key: str, result: RunResult, ran_on: str) -> tuple[Any, ...]:
     at = thinned(result.episodes)
     record = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in CURVES}
     regret = None if result.regret is None else result.regret[at].astype(np.float32).tobytes()
     rewards = np.cumsum(result.rewards)[at].astype(np.float32).tobytes()
-    return key, json.dumps(record), at.astype(np.int32).tobytes(), regret, rewards, json.dumps(machine()), time.time()
+    return key, json.dumps(record), at.astype(np.int32).tobytes(), regret, rewards, ran_on, time.time()

@@ -43,12 +43,12 @@ def times(weight: int, advance: Advance) -> Advance:
 class FileMeter:
     """An `Advance` for another process: the count stands in a file, where `watched` looks at it."""
 
-    def __init__(self, path: Path, weight: int) -> None:
-        self.path, self.weight = path, weight
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._count, self._written = 0, 0.0
 
     def __call__(self, steps: int = 1) -> None:
-        self._count += steps * self.weight
+        self._count += steps
         now = time.monotonic()
         if now - self._written > INTERVAL:
             self._written = now

@@ -17,6 +17,7 @@ import ast
 import operator
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,10 +26,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from linmdp.errors import InvalidParameter, LinMDPError
 from linmdp.results.store import Store
-from linmdp.runner.batch import Job, run_units, units
+from linmdp.runner.batch import Job, local_pool, run_units, units
+from linmdp.runner.pool import Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.spec import parse_spec
-from linmdp.types import Task
+from linmdp.types import RunResult, Task
 
 Count = Annotated[int, Field(ge=1)]
 Value = bool | int | float | str
@@ -170,21 +172,28 @@ def run_sweep(
     store: Store,
     *,
     processes: int | None = None,
+    pool: Pool | None = None,
     progress: bool = False,
-    on_run: Callable[[int], None] | None = None,
+    on_run: Callable[[RunResult], None] | None = None,
 ) -> None:
     """Run what the store does not have yet, and store each unit of work as one transaction when it is finished.
 
+    It runs on `processes` of this machine or on another pool. `on_run` is called with each run once it is stored.
     Units are cut from the whole plan, not from what is left of it, so that a resumed sweep computes the same products
     in the same batches and its curves are those of an uninterrupted one, bit for bit.
     """
     done = store.keys()
     left = [unit for unit in units(jobs) if not all(run_key(job) in done for job in unit)]
-    for unit, results in run_units(left, processes=processes, progress=progress):
-        fresh = [(run_key(j), r) for j, r in zip(unit, results, strict=True) if run_key(j) not in done]
-        store.add(fresh)
-        if on_run:
-            on_run(len(fresh))
+    if not left:
+        return
+    with closing(run_units(left, pool or local_pool(left, processes), progress=progress)) as finished:
+        for place, results, where in finished:
+            keys = [run_key(job) for job in left[place]]
+            fresh = {key: result for key, result in zip(keys, results, strict=True) if key not in done}
+            store.add(list(fresh.items()), where)
+            if on_run:
+                for result in fresh.values():
+                    on_run(result)
 
 
 def run_key(job: Job) -> str:
