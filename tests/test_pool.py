@@ -219,7 +219,7 @@ def test_a_scheduler_that_goes_away_is_one_line(cluster: Cluster, tmp_path: Path
 
 def test_no_scheduler_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    with pytest.raises(ClusterError, match="There is no dask scheduler at 'tcp://127.0.0.1:9'"):
+    with pytest.raises(ClusterError, match="There is no dask scheduler at"):
         list(Dask("tcp://127.0.0.1:9", timeout=0.5).run(double, [1], no_steps))
     for address in ("nonsense", "moon://x:1", ""):
         with pytest.raises(ClusterError, match="is no address of a dask scheduler"):

@@ -28,6 +28,8 @@ from linmdp.types import Array, RunResult
 VERSION = 1
 POINTS = 2000
 CURVES = ("regret", "rewards")
+RECORD = 2000
+"""Bytes of a run without its curves, about: parameters, machine, warnings."""
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -126,6 +128,11 @@ class Store:
 def thinned(episodes: int) -> Array:
     """The episodes whose curve points are kept."""
     return np.unique(np.linspace(0, episodes - 1, min(episodes, POINTS)).round().astype(np.int64))
+
+
+def row_bytes(episodes: int) -> int:
+    """Bytes that a run of that many episodes takes in the file: three arrays of 4 bytes a point, and its record."""
+    return 3 * 4 * min(episodes, POINTS) + RECORD
 
 
 @cache

@@ -39,7 +39,10 @@ Results: TypeAlias = Generator[Done, None, None]
 
 
 class Pool(Protocol):
-    """A way to run pieces of work."""
+    """A way to run pieces of work, on so many processes of this machine."""
+
+    @property
+    def processes(self) -> int: ...
 
     def run(self, function: Function, pieces: Sequence[Any], advance: Advance) -> Results:
         """`function` of every piece, in the order in which they finish."""
@@ -57,6 +60,8 @@ class PieceFailed(ClusterError):
 class InProcess:
     """One piece after the other, here."""
 
+    processes = 1
+
     def run(self, function: Function, pieces: Sequence[Any], advance: Advance) -> Results:
         for place, piece in enumerate(pieces):
             yield Done(place, function(piece, advance))
@@ -65,8 +70,8 @@ class InProcess:
 class Processes:
     """Several processes of this machine (joblib's loky)."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, processes: int) -> None:
+        self.processes = processes
 
     def run(self, function: Function, pieces: Sequence[Any], advance: Advance) -> Results:
         import joblib
@@ -76,7 +81,7 @@ class Processes:
         # What a run holds fits the cache of one core: two processes with one BLAS thread each beat one with two.
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1), watched(advance) as folder:
             while left:
-                parallel = joblib.Parallel(n_jobs=self.count, return_as="generator_unordered")
+                parallel = joblib.Parallel(n_jobs=self.processes, return_as="generator_unordered")
                 tasks = (
                     joblib.delayed(_numbered)(function, i, pieces[i], FileMeter(folder / f"{deaths}-{i}"))
                     for i in sorted(left)
@@ -103,6 +108,8 @@ class Dask:
     worker that dies costs what it was running: dask gives that to another one, and here it is given to dask again when
     dask has given up.
     """
+
+    processes = 0
 
     def __init__(self, address: str, *, timeout: float = 10.0, patience: float = 300.0) -> None:
         self.address, self.timeout, self.patience = address, timeout, patience

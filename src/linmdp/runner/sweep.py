@@ -29,6 +29,7 @@ from linmdp.results.store import Store
 from linmdp.runner.batch import Job, local_pool, run_units, units
 from linmdp.runner.pool import Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
+from linmdp.runner.room import check_disk, check_memory
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult, Task
 
@@ -186,7 +187,10 @@ def run_sweep(
     left = [unit for unit in units(jobs) if not all(run_key(job) in done for job in unit)]
     if not left:
         return
-    with closing(run_units(left, pool or local_pool(left, processes), progress=progress)) as finished:
+    pool = pool or local_pool(left, processes)
+    check_memory(left, pool.processes)
+    check_disk([job for unit in left for job in unit], store.path.parent)
+    with closing(run_units(left, pool, progress=progress)) as finished:
         for place, results, where in finished:
             keys = [run_key(job) for job in left[place]]
             fresh = {key: result for key, result in zip(keys, results, strict=True) if key not in done}
