@@ -111,6 +111,22 @@ def sweep(
 
 
 @app.command()
+def table(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a sweep's store")],
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as CSV")] = None,
+    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as Parquet")] = None,
+    curves: Annotated[bool, typer.Option("--curves", help="one row a point of a curve, not one row a run")] = False,
+) -> None:
+    """Print the comparisons of a sweep, or write its runs as a table."""
+    from linmdp.cli.table import show_table
+
+    if curves and csv is None and parquet is None:
+        invalid("table", "curves", "given with --csv or --parquet", curves)
+    if written := show_table(folder, csv, parquet, curves):
+        _say("written: " + ", ".join(map(str, written)))
+
+
+@app.command()
 def check(
     env: EnvSpec,
     agent: Annotated[

@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmdp.errors import InvalidData, OutputError
-from linmdp.types import Array, RunResult
+from linmdp.types import IntArray, RunResult
 
 VERSION = 1
 POINTS = 2000
@@ -38,6 +38,26 @@ CREATE TABLE runs (
     machine TEXT NOT NULL, finished REAL NOT NULL
 ) STRICT;
 """
+
+
+class Stored(NamedTuple):
+    """A run in the store.
+
+    Its curves hold the episodes `at`, counted from 0; `finished` is in seconds since 1970.
+    """
+
+    key: str
+    result: RunResult
+    at: IntArray
+    machine: dict[str, Any]
+    finished: float
+
+
+def existing_store(folder: Path) -> Store:
+    """The store in a folder, which must be there."""
+    if not (folder / "runs.sqlite").is_file():
+        raise InvalidData(f"There is no store of a sweep (runs.sqlite) in '{folder}'.")
+    return Store(folder)
 
 
 class Store:
@@ -96,13 +116,21 @@ class Store:
 
     def results(self) -> Iterator[RunResult]:
         """Every stored run; curves are as stored, so `rewards` are sums between the stored episodes."""
-        for record, regret, rewards in self._db.execute("SELECT record, regret, rewards FROM runs ORDER BY rowid"):
+        return (run.result for run in self.stored())
+
+    def stored(self) -> Iterator[Stored]:
+        """Every stored run with what is stored beside it."""
+        columns = "key, record, at, regret, rewards, machine, finished"
+        for key, record, at, regret, rewards, where, finished in self._db.execute(
+            f"SELECT {columns} FROM runs ORDER BY rowid"
+        ):
             totals = np.frombuffer(rewards, dtype=np.float32).astype(np.float64)
-            yield RunResult(
+            result = RunResult(
                 **json.loads(record),
                 regret=None if regret is None else np.frombuffer(regret, dtype=np.float32).astype(np.float64),
                 rewards=np.diff(totals, prepend=0.0),
             )
+            yield Stored(key, result, np.frombuffer(at, dtype=np.int32), json.loads(where), finished)
 
     def machines(self) -> list[dict[str, Any]]:
         """The machines (and versions) that the stored runs ran on, each once, with the number of its runs."""
@@ -125,7 +153,7 @@ class Store:
         self._db.close()
 
 
-def thinned(episodes: int) -> Array:
+def thinned(episodes: int) -> IntArray:
     """The episodes whose curve points are kept."""
     return np.unique(np.linspace(0, episodes - 1, min(episodes, POINTS)).round().astype(np.int64))
 
