@@ -23,6 +23,7 @@ from linmdp.report.style import human_bytes
 from linmdp.report.tables import comparison_table, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.sweep import sweep_schema
 from linmdp.types import Array, IntArray, RunResult
 
 FOLDER = Path(__file__).parent / "generated"
@@ -260,14 +261,15 @@ FRAGMENTS = {
         beta,
         comparison,
     )
-}
+} | {"sweep-schema.json": sweep_schema}
 
 
 def main() -> None:
     """Write the fragments that are asked for, or all."""
     FOLDER.mkdir(exist_ok=True)
     for name in sys.argv[1:] or FRAGMENTS:
-        (FOLDER / f"{name}.md").write_text(FRAGMENTS[name]().rstrip() + "\n", encoding="utf-8")
+        kind = "" if "." in name else ".md"
+        (FOLDER / f"{name}{kind}").write_text(FRAGMENTS[name]().rstrip() + "\n", encoding="utf-8")
         print(name)
 
 

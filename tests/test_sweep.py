@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from linmdp.errors import InvalidData, InvalidParameter, OutputError
 from linmdp.results.store import POINTS, Store, row_bytes, thinned
 from linmdp.runner import room
 from linmdp.runner.batch import jobs_for, run_jobs, run_unit, units
-from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep, run_key, run_sweep
+from linmdp.runner.pool import Function, InProcess, Results
+from linmdp.runner.progress import Advance
+from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep, run_key, run_sweep, sweep_schema
 from linmdp.types import RunResult
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -98,6 +101,11 @@ def test_all_errors_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
         assert words in str(found.value)
 
 
+def test_the_published_schema_is_that_of_the_program() -> None:
+    published = Path(__file__).parent.parent / "docs" / "generated" / "sweep-schema.json"
+    assert published.read_text() == sweep_schema(), "run docs/measure.py sweep-schema.json"
+
+
 def test_a_store_gives_back_what_was_put_in(tmp_path: Path) -> None:
     jobs = jobs_for("lock:H=4", ["lsvi-ucb"], episodes=30, seeds=2)
     results = list(run_jobs(jobs, processes=1))
@@ -146,6 +154,20 @@ def test_a_resumed_sweep_runs_only_what_is_missing(tmp_path: Path) -> None:
     run_sweep(jobs, store, processes=2, on_run=seen.append)
     assert sorted((r.env, r.agent, r.episodes, r.seed) for r in seen) == sorted(job[:4] for job in jobs[24:])
     assert store.keys() == {run_key(job) for job in jobs}
+
+
+def test_runs_are_read_in_the_order_of_the_plan_however_they_finished(tmp_path: Path) -> None:
+    class Backwards(InProcess):
+        def run(self, function: Function, pieces: Sequence[Any], advance: Advance) -> Results:
+            for done in super().run(function, pieces[::-1], advance):
+                yield done._replace(place=len(pieces) - 1 - done.place)
+
+    first, second = (jobs_for("lock:H=4", agents, episodes=5, seeds=3) for agents in (["random"], ["optimal"]))
+    store = Store(tmp_path)
+    run_sweep(first, store, pool=Backwards())
+    assert [r.seed for r in store.results()] == [0, 1, 2]
+    run_sweep(second + first, store, processes=1)  # another plan: its places are taken
+    assert [(r.agent, r.seed) for r in store.results()] == [(a, i) for a in ("random", "optimal") for i in range(3)]
 
 
 def test_killed_at_random_moments_a_sweep_ends_equal_to_an_undisturbed_one(tmp_path: Path) -> None:

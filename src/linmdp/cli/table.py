@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from pathlib import Path
 
 from linmdp.report.tables import comparison_table
 from linmdp.report.words import in_words
 from linmdp.results.store import Store, existing_store
-from linmdp.results.summary import by_agent
+from linmdp.results.summary import Summary, by_agent
 from linmdp.results.table import CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
 
 
@@ -31,9 +30,10 @@ def show_table(folder: Path, csv: Path | None, parquet: Path | None, curves: boo
 
 def _comparisons(store: Store) -> str:
     """One table for each environment and number of episodes, and what it says in words."""
-    summaries = sorted(by_agent(list(store.results())), key=lambda s: (s.env, s.episodes))
+    groups: dict[tuple[str, int], list[Summary]] = {}
+    for summary in by_agent(list(store.results())):
+        groups.setdefault((summary.env, summary.episodes), []).append(summary)
     parts = []
-    for (env, episodes), group in groupby(summaries, key=lambda s: (s.env, s.episodes)):
-        alike = list(group)
+    for (env, episodes), alike in groups.items():
         parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(alike), *in_words(alike)]))
     return "\n\n".join(parts) or "The store holds no runs yet."

@@ -1,8 +1,8 @@
 """All runs of a sweep in one SQLite file: a run is there whole or not at all.
 
-One process writes (the coordinator). Curves are float32: regret and rewards of every episode up to `POINTS` episodes,
-of that many evenly spaced ones beyond (the first and the last among them), both summed up to there, so that thinning
-loses no total.
+One process writes (the coordinator). The order of the rows is that of the plan. Curves are float32: regret and rewards
+of every episode up to `POINTS` episodes, of that many evenly spaced ones beyond (the first and the last among them),
+both summed up to there, so that thinning loses no total.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ CREATE TABLE runs (
     key TEXT PRIMARY KEY, record TEXT NOT NULL, at BLOB NOT NULL, regret BLOB, rewards BLOB NOT NULL,
     machine TEXT NOT NULL, finished REAL NOT NULL
 ) STRICT;
+"""
+INSERT = """
+INSERT OR IGNORE INTO runs (rowid, key, record, at, regret, rewards, machine, finished)
+VALUES (CASE WHEN EXISTS (SELECT 1 FROM runs WHERE rowid = ?) THEN NULL ELSE ? END, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -98,16 +102,22 @@ class Store:
         """What is stored."""
         return {key for (key,) in self._db.execute("SELECT key FROM runs")}
 
-    def add(self, runs: Sequence[tuple[str, RunResult]], where: dict[str, Any] | None = None) -> None:
+    def add(
+        self,
+        runs: Sequence[tuple[str, RunResult]],
+        where: dict[str, Any] | None = None,
+        places: Sequence[int] | None = None,
+    ) -> None:
         """Store finished runs in one transaction; a run that is there already stays as it is.
 
-        `where` is the `machine()` that they ran on, if it is not this one.
+        `where` is the `machine()` that they ran on, if it is not this one. `places` are theirs in the plan, from 1 on:
+        runs are read back in that order, however they finished. A place that is taken means a place at the end.
         """
-        ran_on = json.dumps(where or machine())
+        ran_on, ends = json.dumps(where or machine()), [None] * len(runs)
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            rows = (_row(key, result, ran_on) for key, result in runs)
-            self._db.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            for place, (key, result) in zip(places or ends, runs, strict=True):
+                self._db.execute(INSERT, (place, place, *_row(key, result, ran_on)))
             self._db.execute("COMMIT")
         except sqlite3.OperationalError as error:
             if self._db.in_transaction:
