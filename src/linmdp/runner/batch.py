@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
+from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import ClusterError, LinMDPWarning, check_int
 from linmdp.runner.diagnostics import MOST_EPISODES
@@ -97,7 +98,7 @@ def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunR
 def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
     from linmdp.runner.loop import run
 
-    env: Any = make_env(job.env)
+    env = _env(job.env)
     result = run(
         env,
         make_agent(job.agent, env, job.episodes),
@@ -113,7 +114,7 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
 
 def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResult]:
     first = jobs[0]
-    model = make_model(first.env)
+    model = _model(first.env)
     agent = make_learner(first.agent, model.task, first.episodes)
     assert isinstance(agent, LSVIUCB)
     assert agent.caps is not None
@@ -130,6 +131,26 @@ def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResu
             backend=backend_for(first.device),
             progress=progress,
         )
+
+
+def _env(spec: str) -> Any:
+    """A new environment; its model may have served other runs."""
+    if parse_spec(spec)[0] not in FAMILIES:
+        return make_env(spec)
+    from linmdp.envs.linear import LinearMDPEnv
+
+    return LinearMDPEnv(_model(spec))
+
+
+_last: dict[str, LinearModel] = {}
+
+
+def _model(spec: str) -> LinearModel:
+    """The model of a spec; the last one is kept, since it often takes longer to make than a short run takes."""
+    if spec not in _last:
+        _last.clear()  # first, so that there are never two of them
+        _last[spec] = make_model(spec)
+    return _last[spec]
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:
