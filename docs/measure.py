@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import NormalDist
@@ -236,6 +237,16 @@ def errors() -> str:
     return "\n".join(lines)
 
 
+def sweep_errors() -> str:
+    """A sweep file with several errors."""
+    bad = 'name = "bad"\n[[runs]]\nenv = "lok"\nagents = ["lsvi-ucb"]\ngrid.speed = [1]\nepisodes = 100\n'
+    bad += '[[runs]]\nenv = "lock"\nagents = ["lsvi-ubc", "lsvi-ucb:beta=-1"]\nepisodes = 100\n'
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "bad.toml").write_text(bad)
+        shown = cli("sweep", f"{folder}/bad.toml", "--out", "bad").replace(f"{folder}/", "")
+    return f"```toml\n{bad}```\n\n{shown}"
+
+
 def record() -> str:
     """One object of `run --json`, with a short regret."""
     job = jobs_for("lock", ["lsvi-ucb:beta=1,lam=1"], episodes=4, seeds=1)
@@ -253,6 +264,7 @@ FRAGMENTS = {
         check_small,
         listing,
         errors,
+        sweep_errors,
         record,
         window,
         storage,
