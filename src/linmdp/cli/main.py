@@ -121,7 +121,7 @@ def reproduce(
     items: Annotated[
         list[str] | None, typer.Argument(metavar="[ITEM...|all]", help="fig-..., bounds; all figures unless said")
     ] = None,
-    scale: Annotated[str, typer.Option(help="quick (K to 1,000, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
+    scale: Annotated[str, typer.Option(help="quick (K to 800, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
     jobs: Jobs = None,
 ) -> None:

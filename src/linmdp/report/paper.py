@@ -43,7 +43,7 @@ EXPONENTS = ((0.5, 0.5), (0.5, 0.75), (0.6, 0.6), (0.75, 0.75))
 
 SCALES = {
     "quick": Scale(
-        K=(250, 500, 1000),
+        K=(200, 400, 800),
         seeds=3,
         cost_seeds=3,
         storage="features",
