@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from linmdp.agents.base import Agent
-from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.optimist import Optimist
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.checks import check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
@@ -46,5 +46,5 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
 
 def _check_agent(env: Env, agent: Agent, episodes: int) -> None:
     print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
-    if isinstance(agent, LSVIUCB) and not isinstance(env, GymTask):
+    if isinstance(agent, Optimist) and not isinstance(env, GymTask):
         print("  " + forecast(agent, env.model, episodes))

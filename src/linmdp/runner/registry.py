@@ -5,7 +5,15 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, cast
 
-from linmdp.agents import LSVIUCB, ConstantAgent, LSVIUCBAdaptive, LSVIUCBFixed, OptimalAgent, RandomAgent
+from linmdp.agents import (
+    LSVIUCB,
+    ConstantAgent,
+    LSVIUCBAdaptive,
+    LSVIUCBFixed,
+    LSVIUCBFold,
+    OptimalAgent,
+    RandomAgent,
+)
 from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
@@ -20,7 +28,16 @@ if TYPE_CHECKING:
     Env = LinearMDPEnv | GymTask
 
 AGENTS: dict[str, type[Agent]] = {
-    agent.name: agent for agent in (LSVIUCB, LSVIUCBFixed, LSVIUCBAdaptive, RandomAgent, OptimalAgent, ConstantAgent)
+    agent.name: agent
+    for agent in (
+        LSVIUCB,
+        LSVIUCBFixed,
+        LSVIUCBAdaptive,
+        LSVIUCBFold,
+        RandomAgent,
+        OptimalAgent,
+        ConstantAgent,
+    )
 }
 ENVS = (*FAMILIES, "gym")
 
