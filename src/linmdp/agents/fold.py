@@ -10,8 +10,8 @@ where psi_i = phi(s'_i, a*_i) is the slope of V(s'_i) in w_{h+1} (a*_i was the b
     z_h  =  c_h + J_h (w_{h+1} - w_ref) + sum_i phi_i e_i,   e_i = (V - V_ref)(s'_i) - psi_i' (w_{h+1} - w_ref).
 
 The remainder e_i (changed argmaxes, shrunk bonuses) is small. Its mean given phi is linear in phi, as that of any
-function of s' in a linear MDP, so it is estimated by a ridge regression g_h over a few kept transitions, the probes, and
-sum_i phi_i e_i is replaced by D_h g_h.
+function of s' in a linear MDP, so it is estimated by a ridge regression g_h over a few kept transitions, the probes,
+and sum_i phi_i e_i is replaced by D_h g_h.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from linmdp.agents.regression import Optimism, matvec, quadratic_forms
 from linmdp.agents.transitions import Transitions
 from linmdp.errors import check_choice, check_int, check_number
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, State, Task
+from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 CORRECTIONS = ("slope", "probe", "none")
 
@@ -138,17 +138,9 @@ class LSVIUCBFold(Optimist):
         change = old.V - self._V_ref[h, :m]
         if not len(self._J):
             return self._c[h] + spread @ change, 0.0
-        psi, step = self._slopes_then(h, old.rows), self._w[h + 1] - self._w_ref[h]
+        psi, step = _chosen(old.rows, self._best_ref[h, :m]), self._w[h + 1] - self._w_ref[h]
         J = self._J[h] + spread @ (old.psi - psi) if fold else 0.0
         return self._c[h] + self._J[h] @ step + spread @ (change - psi @ step), J
-
-    def _slopes_then(self, h: int, rows: Array) -> Array:
-        """psi of the probes as it was when they were folded, (m, d)."""
-        m = len(rows)
-        best = self._best_ref[h, :m]
-        psi = rows[np.arange(m), np.maximum(best, 0)]
-        psi[best < 0] = 0.0
-        return psi
 
     def _rows(self, h: int, samples: Transitions) -> Array:
         """phi(s'_i, .), (n, A, d)."""
@@ -160,12 +152,16 @@ class LSVIUCBFold(Optimist):
     def _ahead(self, h: int, samples: Transitions) -> Ahead:
         """V_{h+1} and its slope at the next states of step h."""
         rows = self._rows(h, samples)
-        n, alive = len(rows), samples.alive[h, : len(rows)]
+        value, best = self._values(h, rows, samples.alive[h, : len(rows)])
+        return Ahead(rows, value, _chosen(rows, best))
+
+    def _values(self, h: int, rows: Array, alive: BoolArray) -> tuple[Array, IntArray]:
+        """V_{h+1} of the rows (n, A, d), and the best actions: the first of equals, -1 where V has no slope."""
         q = self._q(h + 1, rows)
-        best = q.argmax(axis=1)
-        V = q[np.arange(n), best] * alive
-        free = alive & (self.caps[h + 1] > V)
-        return Ahead(rows, V, rows[np.arange(n), best] * free[:, None])
+        best = self._optimism.best(q, axis=-1).argmax(axis=-1)
+        value = q[np.arange(len(q)), best] * alive
+        below = value < self.caps[h + 1] - self._optimism.tie
+        return value, np.where(alive & below, best, -1)
 
     def _q(self, h: int, rows: Array) -> Array:
         """Q_h of rows (..., d)."""
@@ -183,12 +179,8 @@ class LSVIUCBFold(Optimist):
         theirs = self.rng.permutation(n)[: min(n, fresh)]
         self._probe.take(h, self._buffer, mine, theirs)
         rows = self._rows(h, self._probe)
-        q = self._q(h + 1, rows)
-        count, best = len(rows), q.argmax(axis=1)
-        alive = self._probe.alive[h, :count]
-        V = q[np.arange(count), best] * alive
-        self._V_ref[h, :count] = V
-        self._best_ref[h, :count] = np.where(alive & (self.caps[h + 1] > V), best, -1)
+        n = len(rows)
+        self._V_ref[h, :n], self._best_ref[h, :n] = self._values(h, rows, self._probe.alive[h, :n])
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         self._check_observation(h, action, reward)
@@ -232,3 +224,9 @@ class LSVIUCBFold(Optimist):
             load_array(getattr(self, name), state, name[1:])
         self._buffer.load_state_dict(under("buffer", state))
         self._probe.load_state_dict(under("probe", state))
+
+
+def _chosen(rows: Array, best: IntArray) -> Array:
+    """phi(s'_i, best_i) of rows (n, A, d), (n, d); zero where there is no best action."""
+    psi: Array = rows[np.arange(len(rows)), np.maximum(best, 0)] * (best >= 0)[:, None]
+    return psi
