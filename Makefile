@@ -18,8 +18,9 @@ lint: .venv/test
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 
-bench: .venv/test  ## ratios of speed and memory, into docs/generated (about 15 minutes)
+bench: .venv/test  ## ratios of speed and memory, into docs/generated (about 20 minutes)
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/sweeps.py
 
 bench-micro: .venv/test
 	$(BIN)/pytest benchmarks -o addopts=-q --benchmark-only

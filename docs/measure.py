@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import NormalDist
@@ -23,6 +24,7 @@ from linmdp.report.style import human_bytes
 from linmdp.report.tables import comparison_table, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.sweep import sweep_schema
 from linmdp.types import Array, IntArray, RunResult
 
 FOLDER = Path(__file__).parent / "generated"
@@ -235,6 +237,16 @@ def errors() -> str:
     return "\n".join(lines)
 
 
+def sweep_errors() -> str:
+    """A sweep file with several errors."""
+    bad = 'name = "bad"\n[[runs]]\nenv = "lok"\nagents = ["lsvi-ucb"]\ngrid.speed = [1]\nepisodes = 100\n'
+    bad += '[[runs]]\nenv = "lock"\nagents = ["lsvi-ubc", "lsvi-ucb:beta=-1"]\nepisodes = 100\n'
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "bad.toml").write_text(bad)
+        shown = cli("sweep", f"{folder}/bad.toml", "--out", "bad").replace(f"{folder}/", "")
+    return f"```toml\n{bad}```\n\n{shown}"
+
+
 def record() -> str:
     """One object of `run --json`, with a short regret."""
     job = jobs_for("lock", ["lsvi-ucb:beta=1,lam=1"], episodes=4, seeds=1)
@@ -252,6 +264,7 @@ FRAGMENTS = {
         check_small,
         listing,
         errors,
+        sweep_errors,
         record,
         window,
         storage,
@@ -260,14 +273,15 @@ FRAGMENTS = {
         beta,
         comparison,
     )
-}
+} | {"sweep-schema.json": sweep_schema}
 
 
 def main() -> None:
     """Write the fragments that are asked for, or all."""
     FOLDER.mkdir(exist_ok=True)
     for name in sys.argv[1:] or FRAGMENTS:
-        (FOLDER / f"{name}.md").write_text(FRAGMENTS[name]().rstrip() + "\n", encoding="utf-8")
+        kind = "" if "." in name else ".md"
+        (FOLDER / f"{name}{kind}").write_text(FRAGMENTS[name]().rstrip() + "\n", encoding="utf-8")
         print(name)
 
 

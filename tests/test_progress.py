@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.progress import INTERVAL, FileMeter, progress_bar, watched
+from linmdp.runner.progress import INTERVAL, FileMeter, progress_bar, times, watched
 
 
 def test_no_terminal_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +34,7 @@ def test_a_larger_bar_counts_for_a_smaller_one() -> None:
 def test_what_other_processes_count_arrives_once(tmp_path: Path) -> None:
     counted: list[int] = []
     with watched(lambda steps=1: counted.append(steps)) as folder:
-        meters = [FileMeter(folder / str(i), weight=3) for i in range(2)]
+        meters = [times(3, FileMeter(folder / str(i))) for i in range(2)]
         for _ in range(4):
             for meter in meters:
                 meter()

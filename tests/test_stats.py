@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from linmdp.report.words import in_words
-from linmdp.results.stats import growth_exponent, mean_interval, paired_ratio
+from linmdp.results.stats import growth_exponent, mean_interval, paired_ratio, regret_area
+from linmdp.results.store import thinned
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
 
@@ -46,6 +47,18 @@ def test_growth_exponents_of_powers() -> None:
     found = growth_exponent(K, values)
     assert found.mean == pytest.approx((0.5 + 0.5 + 0.6) / 3)
     assert 0.5 - 1e-9 <= found.low <= found.mean <= found.high <= 0.6 + 1e-9
+
+
+def test_regret_area_is_the_mean_of_the_curve_with_straight_lines_where_it_is_thinned() -> None:
+    assert regret_area(np.array([1.0, 3.0, 4.0]), np.arange(3)) == pytest.approx(8 / 3)
+    assert regret_area(np.array([5.0]), np.arange(1)) == 5.0
+    curve = np.random.default_rng(0).random(1000).cumsum()
+    assert regret_area(curve, np.arange(1000)) == pytest.approx(curve.mean())
+    at = thinned(50_000)
+    line = 0.5 * np.arange(1, 50_001)
+    assert regret_area(line[at], at) == pytest.approx(line.mean())
+    bent = np.minimum(line, 7000.0)
+    assert regret_area(bent[at], at) == pytest.approx(np.interp(np.arange(50_000), at, bent[at]).mean())
 
 
 def test_a_comparison_in_words() -> None:

@@ -8,16 +8,21 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from linmdp.errors import InvalidData
-from linmdp.results.store import POINTS, Store, thinned
-from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep, run_key, run_sweep
+from linmdp.errors import InvalidData, InvalidParameter, OutputError
+from linmdp.results.store import POINTS, Store, row_bytes, thinned
+from linmdp.runner import room
+from linmdp.runner.batch import jobs_for, run_jobs, run_unit, units
+from linmdp.runner.pool import Function, InProcess, Results
+from linmdp.runner.progress import Advance
+from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep, run_key, run_sweep, sweep_schema
+from linmdp.types import RunResult
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SMALL = """
@@ -96,6 +101,11 @@ def test_all_errors_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
         assert words in str(found.value)
 
 
+def test_the_published_schema_is_that_of_the_program() -> None:
+    published = Path(__file__).parent.parent / "docs" / "generated" / "sweep-schema.json"
+    assert published.read_text() == sweep_schema(), "run docs/measure.py sweep-schema.json"
+
+
 def test_a_store_gives_back_what_was_put_in(tmp_path: Path) -> None:
     jobs = jobs_for("lock:H=4", ["lsvi-ucb"], episodes=30, seeds=2)
     results = list(run_jobs(jobs, processes=1))
@@ -137,13 +147,27 @@ def test_long_curves_are_thinned_and_keep_their_ends() -> None:
 def test_a_resumed_sweep_runs_only_what_is_missing(tmp_path: Path) -> None:
     jobs = plan(read_sweep(written(tmp_path, SMALL)))
     store = Store(tmp_path)
-    counted: list[int] = []
-    run_sweep(jobs[:24], store, processes=1, on_run=counted.append)
-    assert sum(counted) == 24
-    counted.clear()
-    run_sweep(jobs, store, processes=2, on_run=counted.append)
-    assert sum(counted) == len(jobs) - 24
+    seen: list[RunResult] = []
+    run_sweep(jobs[:24], store, processes=1, on_run=seen.append)
+    assert [(r.env, r.agent, r.episodes, r.seed) for r in seen] == [job[:4] for job in jobs[:24]]
+    seen.clear()
+    run_sweep(jobs, store, processes=2, on_run=seen.append)
+    assert sorted((r.env, r.agent, r.episodes, r.seed) for r in seen) == sorted(job[:4] for job in jobs[24:])
     assert store.keys() == {run_key(job) for job in jobs}
+
+
+def test_runs_are_read_in_the_order_of_the_plan_however_they_finished(tmp_path: Path) -> None:
+    class Backwards(InProcess):
+        def run(self, function: Function, pieces: Sequence[Any], advance: Advance) -> Results:
+            for done in super().run(function, pieces[::-1], advance):
+                yield done._replace(place=len(pieces) - 1 - done.place)
+
+    first, second = (jobs_for("lock:H=4", agents, episodes=5, seeds=3) for agents in (["random"], ["optimal"]))
+    store = Store(tmp_path)
+    run_sweep(first, store, pool=Backwards())
+    assert [r.seed for r in store.results()] == [0, 1, 2]
+    run_sweep(second + first, store, processes=1)  # another plan: its places are taken
+    assert [(r.agent, r.seed) for r in store.results()] == [(a, i) for a in ("random", "optimal") for i in range(3)]
 
 
 def test_killed_at_random_moments_a_sweep_ends_equal_to_an_undisturbed_one(tmp_path: Path) -> None:
@@ -187,3 +211,47 @@ def test_the_command_line_reports_a_bad_sweep_with_status_2(tmp_path: Path) -> N
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
         assert not (tmp_path / "o").exists()
+
+
+def test_a_sweep_too_big_for_memory_says_so_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "available_memory", lambda: 2 * 2**20)
+    jobs = jobs_for("synthetic:S=50,A=4,d=8,H=10", ["lsvi-ucb:storage=features"], episodes=300, seeds=4)
+    one = max(room.unit_bytes(units(jobs)))
+    assert one < 2 * 2**20 < 2 * one
+    store = Store(tmp_path)
+    with pytest.raises(InvalidParameter, match=r"needs about .* of memory in 2 processes, and 0\.00195 GiB"):
+        run_sweep(jobs, store, processes=2)
+    assert store.keys() == set()
+    run_sweep(jobs[:1], store, processes=2)
+    monkeypatch.setattr(room, "available_memory", lambda: None)  # where the system does not say, nothing is refused
+    run_sweep(jobs[:2], store, processes=2)
+    assert len(store.keys()) == 2
+
+
+def test_a_sweep_too_big_for_the_disk_says_so_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "free_disk", lambda folder: 10_000)
+    jobs, store = jobs_for("lock:H=4", ["random"], episodes=100, seeds=8), Store(tmp_path)
+    with pytest.raises(OutputError, match=r"needs about .* GiB of disk space for 8 runs, and .* left"):
+        run_sweep(jobs, store, processes=1)
+    assert store.keys() == set()
+    run_sweep(jobs[:3], store, processes=1)
+    assert len(store.keys()) == 3
+
+
+def test_the_estimates_are_above_what_is_used_and_not_by_far(tmp_path: Path) -> None:
+    agents = ["lsvi-ucb", "lsvi-ucb:storage=features", "lsvi-ucb-adaptive:storage=states,m=5"]
+    jobs = jobs_for("synthetic:S=50,A=4,d=8,H=10", agents, episodes=120, seeds=4)
+    work = units(jobs)
+    for unit, most in zip(work, room.unit_bytes(work), strict=True):
+        held = sum(result.peak_bytes for result in run_unit(unit))
+        assert held <= most <= 2 * held + 10**5
+    run_sweep(jobs, store := Store(tmp_path), processes=1)
+    store.close()
+    size, most = store.path.stat().st_size, sum(row_bytes(job.episodes) for job in jobs)
+    assert size / 2 <= most <= 4 * size
+
+
+def test_the_system_is_asked_for_its_room(tmp_path: Path) -> None:
+    assert room.free_disk(tmp_path) > 0
+    memory = room.available_memory()
+    assert memory is None or memory > 0

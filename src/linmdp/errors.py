@@ -36,6 +36,10 @@ class OutputError(LinMDPError, OSError):
     """A result could not be written."""
 
 
+class ClusterError(LinMDPError, RuntimeError):
+    """Other processes or machines can not do the work."""
+
+
 class LinMDPWarning(UserWarning):
     """The run is valid, but it will not do what was hoped for."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp import __version__
-from linmdp.errors import LinMDPError, LinMDPWarning, check_int
+from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -39,6 +39,7 @@ Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; all c
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object a seed on standard output, nothing else")]
+Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
 
@@ -54,10 +55,11 @@ def run(
     device: Device = "cpu",
     as_json: AsJson = False,
     out: Out = None,
+    track: Track = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
     plan = _plan(env, [agent], episodes, seeds, seed, eval_every, device)
-    results = _execute(plan, jobs, as_json, out)
+    results = _execute(plan, jobs, as_json, out, track)
     _show(results, env, as_json, out)
 
 
@@ -73,10 +75,11 @@ def compare(
     device: Device = "cpu",
     as_json: AsJson = False,
     out: Out = None,
+    track: Track = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
     plan = _plan(env, _with_baselines(env, agents), episodes, seeds, seed, eval_every, device)
-    results = _execute(plan, jobs, as_json, out)
+    results = _execute(plan, jobs, as_json, out, track)
     _show(results, env, as_json, out)
 
 
@@ -85,19 +88,27 @@ def sweep(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="environments x agents x grids x K x seeds")],
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")],
     jobs: Jobs = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
+    track: Track = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.results.files import output_folder
     from linmdp.results.store import Store
+    from linmdp.results.tracking import make_tracker
+    from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
+    if dask is not None and jobs is not None:
+        invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
+    pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
     planned = plan(read_sweep(spec), spec)
     store = Store(output_folder(out))
+    store.note("command", f"linmdp sweep {spec} --out {out}")
     there = store.keys()
     left = sum(run_key(job) not in there for job in planned)
     _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
     try:
-        run_sweep(planned, store, processes=jobs, progress=True)
+        run_sweep(planned, store, processes=jobs, pool=pool, progress=True, on_run=tracker)
     except KeyboardInterrupt:
         done = len(store.keys())
         _stop(f"stopped: {done} of {len(planned)} runs are stored in {store.path}. The same command goes on.", 1)
@@ -125,6 +136,22 @@ def reproduce(
 
 
 @app.command()
+def table(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a sweep's store")],
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as CSV")] = None,
+    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as Parquet")] = None,
+    curves: Annotated[bool, typer.Option("--curves", help="one row a point of a curve, not one row a run")] = False,
+) -> None:
+    """Print the comparisons of a sweep, or write its runs as a table."""
+    from linmdp.cli.table import show_table
+
+    if curves and csv is None and parquet is None:
+        invalid("table", "curves", "given with --csv or --parquet", curves)
+    if written := show_table(folder, csv, parquet, curves):
+        _say("written: " + ", ".join(map(str, written)))
+
+
+@app.command()
 def check(
     env: EnvSpec,
     agent: Annotated[
@@ -137,6 +164,17 @@ def check(
 
     if not check_env(env, agent, episodes):
         raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="the page; DIR/report.html unless said")] = None,
+) -> None:
+    """One self-contained HTML page of everything in a folder, which needs no network."""
+    from linmdp.cli.report import report_folder
+
+    _say(report_folder(folder, out))
 
 
 @app.command()
@@ -178,11 +216,13 @@ def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(agents), *(mark for mark in marks if mark not in names)]
 
 
-def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None) -> list[RunResult]:
+def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
     from linmdp.results.files import ResultFile
+    from linmdp.results.tracking import make_tracker
     from linmdp.runner.batch import run_jobs
 
+    tracker = make_tracker(track, out)
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
     results: list[RunResult] = []
@@ -193,6 +233,8 @@ def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None)
                 if as_json:
                     print(json.dumps(result.to_json()), flush=True)
                 file.add(result)
+                if tracker:
+                    tracker(result)
         except KeyboardInterrupt:
             _stop(_where_it_stopped(plan, len(results), file.path), 1)
     return results

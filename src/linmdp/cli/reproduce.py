@@ -61,6 +61,7 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
     store = Store(output_folder(out))
+    store.note("command", f"linmdp reproduce {' '.join(items)} --scale {scale_name} --out {out}".replace("  ", " "))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinMDPWarning)  # they are kept with each run

@@ -22,9 +22,14 @@ HEADER = (
 
 
 def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> str:
+    """The rows in Markdown."""
+    return markdown(HEADER, comparison_rows(summaries, name))
+
+
+def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> list[tuple[str, ...]]:
     """One row an agent, called what `name` makes of its spec; `of random` is over the random policy's regret."""
     random = next((s.regret.mean for s in summaries if s.agent == "random" and s.regret), None)
-    return markdown(HEADER, [(name(s.agent), *_row(s, random)) for s in summaries])
+    return [(name(s.agent), *_row(s, random)) for s in summaries]
 
 
 def _row(s: Summary, random: float | None) -> tuple[str, ...]:

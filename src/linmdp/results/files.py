@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from linmdp.errors import OutputError
 from linmdp.types import RunResult
@@ -25,11 +26,18 @@ def output_folder(path: Path) -> Path:
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write beside the file, then put it in place in one move."""
+    with atomic_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to that takes the place of `path` in one move at the end, or not at all."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.types import Array
+from linmdp.types import Array, IntArray
 
 RESAMPLES = 4000
 
@@ -58,3 +58,15 @@ def growth_exponent(sizes: Array, values: Array) -> Interval:
     x = np.log(np.asarray(sizes, dtype=np.float64))
     centred = x - x.mean()
     return mean_interval(np.log(values) @ centred / (centred @ centred))
+
+
+def regret_area(regret: Array, at: IntArray) -> float:
+    """The area under the regret curve, divided by K: the mean of R_1, ..., R_K, the regret after each episode.
+
+    `regret` holds R at the episodes `at`, counted from 0, the first and the last among them; between two of them the
+    curve is a straight line. Of two learners with the same final regret, the one that lost it later has the less area.
+    """
+    regret, gaps = np.asarray(regret, dtype=np.float64), np.diff(at)
+    # the sum over the n episodes from one point to just before the next: n R + (n - 1) / 2 (R_next - R)
+    sums = gaps * regret[:-1] + (gaps - 1) / 2 * np.diff(regret)
+    return float((sums.sum() + regret[-1]) / (at[-1] + 1))

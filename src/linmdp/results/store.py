@@ -1,8 +1,8 @@
 """All runs of a sweep in one SQLite file: a run is there whole or not at all.
 
-One process writes (the coordinator). Curves are float32: regret and rewards of every episode up to `POINTS` episodes,
-of that many evenly spaced ones beyond (the first and the last among them), both summed up to there, so that thinning
-loses no total.
+One process writes (the coordinator). The order of the rows is that of the plan. Curves are float32: regret and rewards
+of every episode up to `POINTS` episodes, of that many evenly spaced ones beyond (the first and the last among them),
+both summed up to there, so that thinning loses no total.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmdp.errors import InvalidData, OutputError
-from linmdp.types import Array, RunResult
+from linmdp.types import IntArray, RunResult
 
 VERSION = 1
 POINTS = 2000
 CURVES = ("regret", "rewards")
+RECORD = 2000
+"""Bytes of a run without its curves, about: parameters, machine, warnings."""
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -36,6 +38,30 @@ CREATE TABLE runs (
     machine TEXT NOT NULL, finished REAL NOT NULL
 ) STRICT;
 """
+INSERT = """
+INSERT OR IGNORE INTO runs (rowid, key, record, at, regret, rewards, machine, finished)
+VALUES (CASE WHEN EXISTS (SELECT 1 FROM runs WHERE rowid = ?) THEN NULL ELSE ? END, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+class Stored(NamedTuple):
+    """A run in the store.
+
+    Its curves hold the episodes `at`, counted from 0; `finished` is in seconds since 1970.
+    """
+
+    key: str
+    result: RunResult
+    at: IntArray
+    machine: dict[str, Any]
+    finished: float
+
+
+def existing_store(folder: Path) -> Store:
+    """The store in a folder, which must be there."""
+    if not (folder / "runs.sqlite").is_file():
+        raise InvalidData(f"There is no store of a sweep (runs.sqlite) in '{folder}'.")
+    return Store(folder)
 
 
 class Store:
@@ -76,13 +102,22 @@ class Store:
         """What is stored."""
         return {key for (key,) in self._db.execute("SELECT key FROM runs")}
 
-    def add(self, runs: Sequence[tuple[str, RunResult]]) -> None:
-        """Store finished runs in one transaction; a run that is there already stays as it is."""
+    def add(
+        self,
+        runs: Sequence[tuple[str, RunResult]],
+        where: dict[str, Any] | None = None,
+        places: Sequence[int] | None = None,
+    ) -> None:
+        """Store finished runs in one transaction; a run that is there already stays as it is.
+
+        `where` is the `machine()` that they ran on, if it is not this one. `places` are theirs in the plan, from 1 on:
+        runs are read back in that order, however they finished. A place that is taken means a place at the end.
+        """
+        ran_on, ends = json.dumps(where or machine()), [None] * len(runs)
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(
-                "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, *zip(*runs, strict=True))
-            )
+            for place, (key, result) in zip(places or ends, runs, strict=True):
+                self._db.execute(INSERT, (place, place, *_row(key, result, ran_on)))
             self._db.execute("COMMIT")
         except sqlite3.OperationalError as error:
             if self._db.in_transaction:
@@ -91,16 +126,21 @@ class Store:
 
     def results(self, keys: Container[str] | None = None) -> Iterator[RunResult]:
         """Every stored run, or those of `keys`; curves are as stored: `rewards` are sums between stored episodes."""
-        rows = self._db.execute("SELECT key, record, regret, rewards FROM runs ORDER BY rowid")
-        for key, record, regret, rewards in rows:
-            if keys is not None and key not in keys:
-                continue
+        return (run.result for run in self.stored() if keys is None or run.key in keys)
+
+    def stored(self) -> Iterator[Stored]:
+        """Every stored run with what is stored beside it."""
+        columns = "key, record, at, regret, rewards, machine, finished"
+        for key, record, at, regret, rewards, where, finished in self._db.execute(
+            f"SELECT {columns} FROM runs ORDER BY rowid"
+        ):
             totals = np.frombuffer(rewards, dtype=np.float32).astype(np.float64)
-            yield RunResult(
+            result = RunResult(
                 **json.loads(record),
                 regret=None if regret is None else np.frombuffer(regret, dtype=np.float32).astype(np.float64),
                 rewards=np.diff(totals, prepend=0.0),
             )
+            yield Stored(key, result, np.frombuffer(at, dtype=np.int32), json.loads(where), finished)
 
     def machines(self) -> list[dict[str, Any]]:
         """The machines (and versions) that the stored runs ran on, each once, with the number of its runs."""
@@ -123,9 +163,14 @@ class Store:
         self._db.close()
 
 
-def thinned(episodes: int) -> Array:
+def thinned(episodes: int) -> IntArray:
     """The episodes whose curve points are kept."""
     return np.unique(np.linspace(0, episodes - 1, min(episodes, POINTS)).round().astype(np.int64))
+
+
+def row_bytes(episodes: int) -> int:
+    """Bytes that a run of that many episodes takes in the file: three arrays of 4 bytes a point, and its record."""
+    return 3 * 4 * min(episodes, POINTS) + RECORD
 
 
 @cache
@@ -169,9 +214,9 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _row(key: str, result: RunResult) -> tuple[Any, ...]:
+def _row(key: str, result: RunResult, ran_on: str) -> tuple[Any, ...]:
     at = thinned(result.episodes)
     record = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in CURVES}
     regret = None if result.regret is None else result.regret[at].astype(np.float32).tobytes()
     rewards = np.cumsum(result.rewards)[at].astype(np.float32).tobytes()
-    return key, json.dumps(record), at.astype(np.int32).tobytes(), regret, rewards, json.dumps(machine()), time.time()
+    return key, json.dumps(record), at.astype(np.int32).tobytes(), regret, rewards, ran_on, time.time()

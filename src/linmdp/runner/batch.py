@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
+from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import LinMDPWarning, check_int
+from linmdp.errors import ClusterError, LinMDPWarning, check_int
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.lockstep import run_lockstep
-from linmdp.runner.progress import Advance, FileMeter, progress_bar, times, watched
+from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
+from linmdp.runner.progress import Advance, progress_bar, times
 from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
@@ -96,7 +98,7 @@ def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunR
 def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
     from linmdp.runner.loop import run
 
-    env: Any = make_env(job.env)
+    env = _env(job.env)
     result = run(
         env,
         make_agent(job.agent, env, job.episodes),
@@ -112,7 +114,7 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
 
 def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResult]:
     first = jobs[0]
-    model = make_model(first.env)
+    model = _model(first.env)
     agent = make_learner(first.agent, model.task, first.episodes)
     assert isinstance(agent, LSVIUCB)
     assert agent.caps is not None
@@ -131,6 +133,26 @@ def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResu
         )
 
 
+def _env(spec: str) -> Any:
+    """A new environment; its model may have served other runs."""
+    if parse_spec(spec)[0] not in FAMILIES:
+        return make_env(spec)
+    from linmdp.envs.linear import LinearMDPEnv
+
+    return LinearMDPEnv(_model(spec))
+
+
+_last: dict[str, LinearModel] = {}
+
+
+def _model(spec: str) -> LinearModel:
+    """The model of a spec; the last one is kept, since it often takes longer to make than a short run takes."""
+    if spec not in _last:
+        _last.clear()  # first, so that there are never two of them
+        _last[spec] = make_model(spec)
+    return _last[spec]
+
+
 def _one_blas_thread() -> AbstractContextManager[Any]:
     from threadpoolctl import threadpool_limits
 
@@ -140,32 +162,46 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 
 def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Iterator[RunResult]:
     """All results, in the order of `jobs`, each as soon as it and those before it are done."""
-    for _, results in run_units(units(jobs), processes=processes, progress=progress):
-        yield from results
+    work, waiting, following = units(jobs), dict[int, list[RunResult]](), 0
+    with closing(run_units(work, local_pool(work, processes), progress=progress)) as finished:
+        for done in finished:
+            waiting[done.place] = done.value
+            while following in waiting:
+                yield from waiting.pop(following)
+                following += 1
 
 
-def run_units(
-    work: Sequence[list[Job]], *, processes: int | None = None, progress: bool = False
-) -> Iterator[tuple[list[Job], list[RunResult]]]:
-    """Every unit with its results, in order."""
-    processes = default_processes(len(work)) if processes is None else check_int("run", "jobs", processes, low=1)
+def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False) -> Results:
+    """The results of every unit, with its place in `work`, in the order in which they finish."""
     with progress_bar("episodes", sum(job.episodes for unit in work for job in unit), progress) as advance:
-        if processes == 1 or len(work) <= 1 or work[0][0].device != "cpu":
-            for unit in work:
-                yield unit, run_unit(unit, times(len(unit), advance))
-            return
-        import joblib
+        try:
+            with closing(pool.run(run_counted, work, advance)) as finished:
+                yield from finished
+        except PieceFailed as error:
+            unit = work[error.place]
+            raise ClusterError(f"{_words(unit)} failed: {error}.") from error
 
-        # An agent's arrays fit the cache of one core: two processes with one BLAS thread each beat one with two.
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=1), watched(advance) as folder:
-            parallel = joblib.Parallel(n_jobs=processes, return_as="generator")
-            tasks = (
-                joblib.delayed(run_unit)(unit, FileMeter(folder / str(i), len(unit))) for i, unit in enumerate(work)
-            )
-            yield from zip(work, parallel(tasks), strict=True)
+
+def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:
+    """The runs of one unit; every episode of every run is counted."""
+    return run_unit(unit, times(len(unit), advance))
+
+
+def local_pool(work: Sequence[list[Job]], processes: int | None = None) -> Pool:
+    """Processes of this machine, or none but this one where that is enough."""
+    processes = default_processes(len(work)) if processes is None else check_int("run", "jobs", processes, low=1)
+    if processes == 1 or len(work) <= 1 or work[0][0].device != "cpu":
+        return InProcess()
+    return Processes(processes)
 
 
 def default_processes(work: int) -> int:
     """As many as there are cores to use and pieces of work to do."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, work))
+
+
+def _words(unit: Sequence[Job]) -> str:
+    job, last = unit[0], unit[-1].seed
+    seeds = f"seed {job.seed}" if last == job.seed else f"seeds {job.seed} to {last}"
+    return f"{job.agent} in {job.env}, {job.episodes} episodes, {seeds},"

@@ -14,9 +14,11 @@ A value may be an expression of K, d, H and A, in quotes: `grid.tau = ["0.1 * d^
 from __future__ import annotations
 
 import ast
+import json
 import operator
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,10 +27,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from linmdp.errors import InvalidParameter, LinMDPError
 from linmdp.results.store import Store
-from linmdp.runner.batch import Job, run_units, units
+from linmdp.runner.batch import Job, local_pool, run_units, units
+from linmdp.runner.pool import Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
+from linmdp.runner.room import check_disk, check_memory
 from linmdp.runner.spec import parse_spec
-from linmdp.types import Task
+from linmdp.types import RunResult, Task
 
 Count = Annotated[int, Field(ge=1)]
 Value = bool | int | float | str
@@ -39,13 +43,16 @@ class Block(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    env: str | list[str]
-    agents: Annotated[list[str], Field(min_length=1)]
-    episodes: Count | list[Count]
-    seeds: Count = 1
-    seed: Annotated[int, Field(ge=0)] = 0
-    eval_every: Count = 1
-    grid: dict[str, list[Value]] = {}
+    env: Annotated[str | list[str], Field(description="environments, as on the command line")]
+    agents: Annotated[list[str], Field(min_length=1, description="agents, as on the command line")]
+    episodes: Annotated[Count | list[Count], Field(description="K, one or several")]
+    seeds: Annotated[Count, Field(description="how many seeds")] = 1
+    seed: Annotated[int, Field(ge=0, description="the first seed")] = 0
+    eval_every: Annotated[Count, Field(description="evaluate regret in every n-th episode, hold it in between")] = 1
+    grid: Annotated[
+        dict[str, list[Value]],
+        Field(description="values of parameters, for the agents that have them; text may use K, d, H and A"),
+    ] = {}
 
 
 class Sweep(BaseModel):
@@ -53,8 +60,13 @@ class Sweep(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str
-    runs: Annotated[list[Block], Field(min_length=1)]
+    name: Annotated[str, Field(description="what it is called in reports")]
+    runs: Annotated[list[Block], Field(min_length=1, description="blocks; a run that is in two of them runs once")]
+
+
+def sweep_schema() -> str:
+    """The JSON schema of sweep files, for editors and other programs."""
+    return json.dumps(Sweep.model_json_schema(), indent=2) + "\n"
 
 
 class InvalidSweep(InvalidParameter):
@@ -170,21 +182,31 @@ def run_sweep(
     store: Store,
     *,
     processes: int | None = None,
+    pool: Pool | None = None,
     progress: bool = False,
-    on_run: Callable[[int], None] | None = None,
+    on_run: Callable[[RunResult], None] | None = None,
 ) -> None:
     """Run what the store does not have yet, and store each unit of work as one transaction when it is finished.
 
+    It runs on `processes` of this machine or on another pool. `on_run` is called with each run once it is stored.
     Units are cut from the whole plan, not from what is left of it, so that a resumed sweep computes the same products
     in the same batches and its curves are those of an uninterrupted one, bit for bit.
     """
-    done = store.keys()
-    left = [unit for unit in units(jobs) if not all(run_key(job) in done for job in unit)]
-    for unit, results in run_units(left, processes=processes, progress=progress):
-        fresh = [(run_key(j), r) for j, r in zip(unit, results, strict=True) if run_key(j) not in done]
-        store.add(fresh)
-        if on_run:
-            on_run(len(fresh))
+    keys, done = {job: run_key(job) for job in jobs}, store.keys()
+    place_of = {job: place for place, job in enumerate(jobs, start=1)}
+    left = [unit for unit in units(jobs) if not all(keys[job] in done for job in unit)]
+    if not left:
+        return
+    pool = pool or local_pool(left, processes)
+    check_memory(left, pool.processes)
+    check_disk([job for unit in left for job in unit], store.path.parent)
+    with closing(run_units(left, pool, progress=progress)) as finished:
+        for number, results, where in finished:
+            fresh = {j: r for j, r in zip(left[number], results, strict=True) if keys[j] not in done}
+            store.add([(keys[j], r) for j, r in fresh.items()], where, [place_of[j] for j in fresh])
+            if on_run:
+                for result in fresh.values():
+                    on_run(result)
 
 
 def run_key(job: Job) -> str:

@@ -1,0 +1,288 @@
+"""The parts of a report's page that show results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from linmdp.report.figures import ENDS, YS, Drawn
+from linmdp.report.looks import Look
+from linmdp.report.sections import MEASURES, Growth, Section
+from linmdp.report.sentences import comparisons, flagged, headlines, number, of_random, with_interval
+from linmdp.report.style import human_bytes, short_name
+from linmdp.report.tables import HEADER, comparison_rows
+from linmdp.report.tags import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
+from linmdp.results.stats import Interval
+from linmdp.types import RunResult
+
+Looks = Mapping[str, Look]
+SENTENCES = 4
+"""More of them are folded away."""
+MOST_ROWS = 1000
+
+
+def header(name: str, results: Sequence[RunResult]) -> str:
+    """Title, one sentence of what there is, and the switch of light and dark."""
+    choices = "".join(
+        f'<label><input type="radio" name="theme" value="{value}"{" checked" * (value == "auto")}>{value}</label>'
+        for value in ("auto", "light", "dark")
+    )
+    return (
+        f'<header class="top"><div><p class="kicker">linmdp report</p><h1>{text(name)}</h1>'
+        f"<p>{text(_extent(results))}</p></div>"
+        f'<fieldset class="switch controls"><legend>Colours</legend>{choices}</fieldset></header>'
+    )
+
+
+def navigation(sections: Sequence[Section], grown: Sequence[str], *, pictures: bool) -> str:
+    """The table of contents."""
+    items = ['<li><a href="#summary">Summary</a></li>']
+    for env in dict.fromkeys(s.env for s in sections):
+        links = [f'<a href="#section-{s.number}">K = {s.episodes:,}</a>' for s in sections if s.env == env]
+        if env in grown:
+            links.append(f'<a href="#growth-{1 + list(grown).index(env)}">growth in K</a>')
+        items.append(f'<li><span class="env-name">{spec(env)}</span> {" ".join(links)}</li>')
+    last = [("gallery", "Figures in the folder")] * pictures + [("settings", "Settings"), ("made", "How it was made")]
+    for anchor, words in last:
+        items.append(f'<li><a href="#{anchor}">{words}</a></li>')
+    return f'<nav class="contents" aria-label="Contents"><ul>{"".join(items)}</ul></nav>'
+
+
+def overview(sections: Sequence[Section], left_out: int) -> str:
+    """The whole in a few sentences, or in a row for each environment and K."""
+    parts = ['<section id="summary"><h2>Summary</h2>']
+    if len(sections) == 1:
+        parts.append(_words(sections[0]))
+    else:
+        rows = [_overview_row(s) for s in sections]
+        result = "its regret" if all(s.measure == "regret" for s in sections) else "its result"
+        head = ("environment", "K", "best agent", result, "of random", "its memory", "agents", "seeds")
+        parts.append(table("The best agent of each environment and K", head, rows, words=("best agent",)))
+    warned = flagged([r for s in sections for r in s.runs])
+    if warned:
+        runs = len({id(r) for found in warned.values() for r in found})
+        total = sum(len(s.runs) for s in sections)
+        parts.append(f'<p class="alarm">{runs} of {total} runs carry a warning; the sections below say which.</p>')
+    if left_out:
+        more = "pairs of environment and K are" if left_out > 1 else "pair of environment and K is"
+        parts.append(f'<p class="alarm">{left_out} more {more} stored and not shown here.</p>')
+    return "".join([*parts, "</section>"])
+
+
+def section_block(s: Section, looks: Looks, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
+    """One environment and K; all but the largest K of an environment are folded. `alone`: the summary says it all."""
+    words = "" if alone else _words(s)
+    curves = _figure(s, figures, f"{'regret' if s.measure == 'regret' else 'reward'}-{s.number}", "curves")
+    plots = curves + _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
+    body = "".join(
+        [
+            words,
+            _controls(f"section-{s.number}", [x.agent for x in s.summaries], looks, bands=s.seeds > 1),
+            "" if s.curves else _no_curves(s),
+            f'<div class="plots">{plots}</div>',
+            _results_table(s, looks),
+            _warnings(s),
+            details(f"Diagnostics of each run <small>{len(s.runs)} runs</small>", _diagnostics(s, looks)),
+        ]
+    )
+    title = f"{s.episodes:,} episodes"
+    best = headlines(s)[0]
+    if folded:
+        head = f'<summary><h3>{title}</h3> <span class="hint">{text(best)}</span></summary>'
+        return f'<details class="panel fold" id="section-{s.number}">{head}{body}</details>'
+    return f'<section class="panel" id="section-{s.number}"><h3>{title}</h3>{body}</section>'
+
+
+def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Mapping[str, Drawn]) -> str:
+    """Regret, memory and time against K, with fitted exponents."""
+    plots = "".join(
+        f'<div class="plot" data-plot="{i}" tabindex="0" role="group" aria-label="{text(m)} over K"></div>'
+        for i, m in enumerate(MEASURES)
+    )
+    rows = [
+        [
+            Cell(agent(looks[g.agent])),
+            Cell(str(g.seeds)),
+            Cell(", ".join(f"{K:,}" for K in g.sizes)),
+            *(_exponent(g.exponents.get(m), g.seeds) for m in MEASURES),
+        ]
+        for g in grown
+    ]
+    caption = "Exponents p fitted to K^p, with 95% intervals over seeds"
+    head = ("agent", "seeds", "K", *MEASURES)
+    return (
+        f'<section class="panel" id="growth-{index}"><h3>Growth in K</h3>'
+        f"<p>On two logarithmic axes a power of K is a straight line, and its slope is the exponent.</p>"
+        f"{_controls(f'growth-{index}', [g.agent for g in grown], looks, bands=False)}"
+        f'<figure><div class="three">{plots}</div>{_paper(figures, f"growth-{index}", "Growth in K")}'
+        f"<figcaption>Regret at the end, peak memory and CPU seconds of a run against K; mean and 95% interval. "
+        f"{_beside(f'growth-{index}')}</figcaption></figure>{table(caption, head, rows)}</section>"
+    )
+
+
+def _extent(results: Sequence[RunResult]) -> str:
+    agents, envs = len({r.agent for r in results}), len({r.env for r in results})
+    seeds, sizes = len({r.seed for r in results}), sorted({r.episodes for r in results})
+    K = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    return (
+        f"{_count(len(results), 'run')} of {_count(agents, 'agent')} in {_count(envs, 'environment')}, "
+        f"{K} episode{'s' * (sizes[-1] > 1)}, {_count(seeds, 'seed')}."
+    )
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def _overview_row(s: Section) -> list[Cell]:
+    sign = 1 if s.measure == "regret" else -1
+    best = min(s.learners or s.summaries, key=lambda x: sign * s.level(x).mean)
+    ratio = of_random(s, best)
+    level = s.level(best)
+    return [
+        Cell(f'<a href="#section-{s.number}">{spec(s.env)}</a>'),
+        Cell(f"{s.episodes:,}", s.episodes),
+        Cell(text(short_name(best.agent))),
+        Cell(f"{with_interval(level, best.seeds)} {'' if sign > 0 else 'an episode'}", level.mean),
+        Cell("–" if ratio is None else f"{ratio:.2f}"),
+        Cell(human_bytes(best.agent_bytes), best.agent_bytes),
+        Cell(str(len(s.summaries) + s.left_out)),
+        Cell(str(s.seeds)),
+    ]
+
+
+def _words(s: Section) -> str:
+    first, rest = headlines(s), comparisons(s)
+    if s.left_out:
+        shown = len(s.summaries)
+        first.append(f"{shown + s.left_out} agents have run here; the {shown} with the best {s.measure} are shown.")
+    if any(r.eval_every > 1 for r in s.runs) and s.measure == "regret":
+        every = max(r.eval_every for r in s.runs)
+        first.append(f"Regret was evaluated in one of every {every} episodes and held in between.")
+    if len(rest) > SENTENCES:
+        return bullets(first) + details(
+            f"{len(rest)} comparisons with {text(short_name(s.learners[0].agent))}", bullets(rest)
+        )
+    return bullets([*first, *rest])
+
+
+def _controls(panel: str, agents: Sequence[str], looks: Looks, *, bands: bool) -> str:
+    order = list(looks)
+    chips = "".join(
+        f'<label class="chip"><input type="checkbox" data-agent="{order.index(a)}" checked>{swatch(looks[a])}'
+        f"<span>{text(looks[a].name)}</span></label>"
+        for a in agents
+    )
+    scales = (("linear", "linear"), ("log", "log y"), ("loglog", "log both"))
+    radios = "".join(
+        f'<label><input type="radio" name="scale-{panel}" data-scale="{value}"{" checked" * (value == "linear")}>'
+        f"{words}</label>"
+        for value, words in scales
+    )
+    band = '<label class="chip"><input type="checkbox" data-bands checked><span>95% intervals</span></label>'
+    return (
+        f'<div class="controls" role="group" aria-label="What the plots show">'
+        f'<fieldset class="agents"><legend>Agents</legend><button type="button" data-all="1">all</button>'
+        f'<button type="button" data-all="0">none</button><div class="chips">{chips}</div></fieldset>'
+        f'<div class="row"><fieldset class="switch"><legend>Axes</legend>{radios}</fieldset>{band * bands}'
+        f'<button type="button" data-reset>reset zoom</button></div></div>'
+    )
+
+
+def _figure(s: Section, figures: Mapping[str, Drawn], name: str, kind: str) -> str:
+    if name not in figures:
+        return ""
+    if kind == "curves":
+        title = f"{YS[s.measure].capitalize()} over episodes"
+        words = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
+    else:
+        title = f"Memory against {ENDS[s.measure]}"
+        words = (
+            f"Filled: on the Pareto front, no other agent is better in memory or {s.measure} and no worse in the other"
+        )
+    label = f"{title}. Arrow keys move, plus and minus zoom, 0 resets. The numbers are in the table below."
+    return (
+        f"<figure><h4>{text(title)}</h4>"
+        f'<div class="plot" data-plot="{kind}" tabindex="0" role="group" aria-label="{text(label)}"></div>'
+        f"{_paper(figures, name, title)}<figcaption>{text(words)}. {_beside(name)}</figcaption></figure>"
+    )
+
+
+def _no_curves(s: Section) -> str:
+    return f"<p>{YS[s.measure].capitalize()} over episodes is not in results.jsonl; a sweep stores it.</p>"
+
+
+def _paper(figures: Mapping[str, Drawn], name: str, title: str) -> str:
+    """The figure as it is printed, or shown where scripts do not run."""
+    return f'<img class="paper" alt="{text(title)}" src="{data_uri("svg+xml", figures[name].svg)}">'
+
+
+def _beside(name: str) -> str:
+    return f'<span class="beside">Also in <code>figures/{name}.svg</code> and <code>.png</code>.</span>'
+
+
+def _results_table(s: Section, looks: Looks) -> str:
+    rows = []
+    for summary, row in zip(s.summaries, comparison_rows(s.summaries), strict=True):
+        cells = [Cell(text("–" if value == "-" else value)) for value in row]
+        cells[0] = Cell(agent(looks[summary.agent]))
+        cells[HEADER.index("agent memory")] = Cell(human_bytes(summary.agent_bytes), summary.agent_bytes)
+        rows.append(cells)
+    return table("Results: means over seeds; memory is the peak", HEADER, rows)
+
+
+def _warnings(s: Section) -> str:
+    found = flagged(s.runs)
+    if not found:
+        return ""
+    items = "".join(f"<li>{text(words)} <small>{text(_whose(runs))}</small></li>" for words, runs in found.items())
+    body = f'<ol class="warnings">{items}</ol>'
+    return details(f"{_count(len(found), 'warning')} <small>of the diagnostics</small>", body, open_=len(found) <= 3)
+
+
+def _whose(runs: Sequence[RunResult]) -> str:
+    agents = dict.fromkeys(short_name(r.agent) for r in runs)
+    seeds = sorted({r.seed for r in runs})
+    listed = ", ".join(map(str, seeds[:20])) + ", …" * (len(seeds) > 20)
+    return f"{', '.join(agents)}, seed{'s' * (len(seeds) > 1)} {listed}"
+
+
+def _diagnostics(s: Section, looks: Looks) -> str:
+    numbers = {words: i for i, words in enumerate(flagged(s.runs), start=1)}
+    head = ("agent", "seed", s.measure, "Q at cap", "ties", "updates", "resets", "drift", "memory", "CPU s", "warnings")
+    rows = [
+        [
+            Cell(agent(looks[r.agent])),
+            Cell(str(r.seed)),
+            Cell(*_outcome(r)),
+            Cell(f"{r.saturated:.1%}"),
+            Cell("–" if math.isnan(r.tied) else f"{r.tied:.1%}"),
+            Cell(f"{r.updates:,}", r.updates),
+            Cell(f"{r.resets:,}", r.resets),
+            Cell("–" if r.drift is None else f"{r.drift:.1e}"),
+            Cell(human_bytes(r.peak_bytes), r.peak_bytes),
+            Cell(f"{r.cpu_seconds:.2f}"),
+            Cell(", ".join(str(numbers[w]) for w in dict.fromkeys(r.warnings)) or "none"),
+        ]
+        for r in s.runs[:MOST_ROWS]
+    ]
+    more = f"<p>The first {MOST_ROWS} of {len(s.runs)} runs are shown.</p>" if len(s.runs) > MOST_ROWS else ""
+    note = (
+        "<p>Q at cap: fraction of Q values at their largest possible value, at the states visited in the last tenth of "
+        "the episodes; an agent where most are has learned nothing. Ties: fraction of those states where several "
+        "actions share the largest Q. Drift: the largest error of a maintained inverse. A number under warnings points "
+        "to the list of warnings above. A dash: not recorded.</p>"
+    )
+    return note + table("Diagnostics of each run", head, rows) + more
+
+
+def _outcome(r: RunResult) -> tuple[str, float]:
+    value = r.reward if r.final_regret is None else r.final_regret
+    return number(value), value
+
+
+def _exponent(i: Interval | None, seeds: int) -> Cell:
+    if i is None:
+        return Cell("–")
+    mean, low, high = (f"{round(value, 2) + 0.0:.2f}" for value in i)  # + 0.0: no minus before a zero
+    return Cell(f"{mean} [{low}, {high}]" if seeds > 1 else mean, i.mean)

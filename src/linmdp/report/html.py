@@ -1,0 +1,152 @@
+"""`linmdp report`: one self-contained page of everything in a folder, and its figures beside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from linmdp.errors import LinMDPError, OutputError
+from linmdp.report.blocks import growth_block, header, navigation, overview, section_block
+from linmdp.report.colophon import colophon, gallery, settings
+from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
+from linmdp.report.looks import Look, is_baseline, looks_of
+from linmdp.report.payload import embedded, growth_payload, looks_payload, section_payload
+from linmdp.report.sections import Growth, Section, growth_of, sections_of
+from linmdp.report.tags import spec, text
+from linmdp.results.files import output_folder, write_atomic
+from linmdp.results.stored import Stored, read_folder
+from linmdp.types import RunResult
+
+MOST_SECTIONS = 60
+FIGURES = "figures"
+
+
+class Written(NamedTuple):
+    """What `write_report` wrote, and how many sections did not go into the page."""
+
+    page: Path
+    figures: list[Path]
+    left_out: int
+
+
+def write_report(folder: Path, page: Path | None = None) -> Written:
+    """Read the runs in `folder` and write their page, `report.html` in it unless said otherwise."""
+    plotly = plotly_script()
+    page = page or folder / "report.html"
+    stored = read_folder(folder)
+    if page.is_dir():
+        raise OutputError(f"The output file '{page}' must be a file. It is a folder.")
+    beside = output_folder(output_folder(page.parent) / FIGURES)
+    report = _Report(folder, stored)
+    paths = []
+    for name, drawn in report.figures.items():
+        for kind, data in (("svg", drawn.svg), ("png", drawn.png)):
+            paths.append(beside / f"{name}.{kind}")
+            write_atomic(paths[-1], data)
+    write_atomic(page, report.html(plotly).encode("utf-8", "xmlcharrefreplace"))
+    return Written(page, paths, report.left_out)
+
+
+def plotly_script() -> str:
+    """plotly.js, which its Python package brings along."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise LinMDPError("'linmdp report' needs plotly, the extra 'report': pip install 'linmdp[report]'.") from error
+    return str(get_plotlyjs())
+
+
+class _Report:
+    """The parts of one page."""
+
+    def __init__(self, folder: Path, stored: Stored) -> None:
+        # sorted is stable: the agents keep their order, policies that do not learn come last
+        stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
+        self.folder, self.stored = folder, stored
+        self.looks: dict[str, Look] = looks_of(_by_presence(stored.results))
+        self.sections = sections_of(stored.results, MOST_SECTIONS)
+        self.left_out = len({(r.env, r.episodes) for r in stored.results}) - len(self.sections)
+        self.growth = {env: grown for env in _envs(self.sections) if (grown := self._growth(env))}
+        self.gallery = gallery(folder)
+        self.figures: dict[str, Drawn] = {}
+        for s in self.sections:
+            if s.curves:
+                self.figures[f"regret-{s.number}" if s.measure == "regret" else f"reward-{s.number}"] = curves_figure(
+                    s, self.looks
+                )
+            if s.learners:
+                self.figures[f"tradeoff-{s.number}"] = tradeoff_figure(s, self.looks)
+        for number, (env, grown) in enumerate(self.growth.items(), start=1):
+            self.figures[f"growth-{number}"] = growth_figure(env, grown, self.looks)
+
+    def _growth(self, env: str) -> list[Growth]:
+        shown = {s.agent for section in self.sections if section.env == env for s in section.summaries}
+        return growth_of([r for r in self.stored.results if r.env == env and r.agent in shown])
+
+    def html(self, plotly: str) -> str:
+        """The whole page."""
+        name = self.folder.resolve().name or "results"
+        style, script = _asset("style.css"), _asset("page.js")
+        plotly = plotly.replace("\r\n", "\n")
+        # whatever gets into the page, nothing but these two scripts runs, and nothing is ever fetched
+        policy = (
+            f"default-src 'none'; script-src {_hash(plotly)} {_hash(script)}; style-src 'unsafe-inline'; "
+            f"img-src data: blob:; base-uri 'none'; form-action 'none'"
+        )
+        return "\n".join(
+            [
+                '<!DOCTYPE html>\n<html lang="en" class="no-js">\n<head>\n<meta charset="utf-8">',
+                f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+                '<meta name="viewport" content="width=device-width, initial-scale=1">',
+                '<meta name="color-scheme" content="light dark">',
+                f"<title>{text(name)}: linmdp report</title>\n<style>\n{style}</style>\n</head>\n<body>",
+                '<a class="skip" href="#main">Skip to the results</a>',
+                header(name, self.stored.results),
+                navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
+                f'<main id="main">\n{self._main()}\n</main>',
+                f'<script type="application/json" id="data">{self._payload()}</script>',
+                f"<script>{plotly}</script>\n<script>{script}</script>\n</body>\n</html>\n",
+            ]
+        )
+
+    def _main(self) -> str:
+        parts = [overview(self.sections, self.left_out)]
+        alone = len(self.sections) == 1
+        for env in _envs(self.sections):
+            own = [s for s in self.sections if s.env == env]
+            parts.append(f'<section class="env"><h2>{spec(env)}</h2>')
+            parts += [section_block(s, self.looks, self.figures, folded=s is not own[0], alone=alone) for s in own]
+            if env in self.growth:
+                number = 1 + list(self.growth).index(env)
+                parts.append(growth_block(number, self.growth[env], self.looks, self.figures))
+            parts.append("</section>")
+        parts += [self.gallery, settings(self.stored.results), colophon(self.folder, self.stored)]
+        return "\n".join(parts)
+
+    def _payload(self) -> str:
+        panels = {f"section-{s.number}": section_payload(s, self.looks) for s in self.sections}
+        grown = {f"growth-{i}": growth_payload(g, self.looks) for i, g in enumerate(self.growth.values(), start=1)}
+        return embedded({"looks": looks_payload(self.looks), "panels": panels | grown})
+
+
+def _by_presence(results: Sequence[RunResult]) -> list[str]:
+    """The agents, first those that are in most sections: a section should not have a colour twice."""
+    counts = Counter(agent for _, _, agent in {(r.env, r.episodes, r.agent) for r in results})
+    return sorted(dict.fromkeys(r.agent for r in results), key=lambda agent: -counts[agent])
+
+
+def _envs(sections: Sequence[Section]) -> list[str]:
+    return list(dict.fromkeys(s.env for s in sections))
+
+
+def _asset(name: str) -> str:
+    return (resources.files("linmdp.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -1,0 +1,98 @@
+"""What the page's script draws, as JSON: curves, points and growth, with no more digits than can be seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from linmdp.report.figures import ENDS, YS, memory_is_wide, memory_unit
+from linmdp.report.looks import MARKERS, Look, width_of
+from linmdp.report.sections import MEASURES, Growth, Section
+from linmdp.results.stats import Interval
+
+
+def embedded(payload: dict[str, Any]) -> str:
+    """JSON that can stand in a script element: no text in it can end the element or start another."""
+    words = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    return words.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def looks_payload(looks: dict[str, Look]) -> list[dict[str, Any]]:
+    """How each agent is drawn; panels name agents by their index in this list."""
+    return [
+        {
+            "name": look.name,
+            "light": look.light,
+            "dark": look.dark,
+            "dash": ",".join(f"{2 * d:g}px" for d in look.dashes) or "solid",
+            "symbol": MARKERS[look.marker][1],
+            "baseline": look.baseline,
+        }
+        for look in looks.values()
+    ]
+
+
+def section_payload(section: Section, looks: dict[str, Look]) -> dict[str, Any]:
+    """The two plots of a section."""
+    index = {agent: i for i, agent in enumerate(looks)}
+    amounts = [s.agent_bytes for s in section.learners]
+    unit, size = memory_unit(max(amounts, default=1))
+    return {
+        "kind": "section",
+        "y": YS[section.measure],
+        "end": ENDS[section.measure],
+        "less": section.measure == "regret",
+        "bands": section.seeds > 1,
+        "unit": unit,
+        "wide": memory_is_wide(amounts),
+        "curves": [
+            {
+                "agent": index[agent],
+                "width": 1.8 if looks[agent].baseline else round(width_of(i), 2),
+                "x": curve.episode.astype(int).tolist(),
+                "mean": _short(curve.mean),
+                "low": _short(curve.low),
+                "high": _short(curve.high),
+            }
+            for i, (agent, curve) in enumerate(section.curves.items())
+        ],
+        "points": [
+            {"agent": index[s.agent], "x": _digits(s.agent_bytes / size), "y": _interval(section.level(s))}
+            for s in section.summaries
+        ],
+    }
+
+
+def growth_payload(grown: Sequence[Growth], looks: dict[str, Look]) -> dict[str, Any]:
+    """The three plots of growth in K."""
+    index = {agent: i for i, agent in enumerate(looks)}
+    amounts = [i.mean for g in grown for i in g.values.get("memory", [])]
+    unit, size = memory_unit(max(amounts, default=1))
+    scale = {"memory": size}
+    return {
+        "kind": "growth",
+        "measures": [f"{m}, {unit}" if m == "memory" else m for m in MEASURES],
+        "lines": [
+            {
+                "agent": index[g.agent],
+                "x": g.sizes,
+                "y": [
+                    [_interval(i, scale.get(m, 1)) for i in g.values[m]] if m in g.values else None for m in MEASURES
+                ],
+            }
+            for g in grown
+        ],
+    }
+
+
+def _interval(i: Interval, size: float = 1) -> list[float]:
+    return [_digits(value / size) for value in i]
+
+
+def _short(values: Any) -> list[float]:
+    return [_digits(float(value)) for value in values]
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")

@@ -1,0 +1,175 @@
+"""What a report shows of each environment and K: curves, the trade-off of memory and regret, growth in K."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.report.looks import is_baseline
+from linmdp.results.stats import Interval, growth_exponent, mean_interval
+from linmdp.results.stored import curve_at
+from linmdp.results.summary import Summary, by_agent
+from linmdp.types import Array, RunResult
+
+MOST_AGENTS = 40
+INTERVALS = 60
+"""Points of a curve where its interval is computed; between them it is a straight line."""
+LEAST_SIZES = 3
+MEASURES = ("regret", "memory", "CPU seconds")
+
+
+class Curve(NamedTuple):
+    """A mean over seeds and its 95% interval at `episode`, each (points,)."""
+
+    episode: Array
+    mean: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One environment and K.
+
+    Attributes
+    ----------
+    measure : "regret" or, where V* is unknown for any of the runs, "reward"
+    runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
+    curves : cumulative `measure` of each agent; none where it was not recorded
+    left_out : how many agents are not shown
+    """
+
+    number: int
+    env: str
+    episodes: int
+    measure: str
+    runs: list[RunResult]
+    summaries: list[Summary]
+    curves: dict[str, Curve]
+    left_out: int
+
+    @property
+    def seeds(self) -> int:
+        """The most that an agent has."""
+        return max(s.seeds for s in self.summaries)
+
+    def level(self, s: Summary) -> Interval:
+        """What the trade-off shows of an agent: regret at the end, or reward per episode."""
+        return s.regret if self.measure == "regret" and s.regret is not None else s.reward
+
+    @property
+    def learners(self) -> list[Summary]:
+        """The agents that learn."""
+        return [s for s in self.summaries if not is_baseline(s.agent)]
+
+    @property
+    def front(self) -> list[Summary]:
+        """The learners that no other betters in memory or `measure` without being worse in the other; by memory."""
+        sign = 1 if self.measure == "regret" else -1
+        costs = {s.agent: (s.agent_bytes, sign * self.level(s).mean) for s in self.learners}
+        front: list[Summary] = []
+        for s in sorted(self.learners, key=lambda s: costs[s.agent]):
+            last = costs[front[-1].agent] if front else (0, np.inf)
+            if costs[s.agent][1] < last[1] or costs[s.agent] == last:
+                front.append(s)
+        return front
+
+
+class Growth(NamedTuple):
+    """An agent over K in one environment: (sizes,) means with intervals for each measure, and exponents of K."""
+
+    agent: str
+    seeds: int
+    sizes: list[int]
+    values: dict[str, list[Interval]]
+    exponents: dict[str, Interval]
+
+
+def sections_of(results: Sequence[RunResult], most: int | None = None) -> list[Section]:
+    """One section for each environment and K, or for `most` of them; environments in order, the largest K first."""
+    groups: dict[tuple[str, int], list[RunResult]] = {}
+    for r in results:
+        groups.setdefault((r.env, r.episodes), []).append(r)
+    envs = list(dict.fromkeys(env for env, _ in groups))
+    keys = sorted(groups, key=lambda key: (envs.index(key[0]), -key[1]))[:most]
+    return [_section(number, env, K, groups[env, K]) for number, (env, K) in enumerate(keys, start=1)]
+
+
+def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Section:
+    everyone = by_agent(runs)
+    measure = "regret" if all(s.regret for s in everyone) else "reward"
+    summaries = _best(everyone, measure)
+    names = {s.agent for s in summaries}
+    runs = [r for r in runs if r.agent in names]
+    curves = {s.agent: curve for s in summaries if (curve := _curve(s, runs, measure)) is not None}
+    return Section(
+        number=number,
+        env=env,
+        episodes=episodes,
+        measure=measure,
+        runs=runs,
+        summaries=summaries,
+        curves=curves,
+        left_out=len(everyone) - len(summaries),
+    )
+
+
+def _best(summaries: list[Summary], measure: str) -> list[Summary]:
+    """At most `MOST_AGENTS`, the baselines among them, in the order that they had."""
+
+    def loss(s: Summary) -> tuple[bool, float]:
+        value = s.regret.mean if measure == "regret" and s.regret else -s.reward.mean
+        return not is_baseline(s.agent), value
+
+    best = {s.agent for s in sorted(summaries, key=loss)[:MOST_AGENTS]}
+    return [s for s in summaries if s.agent in best]
+
+
+def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
+    """None where regret is unknown, or only the sum of rewards was kept."""
+    at = curve_at(s.episodes)
+    rewards = [np.cumsum(r.rewards) for r in runs if r.agent == s.agent]
+    values = s.curve if measure == "regret" else np.stack(rewards)
+    if values is None or values.shape[1] != len(at):
+        return None
+    knots = np.unique(np.linspace(0, len(at) - 1, INTERVALS).round().astype(int))
+    intervals = np.array([mean_interval(values[:, i]) for i in knots])
+    mean = values.mean(axis=0)
+    below, above = (np.interp(at, at[knots], intervals[:, i] - intervals[:, 0]) for i in (1, 2))
+    return Curve(at + 1.0, mean, mean + below, mean + above)
+
+
+def growth_of(runs: Sequence[RunResult]) -> list[Growth]:
+    """The agents of one environment that have run at three or more K, over the seeds that they have at each K."""
+    groups: dict[str, dict[int, dict[int, RunResult]]] = {}
+    for r in runs:
+        groups.setdefault(r.agent, {}).setdefault(r.episodes, {})[r.seed] = r
+    grown = []
+    for agent, by_size in groups.items():
+        sizes = sorted(by_size)
+        seeds = sorted(set.intersection(*(set(by_size[K]) for K in sizes)))
+        if len(sizes) >= LEAST_SIZES and seeds and agent.partition(":")[0] != "optimal":
+            grown.append(_growth(agent, sizes, [[by_size[K][seed] for K in sizes] for seed in seeds]))
+    return grown
+
+
+def _growth(agent: str, sizes: list[int], runs: list[list[RunResult]]) -> Growth:
+    measured: dict[str, Any] = {
+        "regret": [[r.final_regret for r in row] for row in runs],
+        "memory": [[r.peak_bytes for r in row] for row in runs],
+        "CPU seconds": [[r.cpu_seconds for r in row] for row in runs],
+    }
+    values: dict[str, list[Interval]] = {}
+    exponents: dict[str, Interval] = {}
+    for name, table in measured.items():
+        if any(value is None for row in table for value in row):
+            continue
+        array = np.array(table, dtype=np.float64)
+        if np.any(array > 0):
+            values[name] = [mean_interval(column) for column in array.T]
+        if np.all(array > 0):
+            exponents[name] = growth_exponent(np.array(sizes), array)
+    return Growth(agent, len(runs), sizes, values, exponents)

@@ -1,0 +1,103 @@
+"""What a section found, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linmdp.report.sections import Section
+from linmdp.report.style import human_bytes, short_name
+from linmdp.report.words import in_words
+from linmdp.results.stats import Interval
+from linmdp.results.summary import Summary, by_agent
+from linmdp.types import RunResult
+
+
+def headlines(section: Section) -> list[str]:
+    """Who is best, who is smallest, and what the front is."""
+    learners = section.learners
+    if not learners:
+        return ["No agent here learns: there are only fixed policies."]
+    sign = 1 if section.measure == "regret" else -1
+    best = min(learners, key=lambda s: sign * section.level(s).mean)
+    found = [_best(section, best)]
+    small = min(learners, key=lambda s: s.agent_bytes)
+    if small.agent_bytes < best.agent_bytes:
+        level = section.level(small).mean
+        found.append(
+            f"{short_name(small.agent)} needs the least memory: {human_bytes(small.agent_bytes)}, against "
+            f"{human_bytes(best.agent_bytes)} of {short_name(best.agent)}, at a {_unit(section)} of {number(level)}."
+        )
+    worse = [s for s in learners if _near_random(section, s)]
+    if worse:
+        names = ", ".join(short_name(s.agent) for s in worse)
+        found.append(f"Not clearly better than the random policy, their intervals overlap: {names}.")
+    return found
+
+
+def comparisons(section: Section) -> list[str]:
+    """Each learner against the first, over the seeds that both have run."""
+    if len(section.learners) < 2:
+        return []
+    runs = {s.agent: [r for r in section.runs if r.agent == s.agent] for s in section.learners}
+    base, *others = runs.values()
+    return [words for other in others for words in in_words(by_agent(_paired(base, other)))]
+
+
+def flagged(runs: Sequence[RunResult]) -> dict[str, list[RunResult]]:
+    """Every distinct warning with the runs that it was given for."""
+    found: dict[str, list[RunResult]] = {}
+    for r in runs:
+        for words in dict.fromkeys(r.warnings):
+            found.setdefault(words, []).append(r)
+    return found
+
+
+def number(value: float) -> str:
+    """1234.5 as "1,234", 12.345 as "12.3", 0.01234 as "0.0123", a rounding error as "0"."""
+    if abs(value) < 1e-9:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def with_interval(i: Interval, seeds: int) -> str:
+    """A mean with its interval, where there is more than one seed."""
+    return f"{number(i.mean)} [{number(i.low)}, {number(i.high)}]" if seeds > 1 else number(i.mean)
+
+
+def of_random(section: Section, s: Summary) -> float | None:
+    """Regret as a fraction of the random policy's."""
+    random = _random(section)
+    if random is None or s.regret is None or random.regret is None or random.regret.mean <= 0:
+        return None
+    return s.regret.mean / random.regret.mean
+
+
+def _best(section: Section, best: Summary) -> str:
+    spread = section.level(best)
+    interval = f" (95% interval {number(spread.low)} to {number(spread.high)})" if best.seeds > 1 else ""
+    if section.measure == "reward":
+        return f"{short_name(best.agent)} earns the most: {number(spread.mean)} an episode{interval}."
+    ratio = of_random(section, best)
+    beside = "" if ratio is None else f", {ratio:.2f} of the random policy's"
+    return f"{short_name(best.agent)} has the least regret: {number(spread.mean)}{interval}{beside}."
+
+
+def _near_random(section: Section, s: Summary) -> bool:
+    random = _random(section)
+    if random is None:
+        return False
+    mine, mark = section.level(s), section.level(random)
+    return mine.high >= mark.low if section.measure == "regret" else mine.low <= mark.high
+
+
+def _random(section: Section) -> Summary | None:
+    return next((s for s in section.summaries if s.agent == "random"), None)
+
+
+def _unit(section: Section) -> str:
+    return "regret" if section.measure == "regret" else "reward per episode"
+
+
+def _paired(base: Sequence[RunResult], other: Sequence[RunResult]) -> list[RunResult]:
+    common = {r.seed for r in base} & {r.seed for r in other}
+    return [r for r in (*base, *other) if r.seed in common]

@@ -1,0 +1,97 @@
+"""Pieces of HTML. Every text that is passed in here is escaped; what these functions return is HTML."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from linmdp.report.looks import Look
+
+
+class Cell(NamedTuple):
+    """A cell of a table: HTML, and the number to sort by where the text is none."""
+
+    html: str
+    key: float | None = None
+
+
+def text(words: object) -> str:
+    """Any value as HTML that shows it."""
+    return escape(str(words), quote=True)
+
+
+def spec(words: str) -> str:
+    """An environment or agent as it was given; a line may end after a comma."""
+    return text(words).replace(",", ",<wbr>")
+
+
+def code(words: object) -> str:
+    """Names and commands."""
+    return f"<code>{text(words)}</code>"
+
+
+def bullets(sentences: Sequence[str], kind: str = "found") -> str:
+    """Sentences as a list."""
+    return f'<ul class="{kind}">{"".join(f"<li>{text(s)}</li>" for s in sentences)}</ul>' if sentences else ""
+
+
+def details(summary: str, body: str, *, open_: bool = False) -> str:
+    """A part that can be folded; `summary` and `body` are HTML."""
+    return f"<details{' open' * open_}><summary>{summary}</summary>{body}</details>"
+
+
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    words: Sequence[str] = (),
+    sortable: bool = True,
+) -> str:
+    """A table that scrolls within its own width; the first cell of a row is its header, `words` are columns of text."""
+    button = "<button type='button'>{}</button>" if sortable else "{}"
+    left = [' class="left"' if i == 0 or h in words else "" for i, h in enumerate(header)]
+    heads = [button.format(_together(text(h))) for h in header]
+    head = "".join(f'<th scope="col"{c}>{h}</th>' for h, c in zip(heads, left, strict=True))
+    body = "".join(f"<tr>{''.join(map(_cell, row, left, _TAGS))}</tr>" for row in rows)
+    label = text(caption)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table{" data-sort" * sortable}>'
+        f"<caption>{label}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def swatch(look: Look) -> str:
+    """A short piece of an agent's line, in its colour."""
+    dashes = f' stroke-dasharray="{" ".join(f"{2 * d:g}" for d in look.dashes)}"' if look.dashes else ""
+    return (
+        f'<svg class="swatch" width="26" height="10" aria-hidden="true" '
+        f'style="color:light-dark({look.light},{look.dark})">'
+        f'<path d="M1 5H25" stroke="currentColor" stroke-width="3"{dashes}/></svg>'
+    )
+
+
+def agent(look: Look) -> str:
+    """An agent's name beside its line."""
+    return f'<span class="agent">{swatch(look)}<span>{text(look.name)}</span></span>'
+
+
+def data_uri(kind: str, data: bytes) -> str:
+    """A picture inside the page."""
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _together(words: str) -> str:
+    """A short header stays in one line."""
+    return words.replace(" ", "&nbsp;") if len(words) < 8 else words
+
+
+_TAGS = ("th", *("td",) * 99)
+
+
+def _cell(cell: Cell, place: str, tag: str) -> str:
+    key = "" if cell.key is None else f' data-key="{cell.key:.17g}"'
+    scope = ' scope="row"' if tag == "th" else ""
+    return f"<{tag}{scope}{place}{key}>{cell.html}</{tag}>"

@@ -1,0 +1,114 @@
+"""A store as a table, for other programs: CSV or Parquet, one row a run or one row a point of its curves."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmdp.errors import InvalidParameter
+from linmdp.results.files import atomic_file
+from linmdp.results.stats import regret_area
+from linmdp.results.store import Store
+
+Row = dict[str, Any]
+Columns = dict[str, type]
+"""Names and types: bool, int, float or str."""
+
+FIRST = ("env", "agent")
+LAST = (
+    *("seed", "episodes", "eval_every", "final_regret", "regret_area", "reward", "agent_bytes", "feature_bytes"),
+    *("cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "tied", "drift", "key", "commit", "finished"),
+)
+CURVES: Columns = {
+    "key": str,
+    "env": str,
+    "agent": str,
+    "seed": int,
+    "episodes": int,
+    "episode": int,
+    "regret": float,
+    "reward": float,
+}
+GROUP = 100_000
+"""Rows of a Parquet file that are written together."""
+
+
+def run_rows(store: Store) -> Iterator[Row]:
+    """One row a run; each parameter of its agent is a column, as `param.beta`."""
+    for key, r, at, machine, finished in store.stored():
+        row = {name: getattr(r, name) for name in (*FIRST, *LAST) if hasattr(r, name)}
+        row |= {f"param.{name}": value for name, value in r.params.items()}
+        row |= {"agent_bytes": r.peak_bytes, "regret_area": None if r.regret is None else regret_area(r.regret, at)}
+        row |= {"key": key, "commit": machine.get("commit")}
+        yield row | {"finished": datetime.fromtimestamp(finished, UTC).isoformat()}
+
+
+def run_columns(rows: Sequence[Row]) -> Columns:
+    """The columns of these rows: the parameters of all agents stand after the agent."""
+    parameters = dict.fromkeys(name for row in rows for name in row if name.startswith("param."))
+    return {name: _type_of([row.get(name) for row in rows]) for name in (*FIRST, *parameters, *LAST)}
+
+
+def curve_rows(store: Store) -> Iterator[Row]:
+    """One row a stored point: `regret` and `reward` are sums over all episodes up to that one, counted from 0."""
+    for key, r, at, *_ in store.stored():
+        rewards = np.cumsum(r.rewards).tolist()
+        regret = [None] * len(rewards) if r.regret is None else r.regret.tolist()
+        same = (key, r.env, r.agent, r.seed, r.episodes)
+        for point in zip(at.tolist(), regret, rewards, strict=True):
+            yield dict(zip(CURVES, (*same, *point), strict=True))
+
+
+def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
+    """Numbers in full precision; nothing where there is none."""
+    with atomic_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text)
+        writer.writerow(columns)
+        writer.writerows([_text(row.get(name)) for name in columns] for row in rows)
+        text.detach()
+
+
+def write_parquet(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
+    """Through pyarrow, a group of rows at a time."""
+    arrow, parquet = _arrow("pyarrow"), _arrow("pyarrow.parquet")
+    types = {bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
+    schema, rows = arrow.schema([(name, types[kind]) for name, kind in columns.items()]), iter(rows)
+    with atomic_file(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(rows, GROUP)):
+            values = {
+                name: [_text(v) if kind is str and v is not None else v for v in (row.get(name) for row in group)]
+                for name, kind in columns.items()
+            }
+            writer.write_table(arrow.table(values, schema=schema))
+
+
+def _type_of(values: Iterable[Any]) -> type:
+    """The type that holds all values; text where they are of several kinds, or too large."""
+    there = [value for value in values if value is not None]
+    kinds = {type(value) for value in there}
+    if kinds == {int, float}:
+        return float
+    small = kinds == {int} and all(-(2**63) <= value < 2**63 for value in there)
+    return kinds.pop() if kinds in ({bool}, {float}) or small else str
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return repr(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _arrow(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise InvalidParameter("Parquet needs pyarrow: install linmdp with its extra 'parquet'.") from None

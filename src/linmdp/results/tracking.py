@@ -1,0 +1,89 @@
+"""Finished runs as TensorBoard events; any other function of a `RunResult` can take this one's place."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmdp.errors import InvalidParameter, invalid, unknown
+from linmdp.results.files import output_folder, write_atomic
+from linmdp.types import RunResult
+
+Tracker = Callable[[RunResult], None]
+"""Called with each run when it is finished."""
+
+POINTS = 200
+"""Points of a curve, evenly spaced: as many as a chart shows."""
+
+
+def make_tracker(name: str | None, out: Path | None) -> Tracker | None:
+    """The tracker of that name, which writes under the folder `out`."""
+    if name is None:
+        return None
+    if name != TensorBoard.name:
+        unknown("tracker", name, [TensorBoard.name])
+    if out is None:
+        invalid("linmdp", "track", "given together with --out, where the events go", name)
+    return TensorBoard(out / TensorBoard.name)
+
+
+class TensorBoard:
+    """One event file a run, `ENV/AGENT/K-EPISODES/seed-N` in a folder; a run that is done again replaces its file."""
+
+    name = "tensorboard"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._events, self._records = _tensorboardx("proto.event_pb2"), _tensorboardx("record_writer")
+
+    def __call__(self, result: RunResult) -> None:
+        parts = (result.env, result.agent, f"K-{result.episodes}", f"seed-{result.seed}")
+        folder = output_folder(self.folder.joinpath(*map(_file_name, parts)))
+        now = time.time()
+        events = [self._events.Event(wall_time=now, file_version="brain.Event:2")]
+        for step, values in scalars(result):
+            event = self._events.Event(wall_time=now, step=step)
+            for tag, value in values.items():
+                event.summary.value.add(tag=tag, simple_value=value)
+            events.append(event)
+        data = b"".join(self._record(event.SerializeToString()) for event in events)
+        write_atomic(folder / "events.out.tfevents.linmdp", data)
+
+    def _record(self, data: bytes) -> bytes:
+        """The data between its length and its checksums."""
+        crc, size = self._records.masked_crc32c, struct.pack("<Q", len(data))
+        return size + struct.pack("<I", crc(size)) + data + struct.pack("<I", crc(data))
+
+
+def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
+    """Numbers to draw after so many episodes: both curves, and at the end what there is once."""
+    K = len(result.rewards)
+    totals, last = np.cumsum(result.rewards), -1
+    for k in np.unique(np.linspace(0, K - 1, min(K, POINTS)).round().astype(int)).tolist():
+        earned = totals[k] - (totals[last] if last >= 0 else 0.0)
+        values = {"reward per episode": float(earned / (k - last))}
+        if result.regret is not None:
+            values["regret"] = float(result.regret[k])
+        if k == K - 1:
+            values |= {"agent bytes": result.peak_bytes, "saturated": result.saturated, "resets": result.resets}
+        yield k + 1, values
+        last = k
+
+
+def _file_name(text: str) -> str:
+    """`text` as the name of a folder on any system."""
+    return re.sub(r"[^\w=,.+-]", "_", text)[:200]
+
+
+def _tensorboardx(module: str) -> Any:
+    try:
+        return importlib.import_module(f"tensorboardX.{module}")
+    except ModuleNotFoundError:
+        raise InvalidParameter("TensorBoard events need tensorboardX: install linmdp's extra 'tracking'.") from None

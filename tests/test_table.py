@@ -1,0 +1,134 @@
+"""A store as a table: what is read back is what is stored, to the last digit."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linmdp.errors import InvalidData, InvalidParameter, OutputError
+from linmdp.results.store import Store, existing_store
+from linmdp.results.table import CURVES, LAST, curve_rows, run_columns, run_rows, write_csv, write_parquet
+from linmdp.runner.batch import jobs_for
+from linmdp.runner.sweep import run_sweep
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight runs: numbers, words and nothing as parameters, and an environment without regret."""
+    found = tmp_path_factory.mktemp("store")
+    agents = ["lsvi-ucb:beta=0.1", "lsvi-ucb:beta=published", "random"]
+    jobs = jobs_for("lock:H=4", agents, episodes=30, seeds=2)
+    jobs += jobs_for("gym:FrozenLake-v1,H=10", ["random"], episodes=5, seeds=2)
+    run_sweep(jobs, store := Store(found), processes=1)
+    store.close()
+    return found
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_csv_gives_back_every_run(folder: Path, tmp_path: Path) -> None:
+    store = existing_store(folder)
+    rows = list(run_rows(store))
+    write_csv(tmp_path / "runs.csv", run_columns(rows), rows)
+    back = read_csv(tmp_path / "runs.csv")
+    assert list(back[0])[:3] == ["env", "agent", "param.beta"]
+    assert list(back[0])[-len(LAST) :] == list(LAST)
+    for row, run in zip(back, store.stored(), strict=True):
+        r = run.result
+        assert (row["key"], row["env"], row["agent"], int(row["seed"])) == (run.key, r.env, r.agent, r.seed)
+        assert (float(row["reward"]), float(row["cpu_seconds"])) == (r.reward, r.cpu_seconds)
+        assert (float(row["final_regret"]) if row["final_regret"] else None) == r.final_regret
+        assert row["param.lam"] == (repr(r.params["lam"]) if "lam" in r.params else "")
+    assert [row["param.beta"] for row in back] == ["0.1"] * 2 + ["published"] * 2 + [""] * 4
+
+
+def test_parquet_gives_back_every_run_with_types(folder: Path, tmp_path: Path) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    store = existing_store(folder)
+    rows = list(run_rows(store))
+    write_parquet(tmp_path / "runs.parquet", run_columns(rows), rows)
+    found = parquet.read_table(tmp_path / "runs.parquet")
+    for back, row in zip(found.to_pylist(), rows, strict=True):
+        for name, value in back.items():
+            there = row.get(name)
+            assert value == (str(there) if name == "param.beta" and there is not None else there)
+    kinds = {name: str(found.schema.field(name).type) for name in ("seed", "reward", "param.beta", "param.lam")}
+    assert kinds == {"seed": "int64", "reward": "double", "param.beta": "string", "param.lam": "double"}
+
+
+def test_curves_are_one_row_a_point(folder: Path, tmp_path: Path) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    store = existing_store(folder)
+    write_csv(tmp_path / "c.csv", CURVES, curve_rows(store))
+    write_parquet(tmp_path / "c.parquet", CURVES, curve_rows(store))
+    text, typed = read_csv(tmp_path / "c.csv"), parquet.read_table(tmp_path / "c.parquet").to_pylist()
+    assert len(text) == len(typed) == 6 * 30 + 2 * 5
+    first = next(store.stored())
+    mine = [row for row in typed if row["key"] == first.key]
+    assert [row["episode"] for row in mine] == list(range(30))
+    assert first.result.regret is not None
+    np.testing.assert_array_equal([row["regret"] for row in mine], first.result.regret)
+    np.testing.assert_array_equal([row["reward"] for row in mine], np.cumsum(first.result.rewards))
+    assert [float(row["reward"]) for row in text] == [row["reward"] for row in typed]
+    assert text[-1]["regret"] == ""
+    assert typed[-1]["regret"] is None
+
+
+def test_a_table_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+
+    def torn() -> Any:
+        yield {"a": 1}
+        raise InterruptedError
+
+    with pytest.raises(OutputError):
+        write_csv(path, {"a": int}, torn())
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InvalidParameter, match="extra 'parquet'"):
+        write_parquet(tmp_path / "t.parquet", {"a": int}, [])
+    assert not list(tmp_path.iterdir())
+
+
+def table(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from linmdp.cli import main; main()", "table", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_the_command_prints_a_comparison_or_writes_files(folder: Path, tmp_path: Path) -> None:
+    shown = table(str(folder)).stdout
+    assert "lock:H=4: 30 episodes" in shown
+    assert "gym:FrozenLake-v1,H=10: 5 episodes" in shown
+    assert shown.count("| random") == 2
+    done = table(str(folder), "--csv", str(tmp_path / "a.csv"), "--curves")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert len(read_csv(tmp_path / "a.csv")) == 190
+
+
+def test_what_is_wrong_is_one_line_and_makes_nothing(folder: Path, tmp_path: Path) -> None:
+    for arguments, words in (
+        ([str(tmp_path)], "There is no store of a sweep"),
+        ([str(folder), "--curves"], "'curves' parameter of table must be given with --csv or --parquet"),
+        ([str(folder), "--csv", str(tmp_path / "no" / "a.csv")], "could not be written"),
+    ):
+        done = table(*arguments)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InvalidData):
+        existing_store(tmp_path / "nowhere")
