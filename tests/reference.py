@@ -242,7 +242,7 @@ class ReferenceFold(ReferenceLSVI):
         return self.D[h] @ np.linalg.inv(gram) @ right
 
     def old_part(self, h: int) -> Array:
-        if not self.folded[h] or self.correction == "none":
+        if not self.folded[h] or self.correction == "frozen":
             return self.c[h].copy()
         step = self.w[h + 1] - self.w_ref[h] if self.correction == "slope" else np.zeros(self.task.d)
         rest = [self.ahead(h, p.sample)[0] - p.V - p.psi @ step for p in self.probes[h]]

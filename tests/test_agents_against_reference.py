@@ -146,7 +146,7 @@ def test_adaptive_is_algorithm_3(
     M=st.integers(2, 5),
     replan=st.sampled_from((0.0, 0.3)),
     probes=st.sampled_from(("reservoir", "recent")),
-    correction=st.sampled_from(("slope", "probe", "none")),
+    correction=st.sampled_from(("slope", "probe", "frozen")),
 )
 def test_fold_is_what_its_page_says(
     task: Task, common: dict[str, Any], run: dict[str, Any], M: int, replan: float, probes: str, correction: str

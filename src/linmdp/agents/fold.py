@@ -29,7 +29,7 @@ from linmdp.errors import check_choice, check_int, check_number
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
-CORRECTIONS = ("slope", "probe", "none")
+CORRECTIONS = ("slope", "probe", "frozen")
 
 
 class Ahead(NamedTuple):
@@ -48,7 +48,7 @@ class LSVIUCBFold(Optimist):
     M : transitions kept of each step in the buffer, and as many probes; 4 d, between 32 and 512, unless said
     replan : planning happens when the number of episodes has grown by this fraction; 0 plans in every episode
     probes : "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
-    correction : how old targets follow V: "slope" (all of the above), "probe" (without J) or "none" (they stay)
+    correction : how old targets follow V: "slope" (all of the above), "probe" (without J) or "frozen" (they stay)
     common : `beta, lam, cap, ties, dtype, episodes` as for `LSVIUCB`
     """
 
@@ -129,7 +129,7 @@ class LSVIUCBFold(Optimist):
 
     def _moved(self, h: int, phi: Array, old_phi: Array, old: Ahead, *, fold: bool) -> tuple[Array, Any]:
         """c_h brought to the V of today and, if it is to be folded, J_h to its slopes."""
-        if self.correction == "none":
+        if self.correction == "frozen":
             return self._c[h].copy(), 0.0
         m, d = len(old_phi), self.task.d
         eye = np.eye(d)
