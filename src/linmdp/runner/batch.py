@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
-from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import LinMDPWarning, check_int
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.progress import Advance, FileMeter, progress_bar, times, watched
-from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model
+from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
@@ -80,8 +79,11 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 def runs_in_lockstep(job: Job) -> bool:
     """Whether the job is LSVI with counts on a model that is known: those can share their products."""
     agent, parameters = parse_spec(job.agent)
-    known = parse_spec(job.env)[0] in FAMILIES
-    return known and issubclass(AGENTS[agent], LSVIUCB) and parameters.get("storage", "auto") in ("auto", "counts")
+    return (
+        model_known(job.env)
+        and issubclass(AGENTS[agent], LSVIUCB)
+        and parameters.get("storage", "auto") in ("auto", "counts")
+    )
 
 
 def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:
