@@ -35,7 +35,7 @@ def export(
     """The model: `nets` are the parameters of `Networks`, `rows` were trained on, `held` were not."""
     rng = np.random.default_rng([settings["seed"], 4])
     kept, fitted = (rng.permutation(some)[:most] for some, most in ((held, KEPT), (rows, FITTED)))
-    arrays = {_renamed(name): value for name, value in nets.items()}
+    arrays = {_renamed(name): value for name, value in nets.items() if name != "mass"}
     arrays |= {"encoder.mean": encoder.mean, "encoder.scale": encoder.scale, "start": data.start}
     sample = _sample(data, kept)
     arrays |= {"held.state": sample.state, "held.next": sample.next, "held.action": sample.action}
@@ -79,9 +79,9 @@ def _sample(data: Dataset, rows: IntArray) -> HeldOut:
 
 
 def _normalise(meta: dict[str, Any], arrays: dict[str, np.ndarray], data: Dataset, rows: IntArray) -> None:
-    """Divide mu_j by its mean m_j over the data, and multiply phi_j by it, back on the simplex.
+    """Divide each mu_j by its mean over the training data, in place of the running mean that training used.
 
-    Then E_p[mu_j] = 1 and <phi, mu(s')> p(s') sums to 1 over s'. Since phi is a softmax, the factors go into its bias.
+    Then E_p[mu_j] = 1, and <phi, mu(s')> p(s') sums to 1 over s' since phi is on the simplex.
     """
     plain = LearnedModel(meta, {**arrays, "mu.scale": np.ones(meta["d"])})
     mass = np.zeros(meta["d"])
@@ -89,7 +89,6 @@ def _normalise(meta: dict[str, Any], arrays: dict[str, np.ndarray], data: Datase
         mass += plain.mu(data.next_states[part]).sum(axis=0)
     mass = (mass / len(rows) - FLOOR) / (1 - FLOOR)
     arrays["mu.scale"] = 1 / mass
-    arrays["phi.2.bias"] = (arrays["phi.2.bias"] + np.log(mass)).astype(np.float32)
 
 
 def _reward_weights(model: LearnedModel, data: Dataset, rows: IntArray) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from linmdp.features.learned import FLOOR, TINY
+
+MOMENTUM = 0.01
+"""How fast the running mean of each measure follows: over about 100 batches."""
 
 
 class Networks(nn.Module):
@@ -27,6 +31,8 @@ class Networks(nn.Module):
         self.mu = nn.ModuleList(nn.Linear(n, m) for n, m in sizes)
         self.action = nn.Parameter(0.3 * torch.randn(A, hidden))
         self.theta = nn.Parameter(torch.zeros(d))
+        self.mass: Any
+        self.register_buffer("mass", torch.full((d,), math.log(2)))  # softplus(0): about where it starts
 
     def features(self, x: Any, action: Any) -> Any:
         """phi, (n, d), from encoded states (n, inputs) and actions (n,)."""
@@ -36,17 +42,28 @@ class Networks(nn.Module):
         return functional.normalize(out, dim=-1) if self.form == "energy" else functional.softmax(out, dim=-1)
 
     def measures(self, x: Any) -> Any:
-        """mu, (n, d), normalised over these n next states: they stand for p.
+        """mu, (n, d), normalised by the running mean of each measure."""
+        return self._normalised(self._raw_measures(x), self.mass)
 
-        Without it phi could grow in dimensions whose measure has next to no mass, and would no longer be the weights
-        of a mixture.
+    def training_measures(self, x: Any) -> Any:
+        """The same for a batch of next states, draws from p, which also move the running mean.
+
+        The mean has the running value, with little noise, and the batch's derivative: without it phi would grow in
+        dimensions whose measure loses its mass, and would no longer be the weights of a mixture.
         """
+        raw = self._raw_measures(x)
+        mean = raw.mean(0)
+        with torch.no_grad():
+            self.mass.lerp_(mean, MOMENTUM)
+        return self._normalised(raw, self.mass.detach() * (mean / mean.detach()))
+
+    def _raw_measures(self, x: Any) -> Any:
         first, second, last = self.mu
         out = last(functional.relu(second(functional.relu(first(x))))).float()
-        if self.form == "energy":
-            return out
-        mu = functional.softplus(out) + TINY
-        return FLOOR + (1 - FLOOR) * mu / mu.mean(0)
+        return out if self.form == "energy" else functional.softplus(out) + TINY
+
+    def _normalised(self, raw: Any, mass: Any) -> Any:
+        return raw if self.form == "energy" else FLOOR + (1 - FLOOR) * raw / mass
 
     def logits(self, phi: Any, mu: Any) -> Any:
         """log of the density ratio of every pair, (n, m)."""

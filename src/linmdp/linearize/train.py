@@ -144,7 +144,8 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = s.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         with self._autocast:
-            phi, mu = self.nets.features(self._x[rows], self._action[rows]), self.nets.measures(self._next[rows])
+            phi = self.nets.features(self._x[rows], self._action[rows])
+            mu = self.nets.training_measures(self._next[rows])
         loss = self._loss(phi, mu, self._reward[rows])
         if s.form == "linear" and done < 0.5:
             loss = loss + s.balance * (1 - 2 * done) * imbalance(phi)
