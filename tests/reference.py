@@ -1,4 +1,4 @@
-"""The three algorithms, transcribed line by line from the paper: slow, plain, and the judge of the fast code.
+"""The three algorithms, transcribed line by line from the paper, and Fold: slow, plain, the judge of the fast code.
 
 Everything is recomputed from the stored samples; every matrix is inverted afresh; Adaptive keeps its m+1 matrices.
 Lists count steps h from 0. Where the paper is open, the choices are those of the design: Q_h uses Lambda_h, the
@@ -174,3 +174,99 @@ class ReferenceAdaptive(ReferenceLSVI):
                 self.L[h] = self.L[h] + np.outer(phi, phi)
             self.history[h].append(np.linalg.inv(self.L[h]))
         self.seen = [None] * self.task.H
+
+
+class Probe(NamedTuple):
+    sample: Sample
+    V: float
+    psi: Array
+
+
+class ReferenceFold(ReferenceLSVI):
+    """LSVI-UCB-Fold as its page defines it, one sample at a time."""
+
+    def __init__(
+        self, task: Task, *, M: int, replan: float, probes: str = "reservoir", correction: str = "slope", **common: Any
+    ) -> None:
+        super().__init__(task, **common)
+        self.M, self.replan, self.kind, self.correction = M, replan, probes, correction
+        H, d = task.H, task.d
+        self.due = 0
+        self.Lambda = [self.lam * np.eye(d) for _ in range(H)]
+        self.u = [np.zeros(d) for _ in range(H)]
+        self.c: list[Array] = [np.zeros(d) for _ in range(H)]
+        self.w_ref: list[Array] = [np.zeros(d) for _ in range(H)]
+        self.J, self.D = [np.zeros((d, d)) for _ in range(H)], [np.zeros((d, d)) for _ in range(H)]
+        self.probes: list[list[Probe]] = [[] for _ in range(H)]
+        self.folded = [0] * H
+        self.learns = [True] * H
+
+    def ahead(self, h: int, sample: Sample) -> tuple[float, Array]:
+        """V_{h+1}(s') and its slope in w_{h+1}."""
+        if sample.next_phi is None:
+            return 0.0, np.zeros(self.task.d)
+        q = self.Q(h + 1, sample.next_phi)
+        slack = TIE * max(1.0, abs(self.cap_at(0)))
+        best = next(a for a in range(self.task.A) if q[a] >= max(q) - slack)
+        at_cap = q[best] >= self.cap_at(h + 1) - slack
+        return q[best], np.zeros(self.task.d) if at_cap else sample.next_phi[best].copy()
+
+    def begin_episode(self) -> None:
+        self.start_episode()
+        k = self.k - 1
+        fold = any(len(samples) == self.M for samples in self.samples)
+        if k < self.due and not fold:
+            return
+        self.due = k + max(1, int(self.replan * k))
+        for h in reversed(range(self.task.H)):
+            self.inverse[h] = np.linalg.inv(self.Lambda[h])
+            z = np.zeros(self.task.d)
+            if h < self.task.H - 1:
+                new = [s.phi * self.ahead(h, s)[0] for s in self.samples[h]]
+                z = self.old_part(h) + sum(new, np.zeros(self.task.d))
+                if fold:
+                    self.fold(h, z)
+            self.w[h] = self.inverse[h] @ (self.u[h] + z)
+        if fold:
+            for h in range(self.task.H):
+                self.folded[h] += len(self.samples[h])
+                self.samples[h] = []
+
+    def remainder(self, h: int, values: list[Any]) -> Any:
+        """D_h times the ridge regression of the probes' values on their phi."""
+        gram: Any = self.lam * np.eye(self.task.d)
+        right: Any = 0.0
+        for probe, value in zip(self.probes[h], values, strict=True):
+            gram = gram + np.outer(probe.sample.phi, probe.sample.phi)
+            right = right + np.outer(probe.sample.phi, value)
+        return self.D[h] @ np.linalg.inv(gram) @ right
+
+    def old_part(self, h: int) -> Array:
+        if not self.folded[h] or self.correction == "frozen":
+            return self.c[h].copy()
+        step = self.w[h + 1] - self.w_ref[h] if self.correction == "slope" else np.zeros(self.task.d)
+        rest = [self.ahead(h, p.sample)[0] - p.V - p.psi @ step for p in self.probes[h]]
+        part: Array = self.c[h] + self.J[h] @ step + self.remainder(h, rest)[:, 0]
+        return part
+
+    def fold(self, h: int, z: Array) -> None:
+        if self.folded[h] and self.correction == "slope":
+            self.J[h] = self.J[h] + self.remainder(h, [self.ahead(h, p.sample)[1] - p.psi for p in self.probes[h]])
+        for s in self.samples[h]:
+            self.J[h] = self.J[h] + np.outer(s.phi, self.ahead(h, s)[1])
+            self.D[h] = self.D[h] + np.outer(s.phi, s.phi)
+        self.c[h], self.w_ref[h] = z, self.w[h + 1].copy()
+        n, m, old = len(self.samples[h]), len(self.probes[h]), self.folded[h]
+        fresh = n
+        if self.kind == "reservoir" and old:
+            fresh = int(self.rng.hypergeometric(n, old, min(self.M, n + old)))
+        fresh = max(fresh, self.M - m) if n + m >= self.M else n
+        mine, theirs = self.rng.permutation(m)[: min(m, self.M - fresh)], self.rng.permutation(n)[: min(n, fresh)]
+        kept = [self.probes[h][i].sample for i in mine] + [self.samples[h][i] for i in theirs]
+        self.probes[h] = [Probe(s, *self.ahead(h, s)) for s in kept]
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
+        phi = self.task.features.phi(state)[action]
+        self.Lambda[h] = self.Lambda[h] + np.outer(phi, phi)
+        self.u[h] = self.u[h] + phi * reward

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linmdp import LSVIUCB, LinMDPWarning, LSVIUCBAdaptive, LSVIUCBFixed, TableFeatures, Task
-from reference import ReferenceAdaptive, ReferenceFixed, ReferenceLSVI
+from linmdp import LSVIUCB, LinMDPWarning, LSVIUCBAdaptive, LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
+from reference import ReferenceAdaptive, ReferenceFixed, ReferenceFold, ReferenceLSVI
 
 STORAGES = ("counts", "features", "states")
 
@@ -136,6 +136,30 @@ def test_adaptive_is_algorithm_3(
         warnings.simplefilter("ignore", LinMDPWarning)
         fast = LSVIUCBAdaptive(task, storage=storage, episodes=K, **own, **common)
     assert_same(fast, ReferenceAdaptive(task, K=K, **own, **common), task, **run)
+
+
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    M=st.integers(2, 5),
+    replan=st.sampled_from((0.0, 0.3)),
+    probes=st.sampled_from(("reservoir", "recent")),
+    correction=st.sampled_from(("slope", "probe", "frozen")),
+)
+def test_fold_is_what_its_page_says(
+    task: Task, common: dict[str, Any], run: dict[str, Any], M: int, replan: float, probes: str, correction: str
+) -> None:
+    own: dict[str, Any] = {"M": M, "replan": replan, "probes": probes, "correction": correction}
+    assert_same(LSVIUCBFold(task, **own, **common), ReferenceFold(task, **own, **common), task, **run)
+
+
+@many
+@given(task=tasks(), common=common, run=runs)
+def test_before_it_folds_fold_is_lsvi_ucb(task: Task, common: dict[str, Any], run: dict[str, Any]) -> None:
+    fold = LSVIUCBFold(task, M=run["episodes"] + 2, replan=0, **common)
+    assert_same(fold, ReferenceLSVI(task, **common), task, **run)
 
 
 def test_single_precision_stays_close_to_the_reference() -> None:

@@ -40,6 +40,8 @@ SPECS = (
     "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3",
     "lsvi-ucb-adaptive:rho=0.7,budget=5,m=3,tau_rel=0.05,storage=states",
     "lsvi-ucb-adaptive:rho=0.7,m=2,proxy=phase,tau_c=0.01,storage=features",
+    "lsvi-ucb-fold:M=4",
+    "lsvi-ucb-fold:M=5,replan=0,correction=probe,probes=recent,dtype=float32",
     "random",
     "constant:action=1",
     "optimal",

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "features": {"features", "envs"},
     "envs": {"envs", "features"},
     "agents": {"agents", "features"},
-    "linearize": {"linearize", "envs", "features"},
+    "linearize": {"linearize", "envs", "features", "results"},  # results.files, to write whole files or none
     "runner": {"runner", "envs", "features", "agents", "results"},
     "results": {"results"},
     "report": {"report", "results"},

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ConstantAgent,
         LSVIUCBAdaptive,
         LSVIUCBFixed,
+        LSVIUCBFold,
         OptimalAgent,
         RandomAgent,
     )
@@ -41,6 +42,7 @@ _HOME = {
         "ConstantAgent",
         "LSVIUCBAdaptive",
         "LSVIUCBFixed",
+        "LSVIUCBFold",
         "OptimalAgent",
         "RandomAgent",
     ),
@@ -67,6 +69,7 @@ __all__ = [
     "InvalidParameter",
     "LSVIUCBAdaptive",
     "LSVIUCBFixed",
+    "LSVIUCBFold",
     "LinMDPError",
     "LinMDPWarning",
     "LinearMDPEnv",

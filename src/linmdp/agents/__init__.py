@@ -2,6 +2,7 @@
 
 from linmdp.agents.base import Agent
 from linmdp.agents.baselines import ConstantAgent, OptimalAgent, RandomAgent
+from linmdp.agents.fold import LSVIUCBFold
 from linmdp.agents.lsvi import LSVIUCB, LSVIUCBAdaptive, LSVIUCBFixed
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "ConstantAgent",
     "LSVIUCBAdaptive",
     "LSVIUCBFixed",
+    "LSVIUCBFold",
     "OptimalAgent",
     "RandomAgent",
 ]

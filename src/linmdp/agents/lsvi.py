@@ -5,35 +5,29 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
-from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
+from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.core import Core
 from linmdp.agents.memory import Counts, Memory
-from linmdp.agents.regression import Optimism, Ridge, confidence_width, value_caps
+from linmdp.agents.optimist import Common, Optimist
+from linmdp.agents.regression import Optimism, Ridge
 from linmdp.agents.samples import Samples
 from linmdp.agents.schedules import AdaptiveIntervals, Always, FixedPhases, Schedule, largest_tau
-from linmdp.errors import InvalidData, LinMDPWarning, check_choice, check_int, check_number, invalid
-from linmdp.features.base import CheckedFeatures, FeatureMap
+from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, IntArray, State, Task
+from linmdp.types import Array, State, Task
 
 
-class Common(TypedDict, total=False):
-    """The parameters that every LSVI agent takes; `LSVIUCB` documents them."""
+class Stored(Common, total=False):
+    """`Common`, and how samples are stored."""
 
-    beta: float | str
-    lam: float
-    cap: str
-    ties: str
     storage: str
-    dtype: str
-    episodes: int | None
 
 
-class LSVIUCB(Agent):
+class LSVIUCB(Optimist):
     """LSVI-UCB (Algorithm 1): optimistic least-squares value iteration over all data.
 
     Parameters
@@ -51,43 +45,18 @@ class LSVIUCB(Agent):
 
     name = "lsvi-ucb"
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        beta: float | str = 0.1,
-        lam: float = 0.1,
-        cap: str = "remaining",
-        ties: str = "random",
-        storage: str = "auto",
-        dtype: str = "float64",
-        episodes: int | None = None,
-    ) -> None:
-        super().__init__(task)
-        self.beta, self.lam, self.cap, self.ties = beta, lam, cap, ties
-        self.storage, self.dtype, self.episodes = storage, dtype, episodes
-        check_choice(self.name, "cap", cap, ("H", "remaining"))
-        check_choice(self.name, "ties", ties, ("random", "first"))
-        check_choice(self.name, "dtype", dtype, ("float64", "float32"))
-        check_number(self.name, "lam", lam, low=0.0, open_low=True)
-        K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
-
-        self.caps = value_caps(cap, task.H, task.reward_range[1])
-        self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=K)
-        if not self.beta_value * self.beta_value / lam < LARGEST_BONUS:
-            invalid(self.name, "beta", f"such that beta^2 / lam is below {LARGEST_BONUS:g}", beta)
-        self._features = _trusted(task.features)
-        self.schedule = self._make_schedule(K)
+    def __init__(self, task: Task, *, storage: str = "auto", **common: Unpack[Common]) -> None:
+        super().__init__(task, **common)
+        self.storage = storage
+        self.schedule = self._make_schedule(self._K)
         self._core = Core(
             task.H,
             task.d,
-            lam=float(lam),
+            lam=float(self.lam),
             optimism=Optimism(self.beta_value, self.caps),
             make_memory=self._make_memory,
         )
         self._learning = np.zeros(task.H, dtype=np.bool_)
-        self._tie_draws = np.zeros(task.H)
-        self._next = task.H  # the step to be observed next; H between episodes
 
     def _make_schedule(self, K: int | None) -> Schedule:
         return Always(self.task.H)
@@ -106,11 +75,10 @@ class LSVIUCB(Agent):
         return Counts(H, features, ridge, w, optimism, self.dtype)
 
     def begin_episode(self) -> None:
+        super().begin_episode()
         decision = self.schedule.begin_episode()
         learn = self._learning
         learn[:] = decision.learn
-        self._next = 0
-        self._tie_draws = self.rng.random(self.task.H)
         if decision.reset:
             self.resets += 1
             self._core.drop_samples()
@@ -122,16 +90,11 @@ class LSVIUCB(Agent):
             self.updates += learned
             self.policy_version += 1
 
-    def act(self, h: int, state: State) -> int:
-        """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
-        tied = self._core.memory.best_actions(h, state).nonzero()[0]
-        if len(tied) == 0:
-            raise InvalidData(
-                f"Q of {self.name} at step {h} is not a number: beta, lam or the features are too extreme."
-            )
-        if len(tied) == 1 or self.ties == "first":
-            return int(tied[0])
-        return int(tied[int(self._tie_draws[h] * len(tied))])
+    def _best_actions(self, h: int, state: State) -> Any:
+        return self._core.memory.best_actions(h, state)
+
+    def _best_table(self, h: int) -> Any:
+        return self._core.memory.best_table(h)
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         self._check_observation(h, action, reward)
@@ -140,32 +103,14 @@ class LSVIUCB(Agent):
         if self._learning[h]:
             self._core.add(h, phi, reward, next_state, terminated)
 
-    def _check_observation(self, h: int, action: int, reward: float) -> None:
-        if h != self._next:
-            expected = f"step {self._next}" if self._next < self.task.H else "begin_episode()"
-            raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {expected}.")
-        if not 0 <= action < self.task.A:
-            raise InvalidData(f"The action must be in [0, {self.task.A - 1}]. Got {action!r}.")
-        check_reward(reward, self.task.reward_range, None, h)
-        self._next = h + 1
-
     def end_episode(self) -> None:
-        self._next = self.task.H
+        super().end_episode()
         self.schedule.end_episode()
 
     def q_values(self, h: int, state: State) -> Array:
         """min(phi'w + bonus, cap) of every action, (A,)."""
         q: Array = self._core.memory.q_values(h, state)
         return q
-
-    def policy(self, h: int) -> Array | IntArray:
-        """(S,) actions or, where random ties are left, (S, A) probabilities."""
-        best = self._core.memory.best_table(h)
-        if self.ties == "first" or np.count_nonzero(best) == best.shape[-1]:
-            actions: IntArray = best.argmax(axis=0)
-            return actions
-        probabilities: Array = (best / best.sum(axis=0)).T
-        return probabilities
 
     @property
     def nbytes(self) -> int:
@@ -187,13 +132,12 @@ class LSVIUCB(Agent):
 
     def state_dict(self) -> StateDict:
         state = super().state_dict()
-        state |= {"learning": self._learning.copy(), "tie_draws": self._tie_draws.copy()}
+        state["learning"] = self._learning.copy()
         return state | prefixed("core", self._core.state_dict()) | prefixed("schedule", self.schedule.state_dict())
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
         load_array(self._learning, state, "learning")
-        load_array(self._tie_draws, state, "tie_draws")
         self._core.load_state_dict(under("core", state))
         self.schedule.load_state_dict(under("schedule", state))
 
@@ -209,7 +153,7 @@ class LSVIUCBFixed(LSVIUCB):
 
     name = "lsvi-ucb-fixed"
 
-    def __init__(self, task: Task, *, rho: float = 0.75, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, rho: float = 0.75, **common: Unpack[Stored]) -> None:
         self.rho = rho
         super().__init__(task, **common)
 
@@ -244,7 +188,7 @@ class LSVIUCBAdaptive(LSVIUCB):
         budget: float = 0.75,
         rho: float = 0.75,
         proxy: str = "all",
-        **common: Unpack[Common],
+        **common: Unpack[Stored],
     ) -> None:
         self.m, self.tau, self.tau_c, self.tau_rel = m, tau, tau_c, tau_rel
         self.budget, self.rho, self.proxy = budget, rho, proxy
@@ -293,9 +237,6 @@ class LSVIUCBAdaptive(LSVIUCB):
         return tau
 
 
-LARGEST_BONUS = 1e100
-"""Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
-
 DEFAULT_TAU_REL = 1e-4
 """Small on purpose: an agent that stops learning repeats its data, which change the inverse less and less."""
 
@@ -306,8 +247,3 @@ def _power(owner: str, parameter: str, K: int | None, exponent: float) -> float:
     if K is None:
         invalid(owner, "episodes", f"given, since K^{parameter} depends on it", None)
     return round(math.pow(K, exponent), 9)  # 1000 is 1000, not 999.9999999999998, before it is rounded down
-
-
-def _trusted(features: FeatureMap) -> FeatureMap:
-    """A table has been checked as a whole; any other map is checked at each call."""
-    return features if isinstance(features, TableFeatures | CheckedFeatures) else CheckedFeatures(features)

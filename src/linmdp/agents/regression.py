@@ -55,6 +55,12 @@ def matvec(matrices: Any, vectors: Any) -> Any:
     return matrices @ vectors if vectors.ndim == 1 else (matrices @ vectors[..., None])[..., 0]
 
 
+def quadratic_forms(rows: Array, matrix: Array) -> Array:
+    """x' M x for every row x of (..., d); not below 0, where rounding might put it."""
+    forms: Array = np.abs(np.einsum("...d,...d->...", rows @ matrix, rows))
+    return forms
+
+
 def downdate(Lambda_inv: Any, phi: Any) -> Any:
     """Turn Lambda^-1 into (Lambda + phi phi')^-1 in place, by Sherman-Morrison.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.memory import Memory
-from linmdp.agents.regression import Optimism, Ridge
+from linmdp.agents.regression import Optimism, Ridge, quadratic_forms
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
@@ -169,8 +169,7 @@ class Samples(Memory):
 
     def _squared(self, h: int, rows: Array) -> Array:
         """The squared bonus of rows (..., d) at step h."""
-        forms = np.einsum("...d,...d->...", rows @ self.ridge.Lambda_inv[h], rows)
-        b: Array = self.optimism.squared(np.abs(forms))
+        b: Array = self.optimism.squared(quadratic_forms(rows, self.ridge.Lambda_inv[h]))
         return b
 
     def best_actions(self, h: int, state: State) -> BoolArray:

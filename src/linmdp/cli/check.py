@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from linmdp.agents.base import Agent
-from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.optimist import Optimist
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.checks import check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import check_int
 from linmdp.report.style import human_bytes
 from linmdp.runner.forecast import forecast
-from linmdp.runner.registry import make_agent, make_env
+from linmdp.runner.registry import env_parameters, make_agent, make_env
+from linmdp.runner.spec import parse_spec
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
@@ -38,13 +39,28 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         random = policy_value(env.model, uniform_policy(env.model))[0]
         lost = best[0] - random[0]
         print(f"  From state 0 the optimal policy earns {best[0]:.4g} an episode; a random one loses {lost:.4g} of it.")
+    _check_linearity(spec)
     if learner:
         print(f"{agent}, {episodes:,} episodes:")
         _check_agent(env, learner, episodes)
     return ok
 
 
+def _check_linearity(spec: str) -> None:
+    """Of a linearized environment: how linear is the game in these features?"""
+    name, parameters = parse_spec(spec)
+    if name != "linearized":
+        return
+    from linmdp.features.learned import read_model
+    from linmdp.linearize.measure import linearity, words
+
+    learned = read_model(str(parameters.get("model", env_parameters(name)["model"].default)))
+    print(f"  How linear is '{learned.env_id}' in these features, on transitions that training did not see?")
+    for line in words(linearity(learned)):
+        print(f"    {line}")
+
+
 def _check_agent(env: Env, agent: Agent, episodes: int) -> None:
     print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
-    if isinstance(agent, LSVIUCB) and not isinstance(env, GymTask):
+    if isinstance(agent, Optimist) and not isinstance(env, GymTask):
         print("  " + forecast(agent, env.model, episodes))

@@ -6,15 +6,13 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from linmdp.envs.adapter import GymTask
-from linmdp.envs.catalog import FAMILIES
-from linmdp.runner.registry import AGENTS, ENVS, agent_parameters, env_parameters
+from linmdp.runner.registry import AGENTS, ENVS, agent_parameters, env_maker, env_parameters
 
 
 def list_envs() -> None:
     """Every environment with its parameters and defaults."""
     for name in ENVS:
-        _entry(name, GymTask if name == "gym" else FAMILIES[name], env_parameters(name))
+        _entry(name, env_maker(name), env_parameters(name))
 
 
 def list_agents() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp import __version__
+from linmdp.cli.linearize import linearize
 from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
@@ -193,6 +194,9 @@ def agents() -> None:
     list_agents()
 
 
+app.command()(linearize)
+
+
 @app.callback(invoke_without_command=True)
 def version(show: Annotated[bool, typer.Option("--version", help="print the version")] = False) -> None:
     """Online reinforcement learning with regret guarantees, in memory that you choose."""
@@ -212,7 +216,9 @@ def _plan(
 def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
     """The agents, and the marks to read them against."""
     names = [a.partition(":")[0] for a in agents]
-    marks = ["random"] if env.startswith("gym:") else ["random", "optimal"]
+    from linmdp.runner.registry import model_known
+
+    marks = ["random", "optimal"] if model_known(env) else ["random"]
     return [*dict.fromkeys(agents), *(mark for mark in marks if mark not in names)]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from linmdp.errors import InvalidParameter, check_int, check_number, unknown
+from linmdp.envs.games import make_gym
+from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import one_hot
 from linmdp.types import State, Task
@@ -43,7 +44,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:
-            env = _made(id, kwargs)
+            env = make_gym(id, kwargs)
         super().__init__(env)
         if not isinstance(env.action_space, gymnasium.spaces.Discrete):
             raise InvalidParameter(f"The action space of '{id}' must be Discrete. Got {env.action_space}.")
@@ -102,19 +103,3 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _state(self, observation: Any) -> State:
         return int(observation) - self._first_state if self.task.S is not None else np.asarray(observation)
-
-
-def _made(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    """gymnasium.make, and one trial reset: whatever an environment raises there is about its parameters."""
-    try:
-        env = gymnasium.make(id, **kwargs)
-        env.reset(seed=0)
-    except gymnasium.error.UnregisteredEnv:
-        unknown("Gymnasium environment", id, gymnasium.registry)
-    except Exception as error:
-        raise InvalidParameter(f"Gymnasium can not make '{id}': {_first_line(error)}") from error
-    return env
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.envs.base import STARTS, LinearModel
-from linmdp.errors import check_choice, check_int, check_number
+from linmdp.errors import check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
 
 
@@ -19,12 +19,14 @@ def synthetic(
     noise: float = 0.02,
     concentration: float = 1.0,
     start: str = "fixed",
+    stationary: bool = False,
 ) -> LinearModel:
     """Random features, rewards and measures, each uniform on its simplex.
 
     phi(s, a) and theta_h are drawn from the simplex of R^d, the measures mu_{h,1} ... mu_{h,d} from the simplex
     over the S states, all independently. With `concentration` c they come from Dirichlet(c, ..., c): 1 is the
     paper's uniform law; below 1 the features are close to corners and the task has more contrast.
+    `stationary`: one theta and one measure for all steps, as in a game that knows no clock.
     """
     S, A, d, H = (
         check_int("synthetic", name, value, low=1) for name, value in (("S", S), ("A", A), ("d", d), ("H", H))
@@ -32,12 +34,17 @@ def synthetic(
     seed = check_int("synthetic", "seed", seed, low=0)
     c = check_number("synthetic", "concentration", concentration, low=0.0, open_low=True)
     check_choice("synthetic", "start", start, STARTS)
+    if not isinstance(stationary, bool):
+        invalid("synthetic", "stationary", "true or false", stationary)
     rng = np.random.default_rng(seed)
+    features = TableFeatures(rng.dirichlet(np.full(d, c), size=(S, A)))
+    steps = 1 if stationary else H
+    theta, mu = rng.dirichlet(np.full(d, c), size=steps), rng.dirichlet(np.full(S, c), size=(steps, d))
     return LinearModel(
         name="synthetic",
-        features=TableFeatures(rng.dirichlet(np.full(d, c), size=(S, A))),
-        theta=rng.dirichlet(np.full(d, c), size=H),
-        mu=rng.dirichlet(np.full(S, c), size=(H, d)),
+        features=features,
+        theta=np.broadcast_to(theta, (H, d)) if stationary else theta,
+        mu=np.broadcast_to(mu, (H, d, S)) if stationary else mu,
         noise=noise,
         start=start,
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from linmdp.errors import InvalidData
 from linmdp.features.base import check_phi
-from linmdp.types import Array
+from linmdp.types import Array, IntArray
 
 
 class TableFeatures:
@@ -45,6 +45,10 @@ class TableFeatures:
     def row(self, state: int, action: int) -> Array:
         """phi(state, action), (d,), in one piece."""
         return self.columns[:, action * self.S + state].copy()
+
+    def rows(self, states: IntArray, actions: IntArray) -> Array:
+        """phi of n pairs, (n, d)."""
+        return np.ascontiguousarray(self.columns[:, actions * self.S + states].T)
 
     def batch(self, states: Array) -> Array:
         """Features of n states, (n, A, d)."""

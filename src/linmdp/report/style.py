@@ -31,7 +31,7 @@ RC: dict[str, Any] = {
 }
 
 
-WORDS = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive"}
+WORDS = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive", "lsvi-ucb-fold": "Fold"}
 SHARED = ("beta", "lam", "cap", "ties", "storage")
 
 

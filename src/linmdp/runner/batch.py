@@ -19,7 +19,7 @@ from linmdp.runner.engine import Setting
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
-from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model
+from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
@@ -82,8 +82,11 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 def runs_in_lockstep(job: Job) -> bool:
     """Whether the job is LSVI with counts on a model that is known: those can share their products."""
     agent, parameters = parse_spec(job.agent)
-    known = parse_spec(job.env)[0] in FAMILIES
-    return known and issubclass(AGENTS[agent], LSVIUCB) and parameters.get("storage", "auto") in ("auto", "counts")
+    return (
+        model_known(job.env)
+        and issubclass(AGENTS[agent], LSVIUCB)
+        and parameters.get("storage", "auto") in ("auto", "counts")
+    )
 
 
 def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:

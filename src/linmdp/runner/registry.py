@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from linmdp.agents import LSVIUCB, ConstantAgent, LSVIUCBAdaptive, LSVIUCBFixed, OptimalAgent, RandomAgent
+from linmdp.agents import (
+    LSVIUCB,
+    ConstantAgent,
+    LSVIUCBAdaptive,
+    LSVIUCBFixed,
+    LSVIUCBFold,
+    OptimalAgent,
+    RandomAgent,
+)
 from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.errors import InvalidParameter, check_int, unknown
 from linmdp.runner.spec import check_names, keyword_parameters, parse_spec
 from linmdp.types import Task
@@ -20,9 +30,18 @@ if TYPE_CHECKING:
     Env = LinearMDPEnv | GymTask
 
 AGENTS: dict[str, type[Agent]] = {
-    agent.name: agent for agent in (LSVIUCB, LSVIUCBFixed, LSVIUCBAdaptive, RandomAgent, OptimalAgent, ConstantAgent)
+    agent.name: agent
+    for agent in (
+        LSVIUCB,
+        LSVIUCBFixed,
+        LSVIUCBAdaptive,
+        LSVIUCBFold,
+        RandomAgent,
+        OptimalAgent,
+        ConstantAgent,
+    )
 }
-ENVS = (*FAMILIES, "gym")
+ENVS = (*FAMILIES, "linearized", "gym")
 
 
 def make_env(spec: str) -> Env:
@@ -39,16 +58,28 @@ def make_env(spec: str) -> Env:
             return cast(GymTask, gym_task(**parameters))
         except TypeError as error:
             raise InvalidParameter(f"'{spec}' has a parameter that can not be given: {error}.") from error
+    if name == "linearized":
+        check_names(name, parameters, env_parameters(name))
+        make: Any = linearized
+        return cast("Env", make(**parameters))
     return LinearMDPEnv(make_model(spec))
 
 
 def make_model(spec: str) -> LinearModel:
-    """The model of a built-in family's spec; needs no Gymnasium."""
+    """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
-    if name not in FAMILIES:
+    if name not in FAMILIES and name != "linearized":
         unknown("environment", name, ENVS)
-    check_names(name, parameters, keyword_parameters(FAMILIES[name]))
-    return FAMILIES[name](**parameters)
+    make: Any = linearized_model if name == "linearized" else FAMILIES[name]
+    check_names(name, parameters, keyword_parameters(make))
+    model: LinearModel = make(**parameters)
+    return model
+
+
+def model_known(spec: str) -> bool:
+    """Whether the environment of a spec has a model, hence V* and exact regret."""
+    name, parameters = parse_spec(spec)
+    return name in FAMILIES or (name == "linearized" and parameters.get("mode") == "model")
 
 
 def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
@@ -59,7 +90,9 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
         return make_learner(spec, env.task, episodes)
     check_names(name, parameters, agent_parameters(name))
     if getattr(env, "model", None) is None:
-        raise InvalidParameter("The optimal policy is known only where the model is: not for gym environments.")
+        raise InvalidParameter(
+            "The optimal policy is known only where the model is: not for gym environments and games."
+        )
     return OptimalAgent(env.task, Q=env.optimum.Q)
 
 
@@ -79,9 +112,15 @@ def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:
 
 def env_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Parameters of an environment and their defaults."""
+    return keyword_parameters(env_maker(name))
+
+
+def env_maker(name: str) -> Callable[..., Any]:
+    """Whatever makes the environments of that name: it carries their documentation and their parameters."""
     from linmdp.envs.adapter import GymTask
 
-    return keyword_parameters(GymTask if name == "gym" else FAMILIES[name])
+    makers: dict[str, Callable[..., Any]] = {"gym": GymTask, "linearized": linearized, **FAMILIES}
+    return makers[name]
 
 
 def agent_parameters(name: str) -> dict[str, inspect.Parameter]:

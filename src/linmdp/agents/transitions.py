@@ -1,0 +1,89 @@
+"""The last transitions of each step, as states and actions: what a bounded memory keeps of its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from linmdp.agents.base import Component, saved_array
+from linmdp.features.base import FeatureMap
+from linmdp.features.tabular import TableFeatures
+from linmdp.types import Array, IntArray, State
+
+
+class Transitions(Component):
+    """Room for M transitions (s, a, s') of each step.
+
+    Attributes
+    ----------
+    state, following : (H, M, ...) of whatever a state is; whole numbers where states are finite
+    action : (H, M)
+    alive : (H, M) False where s' is terminal, so that nothing follows
+    count : (H,) how many there are
+    """
+
+    _arrays: ClassVar = ("state", "action", "following", "alive", "count")
+
+    def __init__(self, H: int, M: int, features: FeatureMap) -> None:
+        self.M, self.features = M, features
+        # the shape of a state that is not a number is known when the first one comes
+        finite = isinstance(features, TableFeatures)
+        self.state = np.zeros((H, M) if finite else (H, 0), dtype=np.int32 if finite else np.float64)
+        self.following = self.state.copy()
+        self.action = np.zeros((H, M), dtype=np.int32)
+        self.alive = np.zeros((H, M), dtype=np.bool_)
+        self.count = np.zeros(H, dtype=np.int64)
+
+    def add(self, h: int, state: State, action: int, following: State, alive: bool) -> None:
+        """One more transition of step h."""
+        if self.state.shape[1] == 0:
+            seen = np.asarray(state)
+            self.state = np.zeros((len(self.count), self.M, *seen.shape), dtype=seen.dtype)
+            self.following = self.state.copy()
+        i = int(self.count[h])
+        self.state[h, i], self.following[h, i] = state, following
+        self.action[h, i], self.alive[h, i] = action, alive
+        self.count[h] = i + 1
+
+    @property
+    def full(self) -> bool:
+        """Whether some step has no room left."""
+        return bool((self.count == self.M).any())
+
+    def phi(self, h: int) -> Array:
+        """phi(s_i, a_i) of step h, (n, d)."""
+        n = int(self.count[h])
+        states, actions = self.state[h, :n], self.action[h, :n]
+        if isinstance(self.features, TableFeatures):
+            return self.features.rows(states, actions)
+        return self.features.batch(states)[np.arange(n), actions] if n else np.zeros((0, self.features.d))
+
+    def take(self, h: int, other: Transitions, mine: IntArray, theirs: IntArray) -> None:
+        """Keep `mine` of the transitions of step h, and behind them `theirs` of another's."""
+        n = len(mine) + len(theirs)
+        for name in ("state", "following", "action", "alive"):
+            own, new = getattr(self, name), getattr(other, name)
+            if own.shape[1] == 0 < new.shape[1]:
+                own = np.zeros_like(new)
+                setattr(self, name, own)
+            own[h, :n] = np.concatenate((own[h, mine], new[h, theirs]))
+        self.count[h] = n
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        self.count[:] = 0
+
+    def bytes_when_full(self) -> int:
+        """Bytes once states are there, which may be larger than now."""
+        missing = 0 if self.state.shape[1] else 2 * len(self.count) * self.M * 8
+        return self.nbytes + missing
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        for name in ("state", "following"):
+            saved = saved_array(state, name)
+            mine = getattr(self, name)
+            if mine.shape[1] == 0 and saved.ndim >= 2 and saved.shape[:2] == (len(self.count), self.M):
+                setattr(self, name, np.zeros_like(saved))
+        super().load_state_dict(state)

@@ -1,0 +1,134 @@
+"""Any discrete-action Gymnasium environment with flat observations: what linearization learns from and plays in."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from linmdp.errors import InvalidParameter, unknown
+from linmdp.features.learned import Layout
+
+LARGEST_WIDTH = 4096
+"""Numbers in one observation: beyond it (pictures) a network of dense layers is the wrong tool."""
+
+
+def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    """gymnasium.make, and one trial reset: whatever an environment raises there is about its parameters.
+
+    The `-ram-v5` ids of older ale-py versions, `ALE/Alien-ram-v5`, are taken as `ALE/Alien-v5` seen through its RAM.
+    """
+    name, extra = resolved(id)
+    if name.startswith("ALE/"):
+        _register_atari(id)
+    try:
+        env = gymnasium.make(name, **{**extra, **kwargs})
+        env.reset(seed=0)
+    except gymnasium.error.UnregisteredEnv:
+        unknown("Gymnasium environment", id, gymnasium.registry)
+    except Exception as error:
+        raise InvalidParameter(f"Gymnasium can not make '{id}': {_first_line(error)}") from error
+    return env
+
+
+def resolved(id: str) -> tuple[str, dict[str, Any]]:
+    """An id and its keyword arguments, with the alias of RAM games resolved."""
+    game = re.fullmatch(r"(ALE/\w+)-ram-v5", id)
+    return (f"{game[1]}-v5", {"obs_type": "ram"}) if game else (id, {})
+
+
+def _register_atari(id: str) -> None:
+    try:
+        import ale_py
+    except ModuleNotFoundError as error:
+        raise InvalidParameter(
+            f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]'."
+        ) from error
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
+    gymnasium.register_envs(ale_py)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def layout_of(id: str, space: spaces.Space[Any]) -> Layout:
+    """The parts of a flat observation."""
+    parts = tuple(_parts(id, space))
+    width = sum(n if kind == "box" else 1 for kind, n in parts)
+    if not 0 < width <= LARGEST_WIDTH:
+        hint = " (for Atari use the RAM: ALE/NAME-ram-v5)" if id.startswith("ALE/") else ""
+        raise InvalidParameter(f"Observations of '{id}' must have 1 to {LARGEST_WIDTH} numbers{hint}. Got {width}.")
+    return parts
+
+
+def _parts(id: str, space: spaces.Space[Any]) -> list[tuple[str, int]]:
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return [("box", int(np.prod(space.shape)))]
+    if isinstance(space, spaces.Discrete):
+        return [("onehot", int(space.n))]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [("onehot", int(n)) for n in space.nvec.ravel()]
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return [part for one in inner for part in _parts(id, one)]
+    raise InvalidParameter(f"Observations of '{id}' must be Box, Discrete, or Dict or Tuple of those. Got {space}.")
+
+
+def flat(space: spaces.Space[Any], observation: Any) -> list[np.ndarray]:
+    """The numbers of an observation, part by part; whole numbers count from 0."""
+    if isinstance(space, spaces.Discrete):
+        return [np.atleast_1d(np.asarray(observation) - space.start)]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [(np.asarray(observation) - space.start).ravel()]
+    if isinstance(space, spaces.Dict):
+        return [piece for key, one in space.spaces.items() for piece in flat(one, observation[key])]
+    if isinstance(space, spaces.Tuple):
+        return [piece for one, part in zip(space.spaces, observation, strict=True) for piece in flat(one, part)]
+    return [np.asarray(observation).ravel()]
+
+
+class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment with flat observations, (width,) bytes or float32, where a lost life ends the episode.
+
+    Parameters
+    ----------
+    id : a Gymnasium id with discrete actions
+    kwargs : passed to `gymnasium.make`
+    """
+
+    def __init__(self, id: str, **kwargs: Any) -> None:
+        super().__init__(make_gym(id, kwargs))
+        self.id, self.kwargs, self._lives = id, kwargs, 0
+        if not isinstance(self.env.action_space, spaces.Discrete):
+            raise InvalidParameter(f"The action space of '{id}' must be Discrete. Got {self.env.action_space}.")
+        self._space: spaces.Space[Any] = self.env.observation_space
+        self.A, self._first_action = int(self.env.action_space.n), int(self.env.action_space.start)
+        self.layout = layout_of(id, self._space)
+        width = sum(n if kind == "box" else 1 for kind, n in self.layout)
+        bytes_only = isinstance(self._space, spaces.Box) and self._space.dtype == np.uint8
+        self.dtype: Any = np.dtype(np.uint8 if bytes_only else np.float32)
+        low, high = (0, 255) if bytes_only else (-np.inf, np.inf)
+        self.observation_space = spaces.Box(low, high, (width,), self.dtype.type)
+        self.action_space = spaces.Discrete(self.A)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start a game."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._lives = int(info.get("lives", 0))
+        return self._flat(observation), info
+
+    def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step; terminated also where a life is lost."""
+        observation, reward, terminated, truncated, info = self.env.step(int(action) + self._first_action)
+        lives = int(info.get("lives", 0))
+        lost, self._lives = lives < self._lives, lives
+        return self._flat(observation), float(reward), bool(terminated) or lost, bool(truncated), info
+
+    def _flat(self, observation: Any) -> np.ndarray:
+        pieces = flat(self._space, observation)
+        joined = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return joined.astype(self.dtype)  # always a copy: some environments go on writing into theirs
