@@ -48,8 +48,8 @@ def chosen_items(items: Sequence[str]) -> list[str]:
     tables = [item for item in named if item in TABLES]
     if tables and "all" not in items:
         raise InvalidParameter(
-            f"The item '{tables[0]}' needs the linearized games, which this version does not have. "
-            f"It has: {', '.join(i for i in ITEMS if i not in TABLES)}."
+            f"The item '{tables[0]}' is not there yet: it needs the linearized games at the scale of the paper. "
+            f"There are: {', '.join(i for i in ITEMS if i not in TABLES)}."
         )
     return [item for item in named if item not in TABLES]
 
