@@ -43,7 +43,7 @@ TRUTH: dict[str, Any] = {"S": 100, "A": 5, "d": 8, "H": 20, "concentration": 0.2
 STEPS = 5000
 """Iterations for the table over d: enough to compare, and minutes on a laptop."""
 
-GAME_AGENTS = ("lsvi-ucb:beta=0.2,lam=0.01,dtype=float32", "lsvi-ucb:beta=0.1,lam=0.1,dtype=float32")
+GAME_AGENTS = ("lsvi-ucb:beta=0.1,lam=0.001,dtype=float32", "lsvi-ucb:beta=0.1,lam=0.1,dtype=float32")
 
 
 def dataset(game: str) -> Dataset:
@@ -74,8 +74,8 @@ def truth() -> str:
     marginal = counts.sum(axis=(0, 1)) / len(n)
     states = np.arange(true.S, dtype=np.float32)[:, None]
     rows = [
-        ("empirical P(s' | s, a)", f"{_distance(P, counts / counts.sum(-1, keepdims=True)):.3f}", "-", "-"),
-        ("marginal p(s')", f"{_distance(P, np.broadcast_to(marginal, P.shape)):.3f}", "-", "-"),
+        ("empirical", f"{_distance(P, counts / counts.sum(-1, keepdims=True)):.3f}", "-", "-"),
+        ("marginal p(s') for every s, a", f"{_distance(P, np.broadcast_to(marginal, P.shape)):.3f}", "-", "-"),
         ("the true model", "0", f"{_regret(true, true.features):.0f}", "1.00"),
     ]
     base = _regret(true, true.features)
@@ -149,17 +149,17 @@ def game() -> str:
         env = f"linearized:model={name.lower()},mode=game"
         scale = float(read_model(name.lower()).meta["reward_scale"])
         constant, best = _best_constant(name)
-        rows.append((name, f"constant:action={constant} (the best)", f"{best:.1f}", "-", "-"))
+        rows.append((name, f"constant:action={constant} (the best)", *[f"{best:.1f}"] * 3))
         plan = jobs_for(env, [*GAME_AGENTS, "random"], episodes=500, seeds=3)
         scores: dict[str, list[Array]] = {}
         for result in run_jobs(plan):
             scores.setdefault(result.agent, []).append(scale * result.rewards)
         for agent, runs in scores.items():
             rows.append((name, agent, *(_interval([r[part].mean() for r in runs]) for part in _PARTS)))
-    return markdown(("game", "policy", "first 100 episodes", "last 100", "best 100 in a row"), rows)
+    return markdown(("game", "policy", "first 100 episodes", "middle 100", "last 100"), rows)
 
 
-_PARTS = (slice(0, 100), slice(-100, None), slice(-50, None))
+_PARTS = (slice(0, 100), slice(200, 300), slice(400, 500))
 
 
 def _interval(values: Sequence[Any]) -> str:

@@ -27,6 +27,7 @@ ENVS = (
     "lock:H=4,A=3",
     "riverswim:H=6",
     "gym:FrozenLake-v1,H=12",
+    "linearized:model=phoenix,mode=model,H=4,anchors=8",
 )
 SPECS = (
     "lsvi-ucb",

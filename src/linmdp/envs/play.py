@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.games import Game
@@ -73,9 +72,3 @@ def linearized_game(learned: LearnedModel, mode: str, H: int) -> GymTask:
     task = GymTask(env, H=H, reward_low=low, reward_high=high, features=learned)
     task.id = f"linearized:{learned.env_id},mode={mode}"
     return task
-
-
-def start_of(game: Game) -> np.ndarray:
-    """Where a game starts."""
-    state: np.ndarray = game.reset(seed=0)[0]
-    return state

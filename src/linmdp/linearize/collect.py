@@ -35,7 +35,7 @@ class Player(Protocol):
         ...
 
 
-class Chaos:
+class RandomPlayer:
     """Plays at random and learns nothing."""
 
     def __init__(self, A: int, rng: np.random.Generator) -> None:
@@ -100,7 +100,7 @@ def random_data(
     game: Game, *, transitions: int, H: int, seed: int, advance: Callable[[], None] | None = None
 ) -> Dataset:
     """Transitions of a policy that plays every action with the same probability."""
-    player = Chaos(game.A, np.random.default_rng([seed, 0]))
+    player = RandomPlayer(game.A, np.random.default_rng([seed, 0]))
     return collect(game, player, transitions=transitions, H=H, seed=seed, advance=advance)
 
 

@@ -15,6 +15,9 @@ from linmdp.linearize.data import Dataset, joined
 from linmdp.linearize.train import Settings, train
 from linmdp.types import Task
 
+DIMENSION = 64
+"""Features of a round have at most this many dimensions: a learner on 512 would take longer than the training."""
+
 MakePlayer = Callable[[Task], Player]
 
 
@@ -30,13 +33,13 @@ def explored_data(
 ) -> Dataset:
     """`rounds` equal parts of data: the first random, each other by a fresh learner on features of all before it.
 
-    Features of a round are trained for a part of the final iterations only: they are thrown away after it.
+    Features of a round are small and trained for a part of the iterations only: they are thrown away after it.
     """
     rounds = check_int("linearize", "rounds", rounds, low=2)
     part = max(2, transitions // rounds)
     seeds = np.random.SeedSequence(settings.seed).generate_state(rounds)
     data = random_data(game, transitions=part, H=H, seed=settings.seed, advance=advance)
-    short = replace(settings, steps=max(1, settings.steps // rounds))
+    short = replace(settings, d=min(settings.d, DIMENSION), steps=max(1, settings.steps // rounds))
     for i in range(1, rounds):
         model = train(data, short)
         count = part if i < rounds - 1 else max(2, transitions - len(data))
