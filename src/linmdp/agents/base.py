@@ -159,12 +159,12 @@ class Agent(ABC):
 
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:
-        """The keyword parameters of the constructor, those of its bases included."""
+        """The keyword parameters of the constructor: those of its bases, then its own."""
         found: dict[str, inspect.Parameter] = {}
-        for base in cls.__mro__:
+        for base in reversed(cls.__mro__):
             if "__init__" in vars(base):
                 own = inspect.signature(vars(base)["__init__"]).parameters.values()
-                found |= {p.name: p for p in own if p.kind is p.KEYWORD_ONLY and p.name not in found}
+                found |= {p.name: p for p in own if p.kind is p.KEYWORD_ONLY}
         return found
 
     def get_params(self) -> dict[str, Any]:
