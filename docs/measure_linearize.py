@@ -126,19 +126,27 @@ def _linearity_row(game: str, d: str, found: Any) -> tuple[str, ...]:
 
 
 def distilled() -> str:
-    """`mode=model`: exact regret of LSVI-UCB over 500 episodes, and in the last 100 of them."""
+    """`mode=model`, shipped models: exact regret of LSVI-UCB over 500 episodes, and in the last 100 of them."""
+    agents = [*(f"lsvi-ucb:beta={beta}" for beta in (0.01, 0.05, 0.2)), "random"]
+    return _regret_table({name: name.lower() for name in GAMES}, agents, seeds=3)
+
+
+def distilled512() -> str:
+    """The same with d = 512, the models of the table over d."""
+    paths = {name: str(CACHE / f"{name}-512-{STEPS}.safetensors") for name in GAMES if model(name, 512)}
+    return _regret_table(paths, ["lsvi-ucb:beta=0.05", "random"], seeds=1)
+
+
+def _regret_table(models: dict[str, str], agents: Sequence[str], seeds: int) -> str:
     rows = []
-    for game in GAMES:
-        env = f"linearized:model={game.lower()},mode=model"
-        agents = [f"lsvi-ucb:beta={beta}" for beta in (0.01, 0.05, 0.2)]
-        plan = jobs_for(env, [*agents, "random"], episodes=500, seeds=3, eval_every=5)
-        found = by_agent(list(run_jobs(plan)))
-        curves = {s.agent: np.asarray(s.curve) for s in found if s.curve is not None}
-        for s in found:
+    for name, path in models.items():
+        plan = jobs_for(f"linearized:model={path},mode=model", agents, episodes=500, seeds=seeds, eval_every=5)
+        for s in by_agent(list(run_jobs(plan))):
             assert s.regret is not None
-            mean = curves[s.agent].mean(axis=0)
+            assert s.curve is not None
+            mean = s.curve.mean(axis=0)
             last = (mean[-1] - mean[-101]) / 100
-            rows.append((game, s.agent, f"{s.regret.mean / 500:.4f}", f"{last:.4f}"))
+            rows.append((name, s.agent, f"{s.regret.mean / 500:.4f}", f"{last:.4f}"))
     return markdown(("game", "agent", "regret an episode, all 500", "in the last 100"), rows)
 
 
@@ -295,6 +303,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "truth": truth,
     "cost": cost,
     "distilled": distilled,
+    "distilled512": distilled512,
     "game": game,
     "linear": linear,
 }
