@@ -134,7 +134,7 @@ def test_from_training_to_tables_and_a_report(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(f"linmdp.runner.estimate.{name}", 16)
     said: list[str] = []
     text = reproduce(TABLES, "paper", tmp_path, 1, said.append)
-    assert [words.partition(" ")[0] for words in said] == ["training", "24", "27"]  # 8 actions in 3 modes; 27 policies
+    assert [words.partition(" ")[0] for words in said] == ["training", "24", "25"]  # 8 actions in 3 modes; 25 policies
     assert (tmp_path / "phoenix16.safetensors").exists()
     for words in ("DQN (SB3)", "PPO (SB3)", "10061.76", "2.605 GiB", "0.423 h", "the best learner", "| optimal"):
         assert words in text
