@@ -45,7 +45,7 @@ def game_tables(items: Sequence[str], scale: GameScale, out: Path, store: Store,
     models = trained_models(scale, out, say)
     modes = MODES if "table-reward" in items else ("game",)
     best = _best_constants(models, modes, scale, store, jobs, say) if "table-reward" in items else {}
-    policies = {(g, mode): _policies(mode, best.get((g, mode))) for g in models for mode in modes}
+    policies = {(g, mode): _policies(mode, best.get((g, mode))) for mode in modes for g in models}
     planned = [
         Job(env_spec(models[g], mode, scale), agent, scale.K, seed, EVAL_EVERY)
         for (g, mode), agents in policies.items()
@@ -158,7 +158,7 @@ def _notes(item: str, scale: GameScale) -> str:
         return (
             f"{seeds}Published setting: beta = 1e-4 d H sqrt(log 3dHK), lambda = 0.1, Q cut at H, first of ties; "
             "tuned: beta = 0.1, lambda = 0.001, so that the first bonus, beta / sqrt(lambda), is about 3 and falls "
-            "with the first samples. A reward of 1 is the 99th percentile of the scores in the data. DQN and PPO "
+            "to 0.1 with the first sample. A reward of 1 is the 99th percentile of the scores in the data. DQN and PPO "
             "learn on the raw RAM, with the library's defaults."
         )
     if item == "table-space":
