@@ -15,8 +15,8 @@ from linmdp.types import Array, RunResult
 GAMES = {"Alien": "ALE/Alien-ram-v5", "Phoenix": "ALE/Phoenix-ram-v5"}
 MODES = ("game", "model", "published")
 SETTINGS = {"published": "beta=published,lam=0.1,cap=H,ties=first", "tuned": "beta=0.1,lam=0.001"}
-"""beta is 1.3 as published with d=64 and 11 with d=512, where one step pays 0.03 on average: phi is close to a corner of
-its simplex, so the bonus after n visits is about beta / sqrt(n). As tuned it is 0.1 / sqrt(n), and 3 before the first."""
+"""beta is 1.3 as published with d=64 and 11 with d=512, where one step of Alien pays 0.03 on average: phi is close to a
+corner of its simplex, so after n visits the bonus is about beta / sqrt(n). Tuned: 3 at first, then 0.1 / sqrt(n)."""
 
 FIXED = "lsvi-ucb-fixed:rho=0.75"
 ADAPTIVE = "lsvi-ucb-adaptive:m=10,tau_c=0.1,budget=0.5,rho=0.75"
