@@ -45,17 +45,17 @@ def game_tables(items: Sequence[str], scale: GameScale, out: Path, store: Store,
     models = trained_models(scale, out, say)
     modes = MODES if "table-reward" in items else ("game",)
     best = _best_constants(models, modes, scale, store, jobs, say) if "table-reward" in items else {}
-    policies = {(g, mode): _policies(mode, best.get((g, mode))) for mode in modes for g in models}
+    policies = {(g, mode): policies_of(mode, best.get((g, mode))) for mode in modes for g in models}
     planned = [
         Job(env_spec(models[g], mode, scale), agent, scale.K, seed, EVAL_EVERY)
         for (g, mode), agents in policies.items()
         for agent in agents
         for seed in range(scale.seeds)
     ]
-    found = _grouped(run_planned(planned, store, jobs, say, f"for {', '.join(items)}"))
+    found = grouped(run_planned(planned, store, jobs, say, f"for {', '.join(items)}"))
     pages = []
     for item in items:
-        page = _page(item, models, scale, found, policies)
+        page = table_page(item, models, scale, found, policies)
         write_atomic(out / f"{item}.md", page.encode() + b"\n")
         pages.append(page)
     return "\n\n".join(pages)
@@ -108,8 +108,8 @@ def _best_constants(
     return best
 
 
-def _policies(mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
-    """Everything in the tables of a mode: spec -> (name, algorithm)."""
+def policies_of(mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
+    """Everything in the tables of a mode: spec -> (name, algorithm); `constant` is the best of its kind."""
     found = learner_specs(mode)
     if mode == "game" and find_spec("stable_baselines3") is not None:
         found |= {spec: (name, spec) for spec, name in OTHERS.items()}
@@ -120,40 +120,44 @@ def _policies(mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _grouped(results: Sequence[RunResult]) -> Runs:
+def grouped(results: Sequence[RunResult]) -> Runs:
+    """The runs of each policy, by seed."""
     groups: dict[tuple[str, str], list[RunResult]] = {}
     for r in sorted(results, key=lambda r: r.seed):
         groups.setdefault((r.env, r.agent), []).append(r)
     return groups
 
 
-def _page(
+def table_page(
     item: str,
     models: Mapping[str, str],
     scale: GameScale,
     found: Runs,
     policies: Mapping[tuple[str, str], Mapping[str, tuple[str, str]]],
 ) -> str:
-    """One item: a table for each game (and mode)."""
-    parts = [f"## {item}: the linearized games, d = {scale.d}", _notes(item, scale)]
+    """One item: a table for each game (and mode), of the policies that have run."""
+    parts = [f"## {item}: the linearized games, d = {scale.d}", _notes(item)]
     for game, model in models.items():
         points = float(read_model(model).meta["reward_scale"])
         for mode in MODES if item == "table-reward" else ("game",):
-            env = env_spec(model, mode, scale)
-            rows = [Row(name, algorithm, found[env, spec]) for spec, (name, algorithm) in policies[game, mode].items()]
-            parts.append(f"### {game}, {MODE_WORDS[mode]}")
-            if item == "table-reward":
-                parts.append(reward_table(game, mode, rows, scale, points))
-                if mode == "game":
-                    parts.append(comparison(rows, scale, points))
-                continue
-            costly = [row for row in rows if row.algorithm not in ("constant", "random")]
-            parts.append((space_table if item == "table-space" else time_table)(game, costly, scale))
+            env, named = env_spec(model, mode, scale), policies.get((game, mode), {})
+            rows = [Row(*named[spec], found[env, spec]) for spec in named if (env, spec) in found]
+            if rows:
+                parts += [f"### {game}, {MODE_WORDS[mode]}", *_tables(item, game, mode, rows, scale, points)]
     return "\n\n".join(parts)
 
 
-def _notes(item: str, scale: GameScale) -> str:
-    seeds = f"Means of {scale.seeds} seeds, with 95% intervals where they differ. "
+def _tables(item: str, game: str, mode: str, rows: list[Row], scale: GameScale, points: float) -> list[str]:
+    """The table of one game and mode, and what it says of the learners."""
+    if item == "table-reward":
+        table = reward_table(game, mode, rows, scale, points)
+        return [table, comparison(rows, scale, points)] if mode == "game" else [table]
+    costly = [row for row in rows if row.algorithm not in ("constant", "random")]
+    return [(space_table if item == "table-space" else time_table)(game, costly, scale)]
+
+
+def _notes(item: str) -> str:
+    seeds = "Means over the seeds, with 95% intervals where they differ. "
     if item == "table-reward":
         return (
             f"{seeds}Published setting: beta = 1e-4 d H sqrt(log 3dHK), lambda = 0.1, Q cut at H, first of ties; "

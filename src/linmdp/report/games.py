@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +80,8 @@ PUBLISHED: dict[str, dict[str, Figures]] = {
 """Total reward, GiB and hours at 100, 280 and 500 episodes (d = 512, H = 50)."""
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Row:
     """One policy of a table, its runs (the same but for their seed), and the algorithm of the paper that it is."""
 
     name: str
@@ -108,7 +110,7 @@ def env_spec(model: str, mode: str, scale: GameScale) -> str:
 def reward_table(game: str, mode: str, rows: Sequence[Row], scale: GameScale, points: float) -> str:
     """Total rewards at the snapshots, and how it goes at the end; `points` are what a reward of 1 is in the game."""
     last = f"last {scale.last}"
-    header = ["policy", *(f"total reward, {K}" for K in scale.snapshots), f"an episode, {last}"]
+    header = ["policy", "seeds", *(f"total reward, {K}" for K in scale.snapshots), f"an episode, {last}"]
     ends: Callable[[Row], list[str]]
     if mode == "game":
         header[-1] = f"points an episode, {last}"
@@ -120,7 +122,9 @@ def reward_table(game: str, mode: str, rows: Sequence[Row], scale: GameScale, po
         header += [f"published, {K}" for K in scale.snapshots]
         ends = lambda row: [_words(final(row, scale)), *_known(published("table-reward", game, row), "{:.2f}")]  # noqa: E731
     totals = [[_words(at(row, K)) for K in scale.snapshots] for row in rows]
-    return markdown(header, [[row.name, *total, *ends(row)] for row, total in zip(rows, totals, strict=True)])
+    return markdown(
+        header, [[row.name, str(len(row.runs)), *total, *ends(row)] for row, total in zip(rows, totals, strict=True)]
+    )
 
 
 def space_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
@@ -130,9 +134,9 @@ def space_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
         held, known = costs(row, scale)[0].mean(axis=0), published("table-space", game, row)
         theirs = _last(known)
         ratio = "-" if theirs is None else f"{held[-1] / (theirs[1] * 2**30):.3f}"
-        table.append([row.name, *map(human_bytes, held), *_known(known, "{:.3f} GiB"), ratio])
+        table.append([row.name, str(len(row.runs)), *map(human_bytes, held), *_known(known, "{:.3f} GiB"), ratio])
     names = [f"{K} episodes" for K in scale.snapshots]
-    return markdown(["agent", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
+    return markdown(["agent", "seeds", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
 
 
 def time_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
@@ -143,25 +147,28 @@ def time_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
         theirs = _last(known)
         ratio = "-" if theirs is None else f"1/{theirs[1] * 3600 / seconds[:, theirs[0]].mean():.0f}"
         mine = [_words(seconds[:, i]) for i in range(len(scale.snapshots))]
-        table.append([row.name, *mine, *_known(known, "{:.3f} h"), ratio])
+        table.append([row.name, str(len(row.runs)), *mine, *_known(known, "{:.3f} h"), ratio])
     names = [f"CPU s, {K} episodes" for K in scale.snapshots]
-    return markdown(["agent", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
+    return markdown(["agent", "seeds", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
 
 
 def comparison(rows: Sequence[Row], scale: GameScale, points: float) -> str:
     """In words: how far the best learner came, against the best constant action and the others."""
-    found = {row.name: mean_interval(final(row, scale) * points) for row in rows}
-    learners = [row.name for row in rows if row.algorithm in NAMES]
-    best = max(learners, key=lambda name: found[name].mean)
-    constant = next(name for name in found if name.startswith("constant"))
-    verdict = "above" if found[best].low > found[constant].high else "below"
-    if found[best].high >= found[constant].low and verdict == "below":
-        verdict = "within the intervals of"
-    others = ", ".join(f"{name} {_shown(found[name])}" for name in found if name not in (*learners, constant))
-    return (
-        f"In the last {scale.last} episodes the best learner, {best}, scores {_shown(found[best])} points an episode: "
-        f"{verdict} the best constant action's {_shown(found[constant])} ({constant}). {others}."
-    )
+    found = {row: mean_interval(final(row, scale) * points) for row in rows}
+    learners = [row for row in rows if row.algorithm in NAMES]
+    best = max(learners, key=lambda row: found[row].mean)
+    words = f"In the last {scale.last} episodes ({len(best.runs)} seeds) the best learner, {best.name}, scores "
+    words += f"{_shown(found[best])} points an episode"
+    for row in (row for row in rows if row.algorithm == "constant"):
+        words += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"
+    others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*NAMES, "constant")]
+    return words + "".join(f"; {other}" for other in others) + "."
+
+
+def _against(mine: Interval, theirs: Interval) -> str:
+    if mine.low > theirs.high:
+        return "above"
+    return "below" if mine.high < theirs.low else "not to be told from"
 
 
 def at(row: Row, K: int) -> Array:
