@@ -30,9 +30,6 @@ from linmdp.linearize.model import write_model
 from linmdp.linearize.train import Settings, Trainer, train
 from linmdp.report.style import RC
 from linmdp.report.tables import markdown
-from linmdp.results.stats import mean_interval
-from linmdp.results.summary import by_agent
-from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import Array, Task
 
 FOLDER = Path(__file__).parent / "generated"
@@ -42,8 +39,6 @@ GAMES = {"Alien": "ALE/Alien-ram-v5", "Phoenix": "ALE/Phoenix-ram-v5"}
 TRUTH: dict[str, Any] = {"S": 100, "A": 5, "d": 8, "H": 20, "concentration": 0.2, "stationary": True}
 STEPS = 5000
 """Iterations for the table over d: enough to compare, and minutes on a laptop."""
-
-AGENTS = ("lsvi-ucb:beta=0.1,lam=0.001", "lsvi-ucb:beta=0.02,lam=0.01", "lsvi-ucb:beta=0.05,lam=0.1", "random")
 
 
 def dataset(game: str) -> Dataset:
@@ -123,30 +118,6 @@ def _linearity_row(game: str, d: str, found: Any) -> tuple[str, ...]:
         f"{found.bellman_error:.3f}",
         f"{found.used:.0f}",
     )
-
-
-def distilled() -> str:
-    """`mode=model`, shipped models: exact regret an episode over 500 episodes and in the last 100, 3 seeds."""
-    rows = []
-    for name in GAMES:
-        plan = jobs_for(f"linearized:model={name.lower()},mode=model", AGENTS, episodes=500, seeds=3, eval_every=5)
-        found = {s.agent: s for s in by_agent(list(run_jobs(plan)))}
-        random = _last_regret(found["random"].curve).mean()
-        for agent, s in found.items():
-            assert s.curve is not None
-            last = _last_regret(s.curve)
-            rows.append((name, agent, _interval(s.curve[:, -1] / 500), _interval(last), f"{last.mean() / random:.2f}"))
-    return markdown(("game", "agent", "regret an episode, all 500", "in the last 100", "of random"), rows)
-
-
-def _last_regret(curve: Array | None) -> Array:
-    assert curve is not None
-    return (curve[:, -1] - curve[:, -101]) / 100
-
-
-def _interval(values: Array) -> str:
-    found = mean_interval(values)
-    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]" if found.low < found.high else f"{found.mean:.3f}"
 
 
 def cost() -> str:
@@ -257,7 +228,6 @@ def _next_states(plt: Any, name: str, learned: LearnedModel, frames: Any, states
 FRAGMENTS: dict[str, Callable[[], str]] = {
     "truth": truth,
     "cost": cost,
-    "distilled": distilled,
     "linear": linear,
 }
 
