@@ -14,6 +14,7 @@ from linmdp.report.games import (
     GAMES,
     MODE_WORDS,
     MODES,
+    NAMES,
     OTHERS,
     GameScale,
     Row,
@@ -151,7 +152,8 @@ def _tables(item: str, game: str, mode: str, rows: list[Row], scale: GameScale, 
     """The table of one game and mode, and what it says of the learners."""
     if item == "table-reward":
         table = reward_table(game, mode, rows, scale, points)
-        return [table, comparison(rows, scale, points)] if mode == "game" else [table]
+        learns = any(row.algorithm in NAMES for row in rows)
+        return [table, comparison(rows, scale, points)] if mode == "game" and learns else [table]
     costly = [row for row in rows if row.algorithm not in ("constant", "random")]
     return [(space_table if item == "table-space" else time_table)(game, costly, scale)]
 
