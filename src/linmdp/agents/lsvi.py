@@ -55,17 +55,21 @@ class LSVIUCB(Optimist):
             lam=float(self.lam),
             optimism=Optimism(self.beta_value, self.caps),
             make_memory=self._make_memory,
+            keep_Lambda=self._chosen_storage() == "counts",  # else it can be made anew of the samples
         )
         self._learning = np.zeros(task.H, dtype=np.bool_)
 
     def _make_schedule(self, K: int | None) -> Schedule:
         return Always(self.task.H)
 
-    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
+    def _chosen_storage(self) -> str:
         storage = check_choice(self.name, "storage", self.storage, ("auto", "features", "states", "counts"))
         if storage == "auto":
             storage = "counts" if isinstance(self._features, TableFeatures) else "features"
-        H, features = self.task.H, self._features
+        return storage
+
+    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
+        H, features, storage = self.task.H, self._features, self._chosen_storage()
         if storage != "counts":
             capacity = None if self.episodes is None else self.samples_after(self.episodes)
             keep_features = storage == "features"
@@ -128,7 +132,7 @@ class LSVIUCB(Optimist):
 
     def drift(self) -> float:
         """max |Lambda Lambda^-1 - I| over all steps."""
-        return float(self._core.ridge.drift())
+        return float(self._core.drift())
 
     def state_dict(self) -> StateDict:
         state = super().state_dict()

@@ -61,6 +61,14 @@ class Memory(Component, ABC):
     def bytes_after(self, samples: int) -> int:
         """Bytes once that many samples a step are held."""
 
+    def kept(self, phi: Any) -> Any:
+        """phi in the precision in which it is kept, so that the regression rests on the same numbers."""
+        return phi
+
+    def gram(self, h: int) -> Any:
+        """sum phi phi' over all samples of step h, (d, d); None where they are not held one by one."""
+        return None
+
 
 class Counts(Memory):
     """Exact on finite states in memory that does not grow: z_h = N_h V_{h+1} with N_h = sum_i phi_i e_{s'_i}'.

@@ -100,6 +100,16 @@ class Samples(Memory):
         self._held += block.nbytes
         return block
 
+    def kept(self, phi: Array) -> Array:
+        return phi.astype(self.dtype).astype(np.float64, copy=False)
+
+    def gram(self, h: int) -> Array:
+        total = np.zeros((self.features.d, self.features.d))
+        for block in self.blocks[h]:
+            phi = block.phi[: block.count].astype(np.float64, copy=False)
+            total += phi.T @ phi
+        return total
+
     def clear(self, runs: Any = ...) -> None:
         self.blocks = [[] for _ in range(self.H)]
         self.valued = [0] * self.H

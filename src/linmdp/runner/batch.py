@@ -84,7 +84,7 @@ def runs_in_lockstep(job: Job) -> bool:
     agent, parameters = parse_spec(job.agent)
     return (
         model_known(job.env)
-        and issubclass(AGENTS[agent], LSVIUCB)
+        and issubclass(AGENTS.get(agent, object), LSVIUCB)
         and parameters.get("storage", "auto") in ("auto", "counts")
     )
 
