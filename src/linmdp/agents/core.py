@@ -78,6 +78,18 @@ class Core:
             w[h] = new if whole else self.backend.xp.where(learn[h][..., None], new, w[h])
             memory.sweep(h, v[h])  # lines 10 and 11; changes nothing where neither w nor Lambda changed
 
+    def change_beta(self, beta: float) -> None:
+        """Another beta, for one agent, from the next planning of all steps on."""
+        self.memory.rescale(self.memory.optimism.change(beta))
+
+    def greedy(self) -> Any:
+        """Weights planned from the samples without a bonus, (H, d), for one agent."""
+        w = np.zeros_like(self.w)
+        for h in reversed(range(self.H)):
+            z = self.memory.greedy_target(h, w[h + 1]) if h < self.H - 1 else 0.0
+            w[h] = self.ridge.solve(h, z)
+        return w
+
     def add(self, h: int, phi: Any, reward: Any, next_state: State, terminated: bool = False) -> None:
         """One sample of step h in each run; where nothing is learned phi is zero."""
         phi = self.memory.kept(phi)

@@ -192,8 +192,7 @@ class Ridge(Component):
     def refactor(self, rebuild: Rebuild | None = None) -> None:
         """Invert every Lambda afresh; what was derived from the old inverses has to follow."""
         for h, Lambda in self._each_Lambda(rebuild):
-            inverse = self.backend.xp.linalg.inv(Lambda)
-            self.Lambda_inv[h] = (inverse + inverse.swapaxes(-1, -2)) / 2
+            self.Lambda_inv[h] = fresh_inverse(Lambda, self.backend)
         self.absorbed = 0
 
     def _each_Lambda(self, rebuild: Rebuild | None) -> Iterator[tuple[int, Any]]:
@@ -238,6 +237,13 @@ class Optimism:
         self.tie = tie_tolerance(caps)
         self.largest = np.maximum.reduce if backend.is_numpy else backend.xp.amax
 
+    def change(self, beta: float) -> float:
+        """Take another beta (of one run); the factor by which every squared bonus changes with it."""
+        factor = (beta / float(self.beta)) ** 2
+        self.beta = self.backend.array(beta)
+        self._beta_squared = self.beta**2
+        return factor
+
     def squared(self, forms: Any, runs: Any = ...) -> Any:
         """b from the quadratic forms phi' Lambda^-1 phi, which have the runs as their first axis if there are many."""
         if self.beta.ndim == 0:
@@ -260,13 +266,27 @@ class Optimism:
         return q >= self.largest(q, axis=axis, keepdims=True) - self.tie
 
 
-def value_caps(cap: str, H: int, r_max: float) -> Array:
+def effective_steps(H: int, discount: float) -> float:
+    """What H steps that pay 1 each are worth."""
+    return float(H) if discount == 1 else (1 - discount**H) / (1 - discount)
+
+
+def value_caps(cap: str, H: int, r_max: float, discount: float = 1.0) -> Array:
     """The largest value of Q at each step, (H,): H r_max (the paper's) or what the remaining steps can pay.
 
-    Never less than 0, which an episode that ends early is worth: that matters where all rewards are negative.
+    Never less than 0, which an episode that ends early is worth: that matters where all rewards are negative. With a
+    discount there is one Q for all steps, and one cap: what H discounted steps can pay.
     """
     best = max(r_max, 0.0)
+    if discount < 1:
+        return np.full(H, best * effective_steps(H, discount))
     return np.full(H, H * best) if cap == "H" else best * np.arange(H, 0, -1.0)
+
+
+def fresh_inverse(Lambda: Any, backend: Backend = NUMPY) -> Any:
+    """Lambda^-1, symmetric to the last bit."""
+    inverse = backend.xp.linalg.inv(Lambda)
+    return (inverse + inverse.swapaxes(-1, -2)) / 2
 
 
 def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | None) -> float:
@@ -274,7 +294,7 @@ def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | 
     if not isinstance(beta, str):
         return check_number(owner, "beta", beta, low=0.0)
     if beta not in ("theory", "published"):
-        invalid(owner, "beta", "a finite number >= 0, 'theory' or 'published'", beta)
+        invalid(owner, "beta", "a finite number >= 0, 'auto', 'theory' or 'published'", beta)
     if K is None:
         invalid(owner, "episodes", f"given when beta is {beta!r}, which depends on it", None)
     if beta == "theory":

@@ -135,6 +135,17 @@ class Samples(Memory):
         if h > 0:
             self._value(h - 1, v, new_only=False)
 
+    def rescale(self, factor: float) -> None:
+        for block in (block for blocks in self.blocks for block in blocks):
+            block.b *= factor
+
+    def greedy_target(self, h: int, w: Array) -> Array:
+        z = np.zeros(self.features.d)
+        for block in self.blocks[h]:
+            V = (self._rows(block, 0) @ w.astype(self.dtype)).max(axis=1)
+            z += (np.minimum(V, self.optimism.caps[h + 1]) * block.alive[: block.count]) @ block.phi[: block.count]
+        return z
+
     def _value(self, h: int, v: Array, *, new_only: bool) -> None:
         """Renew b and V of the samples of step h, which look at Q_{h+1}: all, or only those never valued."""
         done = self.valued[h]
