@@ -26,6 +26,8 @@ ENVS = (
     "hypercube:d=3,H=4",
     "lock:H=4,A=3",
     "riverswim:H=6",
+    "sensor:H=5",
+    "inventory:H=5,capacity=3",
     "gym:FrozenLake-v1,H=12",
     "linearized:model=phoenix,mode=model,H=4,anchors=8",
 )
