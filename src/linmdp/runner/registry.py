@@ -13,6 +13,8 @@ from linmdp.agents import (
     LSVIUCBFixed,
     LSVIUCBFold,
     OptimalAgent,
+    QLearning,
+    QLearningGreedy,
     RandomAgent,
 )
 from linmdp.agents.base import Agent
@@ -36,6 +38,8 @@ AGENTS: dict[str, type[Agent]] = {
         LSVIUCBFixed,
         LSVIUCBAdaptive,
         LSVIUCBFold,
+        QLearning,
+        QLearningGreedy,
         RandomAgent,
         OptimalAgent,
         ConstantAgent,
