@@ -10,8 +10,10 @@ import numpy as np
 
 from linmdp.envs.games import make_gym
 from linmdp.envs.mapping import Sight, map_by_name
+from linmdp.envs.observations import counted
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid
 from linmdp.features.base import FeatureMap
+from linmdp.features.tabular import TableFeatures
 from linmdp.types import State, Task
 
 REWARDS = {
@@ -117,6 +119,15 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(
                 f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
             )
+        if isinstance(features, TableFeatures):
+            space: gymnasium.Space[Any] = self.env.observation_space
+            finite = counted(id, space)
+            if finite is None or finite.S != features.S:
+                raise InvalidParameter(
+                    f"The feature table of '{id}' must be for the states of {space}. Got {features.S}."
+                )
+            self._state, self.observation_space = finite.read, finite.space
+            return finite.S, features
         self._state = np.asarray
         return None, features
 
