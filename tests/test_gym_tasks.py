@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
 
 import linmdp
 from linmdp.envs.mapping import taxi_parts
@@ -180,3 +181,12 @@ def test_parameters_of_maps_go_with_names_only() -> None:
     features = linmdp.one_hot(1, 2)
     with pytest.raises(linmdp.InvalidParameter, match="'order' parameter of 'CartPole-v1' must be left out where"):
         linmdp.GymTask("CartPole-v1", features=features, order=3)
+
+
+@pytest.mark.parametrize("id", ["CartPole-v1", "FrozenLake-v1", "Blackjack-v1", "MountainCar-v0"])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the checker's advice on spaces and unwrapping
+def test_the_adapter_passes_the_env_checker(id: str) -> None:
+    """Without a spec: from one, the checker would make a second environment, and Gymnasium can not make adapters."""
+    inner = gymnasium.make(id).unwrapped
+    inner.spec = None
+    check_env(linmdp.GymTask(inner, H=9, reward_low=-10, reward_high=20), skip_render_check=True)

@@ -136,6 +136,11 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """This adapter: what is inside has no task."""
         return self
 
+    @property
+    def _np_random(self) -> Any:  # type: ignore[override]
+        """Gymnasium's checker looks for it in `unwrapped`, which is the adapter."""
+        return self.env.unwrapped._np_random
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[State, dict[str, Any]]:
         """Start an episode."""
         self._h = 0
