@@ -45,7 +45,7 @@ def sensor(
     persistence: float = 0.75,
     sample_cost: int = 1,
     send_cost: int = 2,
-    H: int = 24,
+    H: int = 48,
     seed: int = 0,
     noise: float = 0.0,
     start: str = "fixed",
