@@ -143,7 +143,7 @@ def test_spaces_of_several_parts_become_states(name: str) -> None:
         assert state in env.observation_space
         assert env.task.features.phi(state).shape == (2, d)
         state, *_ = env.step(1)
-    result = linmdp.run(env, linmdp.LSVIUCBFold(env.task, M=4), episodes=2)
+    result = linmdp.run(env, linmdp.LSVIUCBFold(env.task, M=4, beta=0.1), episodes=2)
     assert result.rewards.tolist() == [2.5, 2.5]
 
 
