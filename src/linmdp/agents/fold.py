@@ -32,6 +32,8 @@ from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, State, Task
 
 CORRECTIONS = ("slope", "probe", "frozen")
+CHUNK = 16
+"""Transitions whose features are made at once."""
 
 
 class Look(NamedTuple):
@@ -236,12 +238,12 @@ class LSVIUCBFold(Optimist):
         key, g = id(samples), self._group(h)
         if key in self._looked:
             return self._looked[key]
-        n = int(samples.count[g])
-        if n:
-            rows = np.ascontiguousarray(self._features.batch(samples.following[g, :n]))
-        else:
-            rows = np.zeros((0, self.task.A, self.task.d))
-        found = Look(samples.phi(g), rows, quadratic_forms(rows, self._Lambda_inv[self._group(h + 1)]))
+        n, inverse = int(samples.count[g]), self._Lambda_inv[self._group(h + 1)]
+        rows, forms = np.empty((n, self.task.A, self.task.d)), np.empty((n, self.task.A))
+        for part in (slice(i, min(i + CHUNK, n)) for i in range(0, n, CHUNK)):  # little memory on the way
+            rows[part] = self._features.batch(samples.following[g, part])
+            forms[part] = quadratic_forms(rows[part], inverse)
+        found = Look(samples.phi(g), rows, forms)
         if self.stationary:
             self._looked[key] = found
         return found
