@@ -65,7 +65,8 @@ def tasks_devices() -> str:
     for family, parameters in DEVICES.items():
         env: Any = linmdp.make_env(family)
         best = env.optimum.V[0, 0]
-        agents = [f"lsvi-ucb:{parameters}", f"lsvi-ucb-fold:{parameters}", *TABULAR, "random"]
+        fold = ["lsvi-ucb-fold:stationary=true", f"lsvi-ucb-fold:stationary=true,{parameters}"]
+        agents = [f"lsvi-ucb-fold:{parameters}", *fold, *TABULAR, "random"]
         for agent, results in runs(family, agents, 3000, 3).items():
             lost = [(r.regret[-1] - r.regret[-301]) / 300 / best for r in results if r.regret is not None]
             most = max(r.peak_bytes for r in results)
