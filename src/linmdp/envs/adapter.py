@@ -8,10 +8,11 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.games import make_gym
+from linmdp.envs.rewards import reward_rule
 from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import one_hot
-from linmdp.types import State, Task
+from linmdp.types import WHOLE, State, Task
 
 ONE_HOT_LIMIT = 1024
 """Largest S * A for one-hot features: an agent keeps matrices of that many rows and columns for each step."""
@@ -25,6 +26,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     id : a Gymnasium id, or an environment
     H : steps of an episode; the environment's own limit if it has one, and never more
     reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess
+    reward : what becomes of a reward outside its range: "error", "clip" or "rescale" (see `envs.rewards`)
     features : a FeatureMap from observations to (A, d); needed unless observations are Discrete
     kwargs : passed to `gymnasium.make`
     """
@@ -38,6 +40,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         H: int | None = None,
         reward_low: float = 0.0,
         reward_high: float = 1.0,
+        reward: str = "error",
         features: FeatureMap | None = None,
         **kwargs: Any,
     ) -> None:
@@ -69,6 +72,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(f"The 'features' parameter of '{id}' must be a FeatureMap. Got {features!r}.")
         self.id, self._h = id, 0
         self.task = Task(S=S, A=A, d=features.d, H=H, reward_range=(low, high), features=features)
+        self._paid = reward_rule(env, id, reward, low, high, H)
 
     def _one_hot(self, id: str, A: int) -> tuple[int, FeatureMap]:
         space = self.env.observation_space
@@ -99,7 +103,13 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(f"The action of '{self.id}' must be in [0, {self.task.A - 1}]. Got {action!r}.")
         state, reward, terminated, truncated, info = self.env.step(action + self._first_action)
         self._h += 1
+        if self._paid is not None:
+            reward = self._paid(reward)
         return self._state(state), reward, bool(terminated), bool(truncated) or self._h >= self.task.H, info
 
     def _state(self, observation: Any) -> State:
-        return int(observation) - self._first_state if self.task.S is not None else np.asarray(observation)
+        if self.task.S is None:
+            return np.asarray(observation)
+        if isinstance(observation, np.ndarray) and observation.ndim == 0:
+            observation = observation[()]
+        return int(observation) - self._first_state if isinstance(observation, WHOLE) else observation

@@ -210,8 +210,11 @@ def run_sweep(
 
 
 def run_key(job: Job) -> str:
-    """The hash of a run's full configuration."""
-    return Store.key(job._asdict())
+    """The hash of a run's full configuration: all that its numbers depend on."""
+    configuration = job._asdict()
+    for name in ("checkpoint", "every"):
+        del configuration[name]
+    return Store.key(configuration)
 
 
 def _listed(value: Any) -> list[Any]:
