@@ -10,7 +10,7 @@ import difflib
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class LinMDPError(Exception):
@@ -64,6 +64,13 @@ def check_number(
         if math.isfinite(number) and (low < number if open_low else low <= number) and number <= high:
             return number
     invalid(owner, parameter, _interval_rule("a finite number", low, high, open_low), value)
+
+
+def one_number(value: Any) -> float:
+    """`value` as a float. An array of one number, or a number in words, is none: TypeError or ValueError."""
+    if isinstance(value, str | bytes) or bool(getattr(value, "ndim", False)):
+        raise TypeError(f"{type(value).__name__} is no number")
+    return float(value)
 
 
 def check_int(owner: str, parameter: str, value: object, *, low: int, high: int | None = None) -> int:

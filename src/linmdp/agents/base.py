@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.errors import InvalidData
+from linmdp.errors import InvalidData, one_number
 from linmdp.types import Array, IntArray, State, Task
 
 StateDict = dict[str, np.ndarray]
@@ -54,7 +54,7 @@ def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, 
     """`reward` of episode k (None: not known) and step h as a float, if it is one number within the range."""
     low, high = reward_range
     try:
-        value = reward if type(reward) is float else _number(reward)
+        value = reward if type(reward) is float else one_number(reward)
         rule = "" if low - REWARD_SLACK <= value <= high + REWARD_SLACK else f"in [{low:g}, {high:g}]"  # NaN fails it
     except (TypeError, ValueError):
         rule = "one number"
@@ -62,13 +62,6 @@ def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, 
         which = f"step {h}" if k is None else f"episode {k}, step {h}"
         raise InvalidData(f"The reward of {which} must be {rule}. Got {reward!r}.")
     return value
-
-
-def _number(value: Any) -> float:
-    """One number as a float; an array of one, or a number in words, is none."""
-    if isinstance(value, str | bytes) or bool(getattr(value, "ndim", False)):
-        raise TypeError
-    return float(value)
 
 
 def saved_array(state: Mapping[str, np.ndarray], name: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, check_choice
+from linmdp.errors import InvalidData, check_choice, one_number
 
 RULES = ("error", "clip", "rescale")
 EPISODES = 100
@@ -29,7 +29,7 @@ def reward_rule(env: Any, id: str, rule: str, low: float, high: float, H: int) -
 
     def paid(reward: Any) -> Any:
         try:
-            value = float(reward) if np.ndim(reward) == 0 else math.nan
+            value = one_number(reward)
         except (TypeError, ValueError):
             return reward
         return min(max(scale * value + shift, low), high) if math.isfinite(value) else reward
@@ -44,10 +44,15 @@ def _observed(env: Any, id: str, low: float, high: float, H: int) -> tuple[float
     for k in range(EPISODES):
         env.reset(seed=k)
         for h in range(H):
-            _, reward, terminated, truncated, _ = env.step(first + int(rng.integers(A)))
-            if np.ndim(reward) != 0 or not math.isfinite(float(reward)):
+            try:
+                _, reward, terminated, truncated, _ = env.step(first + int(rng.integers(A)))
+                value = one_number(reward)
+            except Exception as error:
+                words = f"{type(error).__name__}: {error}".partition("\n")[0]
+                raise InvalidData(f"Episode {k}, step {h} of random play must not fail. Got {words}.") from error
+            if not math.isfinite(value):
                 raise InvalidData(f"The reward of episode {k}, step {h} must be one finite number. Got {reward!r}.")
-            seen.append(float(reward))
+            seen.append(value)
             if terminated or truncated:
                 break
     least, largest = min(seen), max(seen)
