@@ -86,9 +86,8 @@ class Processes:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         left, rounds, deaths = set(range(len(pieces))), 0, 0
-        follow = {"initializer": follow_parent, "initargs": (os.getpid(),)}
         # What a run holds fits the cache of one core: two processes with one BLAS thread each beat one with two.
-        with joblib.parallel_config("loky", inner_max_num_threads=1, **follow), watched(advance) as folder:
+        with watched(advance) as folder, joblib.parallel_config("loky", inner_max_num_threads=1, **_follow(folder)):
             while left:
                 parallel, rounds = joblib.Parallel(n_jobs=self.processes, return_as="generator_unordered"), rounds + 1
                 tasks = (
@@ -107,23 +106,24 @@ class Processes:
                         raise PieceFailed(min(left), words) from None
 
 
-_counted_in: list[Path] = []
-"""In a worker: the folder that its meters write to, to be taken away when nobody else is left to do it."""
+def _numbered(function: Function, place: int, piece: Any, advance: Advance) -> tuple[int, Any]:
+    return place, function(piece, advance)
 
 
-def _numbered(function: Function, place: int, piece: Any, meter: FileMeter) -> tuple[int, Any]:
-    _counted_in[:] = [meter.path.parent]
-    return place, function(piece, meter)
+def _follow(folder: Path) -> dict[str, Any]:
+    return {"initializer": follow_parent, "initargs": (os.getpid(), folder)}
 
 
-def follow_parent(parent: int) -> None:
-    """In a worker: end when the process that started it is gone, since nobody waits for its results any more."""
+def follow_parent(parent: int, folder: Path) -> None:
+    """In a worker: end when the process that started it is gone, since nobody waits for its results any more.
+
+    The folder of the meters goes with it: it was the parent's to take away.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(PARENT_CHECK)
-        for folder in _counted_in:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
