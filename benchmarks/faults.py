@@ -3,8 +3,8 @@
     python benchmarks/faults.py [RUNS]        2,000 runs unless said
 
 After every fault the same command is given again; in the end the store must equal that of an undisturbed sweep. The
-full disk is a small tmpfs in a mount namespace of its own (`unshare`); where that is not permitted the size of a file is
-limited instead, and the row says so. The clock is the coordinator's `time.time`, made to run backwards: the
+full disk is a small tmpfs in a mount namespace of its own (`unshare`); where that is not permitted the size of a file
+is limited instead, and the row says so. The clock is the coordinator's `time.time`, made to run backwards: the
 machine's own is not touched.
 """
 

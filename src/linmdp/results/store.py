@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.errors import InvalidData, OutputError, check_int
+from linmdp.errors import InvalidData, OutputError, check_int, one_line
 from linmdp.types import IntArray, RunResult
 
 VERSION = 1
@@ -175,7 +175,7 @@ class Store:
         try:
             yield
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            words = one_line(f"{type(error).__name__}: {error}", 200)
             raise InvalidData(f"'{self.path}' is damaged at {what}: {words}.") from error
 
     def machines(self) -> list[dict[str, Any]]:
