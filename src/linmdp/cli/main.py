@@ -316,6 +316,7 @@ def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
     from linmdp.report.plots import comparison_figure
+    from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.report.words import in_words
     from linmdp.results.files import write_atomic
@@ -334,7 +335,10 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
         write_atomic(out / "table.md", f"{title}\n\n{table}\n".encode())
         paths = [out / "table.md", out / "results.jsonl"]
         if any(s.curve is not None for s in summaries):
-            paths += comparison_figure(summaries, title, out)
+            try:
+                paths += comparison_figure(summaries, title, out)
+            except NoFigures as missing:
+                _say(str(missing))
         _say("written: " + ", ".join(map(str, paths)))
 
 
