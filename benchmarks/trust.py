@@ -109,8 +109,10 @@ def kills(scale: float) -> Iterator[Row]:
             spec, number = settings[number % len(settings)], number + 1
             calm = subprocess.run(_line(folder / "calm", spec), capture_output=True, text=True, check=True).stdout
             for _ in range(5):
-                process = faults.quiet(_line(folder / "killed", spec))
-                time.sleep(0.7 + 1.5 * rng.random())
+                process, before = faults.quiet(_line(folder / "killed", spec)), _newest(folder / "killed")
+                while process.poll() is None and _newest(folder / "killed") == before:
+                    time.sleep(0.002)  # until it has gone on from where it was
+                time.sleep(0.15 * rng.random())
                 process.send_signal(signal.SIGKILL)
                 points += process.wait() == -signal.SIGKILL
             done = subprocess.run(_line(folder / "killed", spec), capture_output=True, text=True).stdout
@@ -119,7 +121,13 @@ def kills(scale: float) -> Iterator[Row]:
                 shutil.rmtree(folder / name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    yield Row("a run under SIGKILL goes on bit for bit", points, failures, "real processes, at random moments")
+    yield Row(
+        "a run under SIGKILL goes on bit for bit", points, failures, "real processes, between and during checkpoints"
+    )
+
+
+def _newest(folder: Path) -> str:
+    return max((path.name for path in folder.glob("*.safetensors")), default="")
 
 
 def _line(folder: Path, spec: str) -> list[str]:
