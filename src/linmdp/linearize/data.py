@@ -121,16 +121,16 @@ def read_dataset(path: Path, env_id: str | None = None) -> Dataset:
     try:
         data = Dataset(meta=file.meta, **{name: file.arrays[name] for name in ARRAYS})
         check_origin(where, file.meta)
-        layout = checked_layout(where, file.meta["layout"])
+        A, layout = check_int(where, "A", file.meta["A"], low=1), checked_layout(where, file.meta["layout"])
         fits = width == sum(k if kind == "box" else 1 for kind, k in layout) and n > 0
         fits = fits and all(file.arrays[name].dtype.kind in "bui" for name in ("actions", "terminated", "episode"))
-        fits = fits and bool(data.actions.min() >= 0 and data.actions.max() < check_int(where, "A", data.A, low=1))
+        fits = fits and bool(data.actions.min() >= 0 and data.actions.max() < A)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LinMDPError):
             raise
         raise InvalidData(f"The metadata of {where} lack a part: {' '.join(str(error).split())[:200]}.") from error
     if not fits:
-        raise InvalidData(f"The arrays of {where} must fit its metadata: {data.A} actions, layout {data.layout}.")
+        raise InvalidData(f"The arrays of {where} must fit its metadata: {A} actions, layout {layout}.")
     return data
 
 
