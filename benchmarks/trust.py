@@ -36,7 +36,7 @@ from faults import Row
 import linmdp
 from linmdp.types import RunResult
 
-TIMES = ("cpu_seconds", "wall_seconds")
+TIMES = ("cpu_seconds", "wall_seconds", "costs")
 
 
 class Interrupted(Exception):

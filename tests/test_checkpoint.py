@@ -23,7 +23,7 @@ from linmdp.types import EpisodeRecord, RunResult
 from test_contracts import ENVS, SPECS, make
 
 SMALL = ENVS[0]
-TIMES = ("cpu_seconds", "wall_seconds")
+TIMES = ("cpu_seconds", "wall_seconds", "costs")
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,7 @@ def run(folder: Path | None, env_spec: str = SMALL, spec: str = "lsvi-ucb", **mo
 def assert_same(one: RunResult, two: RunResult) -> None:
     for name in (f.name for f in fields(RunResult) if f.name not in TIMES):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
+    assert [point[:2] for point in one.costs] == [point[:2] for point in two.costs]
 
 
 def files(folder: Path) -> list[Path]:

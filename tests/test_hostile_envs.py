@@ -198,12 +198,12 @@ def test_rewards_outside_their_range_are_clipped_if_asked() -> None:
 
 def test_rewards_are_rescaled_by_a_map_that_is_known_at_the_start() -> None:
     """CliffWalking pays -1 a step and -100 at the cliff: -100 becomes 0, -1 becomes 1."""
-    env = linmdp.make_env("gym:CliffWalking-v1,H=10,reward=rescale")
+    env = linmdp.make_env("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale")
     result = linmdp.run(env, linmdp.RandomAgent(env.task), episodes=30)
     lengths = result.rewards
     np.testing.assert_allclose(lengths, lengths.round(), atol=1e-9)
     assert 0 <= lengths.min() < lengths.max() == pytest.approx(10)
-    again = linmdp.make_env("gym:CliffWalking-v1,H=10,reward=rescale")
+    again = linmdp.make_env("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale")
     np.testing.assert_array_equal(linmdp.run(again, linmdp.RandomAgent(again.task), episodes=30).rewards, lengths)
 
 
@@ -221,10 +221,21 @@ def test_rescaling_a_constant_reward_is_refused() -> None:
 
 
 def test_the_command_line_has_the_rule_of_rewards() -> None:
-    done = command.linmdp("run", "gym:CliffWalking-v1,H=10", "random", "-k", "5", "--reward", "rescale", "--json")
-    assert json.loads(done.out)["env"] == "gym:CliffWalking-v1,H=10,reward=rescale"
-    assert command.linmdp("check", "gym:CliffWalking-v1,H=10").status == 1
-    assert command.linmdp("check", "gym:CliffWalking-v1,H=10", "--reward", "clip").status == 0
-    for env, rule in (("lock", "clip"), ("gym:CliffWalking-v1,H=10", "hide")):
+    done = command.linmdp(
+        "run",
+        "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1",
+        "random",
+        "-k",
+        "5",
+        "--reward",
+        "rescale",
+        "--json",
+    )
+    assert json.loads(done.out)["env"] == "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale"
+    assert command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1").status == 1
+    assert (
+        command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "--reward", "clip").status == 0
+    )
+    for env, rule in (("lock", "clip"), ("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "hide")):
         done = command.linmdp("run", env, "random", "--reward", rule)
         assert (done.status, done.err.count("\n")) == (2, 1)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         LSVIUCBFixed,
         LSVIUCBFold,
         OptimalAgent,
+        QLearning,
+        QLearningGreedy,
         RandomAgent,
     )
     from linmdp.envs.adapter import GymTask
@@ -45,6 +47,8 @@ _HOME = {
         "LSVIUCBFixed",
         "LSVIUCBFold",
         "OptimalAgent",
+        "QLearning",
+        "QLearningGreedy",
         "RandomAgent",
     ),
     "linmdp.envs.adapter": ("GymTask",),
@@ -77,6 +81,8 @@ __all__ = [
     "LinearMDPEnv",
     "LinearModel",
     "OptimalAgent",
+    "QLearning",
+    "QLearningGreedy",
     "RandomAgent",
     "RunResult",
     "TableFeatures",

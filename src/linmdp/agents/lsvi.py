@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Unpack
 
 import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, prefixed, under
+from linmdp.agents.budget import Choice, adaptive_bytes, common_bytes, descending, lsvi_bytes
 from linmdp.agents.core import Core
 from linmdp.agents.memory import Counts, Memory
 from linmdp.agents.optimist import Common, Optimist
 from linmdp.agents.regression import Optimism, Ridge
 from linmdp.agents.samples import Samples
 from linmdp.agents.schedules import AdaptiveIntervals, Always, FixedPhases, Schedule, largest_tau
+from linmdp.agents.shared import SharedCore, SharedCounts, SharedSamples
 from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, State, Task
@@ -33,7 +35,8 @@ class LSVIUCB(Optimist):
     Parameters
     ----------
     task : what the environment tells an agent
-    beta : width of the confidence bonus: a number, "theory" or "published" (both need `episodes`)
+    beta : width of the confidence bonus: "auto" (from the noise of the data), a number, or "theory" or "published"
+        (both need `episodes`)
     lam : ridge parameter lambda > 0
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
@@ -41,6 +44,11 @@ class LSVIUCB(Optimist):
         "auto": counts where the features are a table of finite states, else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
+    stationary : one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory, and H
+        times more data for each weight
+    discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
+    max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
+        and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
     """
 
     name = "lsvi-ucb"
@@ -48,31 +56,82 @@ class LSVIUCB(Optimist):
     def __init__(self, task: Task, *, storage: str = "auto", **common: Unpack[Common]) -> None:
         super().__init__(task, **common)
         self.storage = storage
+        self._fit()
         self.schedule = self._make_schedule(self._K)
-        self._core = Core(
-            task.H,
-            task.d,
-            lam=float(self.lam),
-            optimism=Optimism(self.beta_value, self.caps),
-            make_memory=self._make_memory,
-        )
+        self._core: Core | SharedCore = self._make_core(Optimism(self.beta_value, self.caps))
         self._learning = np.zeros(task.H, dtype=np.bool_)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        return Always(self.task.H)
+        return Always(self.groups)
 
-    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
+    def _choices(self) -> Iterator[Choice]:
+        """As asked, in single precision, as states: the forms in which the samples may be kept."""
+        asked = self._chosen_storage()
+        storages = [asked] if self.storage != "auto" or asked == "counts" else [asked, "states"]
+        if self.storage == "auto" and asked == "counts" and self.episodes is not None:
+            storages.append("states")
+        for storage in storages:
+            for dtype in self._dtypes():
+                yield {"storage": storage, "dtype": dtype}
+
+    def _bytes_of(self, choice: Choice) -> int:
+        s, samples = self._sizes(), self._most_samples(choice)
+        if choice["storage"] == "counts":
+            samples = 0
+        elif samples is None:
+            invalid(self.name, "episodes", "given with max_bytes, where samples are kept one by one", None)
+        if self.stationary:
+            samples *= self.task.H
+        lsvi = lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=self.episodes is not None)
+        return common_bytes(s, auto=self._width is not None) + lsvi
+
+    def _most_samples(self, choice: Choice) -> int | None:
+        """The most samples that one step holds at once; None if nobody knows."""
+        return self._K
+
+    def _chosen_storage(self) -> str:
+        if "storage" in self.chosen:
+            return str(self.chosen["storage"])
         storage = check_choice(self.name, "storage", self.storage, ("auto", "features", "states", "counts"))
         if storage == "auto":
             storage = "counts" if isinstance(self._features, TableFeatures) else "features"
-        H, features = self.task.H, self._features
-        if storage != "counts":
-            capacity = None if self.episodes is None else self.samples_after(self.episodes)
-            keep_features = storage == "features"
-            return Samples(H, features, ridge, w, optimism, self.dtype, keep_features=keep_features, capacity=capacity)
-        if not isinstance(features, TableFeatures):
+        return storage
+
+    def _make_core(self, optimism: Optimism) -> Core | SharedCore:
+        features, lam, storage = self._features, float(self.lam), self._chosen_storage()
+        dtype = self._chosen_dtype()
+        if self.stationary:
+            sight: SharedCounts | SharedSamples
+            if storage == "counts":
+                sight = SharedCounts(self._table(), optimism, dtype)
+            else:
+                sight = SharedSamples(features, optimism, dtype, keep_features=storage == "features")
+            return SharedCore(features, sight, optimism, levels=self.levels, lam=lam, discount=self.discount)
+        return Core(
+            self.task.H,
+            self.task.d,
+            lam=lam,
+            optimism=optimism,
+            make_memory=self._make_memory,
+            keep_Lambda=storage == "counts",  # else it can be made anew of the samples
+        )
+
+    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
+        H, features, storage = self.task.H, self._features, self._chosen_storage()
+        if storage == "counts":
+            return Counts(H, self._table(), ridge, w, optimism, self._chosen_dtype())
+        capacity = None if self.episodes is None else self.samples_after(self.episodes)
+        keep_features = storage == "features"
+        dtype = self._chosen_dtype()
+        return Samples(H, features, ridge, w, optimism, dtype, keep_features=keep_features, capacity=capacity)
+
+    def _chosen_dtype(self) -> str:
+        return str(self.chosen.get("dtype", self.dtype))
+
+    def _table(self) -> TableFeatures:
+        if not isinstance(self._features, TableFeatures):
             invalid(self.name, "storage", "'features' or 'states' where features are not a table", "counts")
-        return Counts(H, features, ridge, w, optimism, self.dtype)
+        return self._features
 
     def begin_episode(self) -> None:
         super().begin_episode()
@@ -85,10 +144,20 @@ class LSVIUCB(Optimist):
         learned = int(learn.sum())
         if learned:
             whole = learned == len(learn)
+            if whole:  # a Q that is not planned again keeps the width that it was planned with
+                self._choose_beta()
             self._core.prepare(learn, learn, whole=whole)
             self._core.plan(learn, whole=whole)
             self.updates += learned
             self.policy_version += 1
+            self._renew_width()
+
+    def _greedy_weights(self) -> Array:
+        w: Array = self._core.greedy()
+        return w
+
+    def _change_beta(self, beta: float) -> None:
+        self._core.change_beta(beta)
 
     def _best_actions(self, h: int, state: State) -> Any:
         return self._core.memory.best_actions(h, state)
@@ -97,9 +166,8 @@ class LSVIUCB(Optimist):
         return self._core.memory.best_table(h)
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        self._check_observation(h, action, reward)
-        phi = np.ascontiguousarray(self._features.phi(state)[action])
-        self.schedule.watch(h, phi)
+        phi = self._seen(h, state, action, reward, terminated)
+        self.schedule.watch(0 if self.stationary else h, phi)
         if self._learning[h]:
             self._core.add(h, phi, reward, next_state, terminated)
 
@@ -115,20 +183,19 @@ class LSVIUCB(Optimist):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that the agent owns now."""
-        own = (self._learning, self._tie_draws)
-        return self._core.nbytes + self.schedule.nbytes + sum(array.nbytes for array in own)
+        return super().nbytes + self._core.nbytes + self.schedule.nbytes + self._learning.nbytes
 
     def samples_after(self, episodes: int) -> int:
         """The most samples that one step's regression rests on at once, within that many episodes."""
         return self.schedule.most_samples(episodes)
 
     def bytes_after(self, episodes: int) -> int:
-        memory = self._core.memory
-        return self.nbytes - memory.nbytes + memory.bytes_after(self.samples_after(episodes))
+        memory, samples = self._core.memory, self.samples_after(episodes)
+        return self.nbytes - memory.nbytes + memory.bytes_after(samples * (self.task.H if self.stationary else 1))
 
     def drift(self) -> float:
         """max |Lambda Lambda^-1 - I| over all steps."""
-        return float(self._core.ridge.drift())
+        return float(self._core.drift())
 
     def state_dict(self) -> StateDict:
         state = super().state_dict()
@@ -158,7 +225,20 @@ class LSVIUCBFixed(LSVIUCB):
         super().__init__(task, **common)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        return FixedPhases(self.task.H, max(2, math.floor(_power(self.name, "rho", K, self.rho))))
+        return FixedPhases(self.groups, self.chosen.get("length") or self._length(K))
+
+    def _length(self, K: int | None) -> int:
+        return max(2, math.floor(_power(self.name, "rho", K, self.rho)))
+
+    def _choices(self) -> Iterator[Choice]:
+        forms = list(super()._choices())
+        for length in descending(self._length(self._K), 2):
+            rho = round(math.log(length) / math.log(max(self._K or 2, 2)), 4)
+            for form in forms:
+                yield {**form, "length": length, "rho": rho}
+
+    def _most_samples(self, choice: Choice) -> int | None:
+        return int(choice["length"]) - 1
 
 
 class LSVIUCBAdaptive(LSVIUCB):
@@ -195,23 +275,39 @@ class LSVIUCBAdaptive(LSVIUCB):
         super().__init__(task, **common)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        m = check_int(self.name, "m", self.m, low=1)
+        m = self.chosen.get("m") or check_int(self.name, "m", self.m, low=1)
         check_choice(self.name, "proxy", self.proxy, ("all", "phase"))
         length = _power(self.name, "rho", K, self.rho)
-        if check_number(self.name, "budget", self.budget, low=0.0, open_low=True) <= 1:
-            budget = max(1, math.floor(_power(self.name, "budget", K, self.budget)))
-        else:
-            budget = check_int(self.name, "budget", self.budget, low=2)
+        budget = self.chosen.get("budget") or self._budget(K)
         return AdaptiveIntervals(
-            self.task.H,
+            self.groups,
             self.task.d,
             lam=self.lam,
-            m=m,
+            m=m * self.task.H if self.stationary else m,  # then each step of an episode moves the one proxy
             tau=self._threshold(m),
             budget=budget,
             length=length,
             proxy=self.proxy,
         )
+
+    def _budget(self, K: int | None) -> int:
+        """Learning episodes of a phase."""
+        if check_number(self.name, "budget", self.budget, low=0.0, open_low=True) <= 1:
+            return max(1, math.floor(_power(self.name, "budget", K, self.budget)))
+        return check_int(self.name, "budget", self.budget, low=2)
+
+    def _choices(self) -> Iterator[Choice]:
+        forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1)
+        for lookback in descending(m, 1):
+            for budget in descending(self._budget(self._K), 1):
+                for form in forms:
+                    yield {**form, "budget": budget, "m": lookback}
+
+    def _bytes_of(self, choice: Choice) -> int:
+        return super()._bytes_of(choice) + adaptive_bytes(self._sizes(), choice["m"])
+
+    def _most_samples(self, choice: Choice) -> int | None:
+        return int(choice["budget"])
 
     def _threshold(self, m: int) -> float:
         given = {n: getattr(self, n) for n in ("tau", "tau_c", "tau_rel") if getattr(self, n) is not None}

@@ -19,6 +19,12 @@ _BLOCK_BYTES = 5 << 19
 """A block should be large enough that a product over it takes longer than the call."""
 
 
+def block_size(A: int, d: int, dtype: str, capacity: int | None) -> int:
+    """Samples in one block; if it is known how many there will be, equal blocks that hold them with little to spare."""
+    size = int(np.clip(_BLOCK_BYTES // (A * d * np.dtype(dtype).itemsize), 8, 256))
+    return -(-capacity // -(-capacity // size)) if capacity else size
+
+
 class _Block:
     """Room for a few samples of one step, side by side; blocks are added, never copied."""
 
@@ -58,10 +64,7 @@ class Samples(Memory):
     ) -> None:
         super().__init__(H, ridge, w, optimism)
         self.features, self.keep_features, self.dtype = features, keep_features, dtype
-        sample_bytes = features.A * features.d * np.dtype(dtype).itemsize
-        self.size = int(np.clip(_BLOCK_BYTES // sample_bytes, 8, 256))
-        if capacity:  # equal blocks that hold it with little to spare
-            self.size = -(-capacity // -(-capacity // self.size))
+        self.size = block_size(features.A, features.d, dtype, capacity)
         self.blocks: list[list[_Block]] = [[] for _ in range(H)]
         self.valued = [0] * H
         """How many samples of step h have a current b, V with respect to step h+1."""
@@ -101,6 +104,16 @@ class Samples(Memory):
         self._held += block.nbytes
         return block
 
+    def kept(self, phi: Array) -> Array:
+        return phi.astype(self.dtype).astype(np.float64, copy=False)
+
+    def gram(self, h: int) -> Array:
+        total = np.zeros((self.features.d, self.features.d))
+        for block in self.blocks[h]:
+            phi = block.phi[: block.count].astype(np.float64, copy=False)
+            total += phi.T @ phi
+        return total
+
     def clear(self, runs: Any = ...) -> None:
         self.blocks = [[] for _ in range(self.H)]
         self.valued = [0] * self.H
@@ -125,6 +138,17 @@ class Samples(Memory):
     def sweep(self, h: int, v: Array) -> None:
         if h > 0:
             self._value(h - 1, v, new_only=False)
+
+    def rescale(self, factor: float) -> None:
+        for block in (block for blocks in self.blocks for block in blocks):
+            block.b *= factor
+
+    def greedy_target(self, h: int, w: Array) -> Array:
+        z = np.zeros(self.features.d)
+        for block in self.blocks[h]:
+            V = (self._rows(block, 0) @ w.astype(self.dtype)).max(axis=1)
+            z += (np.minimum(V, self.optimism.caps[h + 1]) * block.alive[: block.count]) @ block.phi[: block.count]
+        return z
 
     def _value(self, h: int, v: Array, *, new_only: bool) -> None:
         """Renew b and V of the samples of step h, which look at Q_{h+1}: all, or only those never valued."""

@@ -29,8 +29,8 @@ from linmdp.types import IntArray, RunResult
 VERSION = 1
 POINTS = 2000
 CURVES = ("regret", "rewards")
-RECORD = 2000
-"""Bytes of a run without its curves, about: parameters, machine, warnings."""
+RECORD = 3000
+"""Bytes of a run without its curves, about: parameters, machine, costs on the way, warnings."""
 
 LARGEST_VALUE = 1 << 24
 """Bytes of one value in the file; far more than any that is written."""
@@ -208,7 +208,7 @@ def _stored(row: tuple[Any, ...]) -> Stored:
     key, record, at, regret, rewards, where, finished = row
     said = _object(record)
     wrong = [name for name, kind in KINDS.items() if not isinstance(said.get(name), kind)]
-    if wrong or set(said) != set(KINDS):
+    if wrong or set(said) - {"costs"} != set(KINDS) or not isinstance(said.get("costs", []), list):
         raise ValueError(f"its record must have {', '.join(KINDS)}, each of its type, and no more")
     episodes = check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
     places, points = np.frombuffer(at, dtype=np.int32), thinned(episodes)

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.optimist import Optimist
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import ClusterError, LinMDPWarning, check_int, invalid
+from linmdp.errors import ClusterError, InvalidParameter, LinMDPWarning, check_int, invalid
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.guard import RunStopped
@@ -61,10 +62,16 @@ def jobs_for(
     backend_for(device)
     _check_checkpoint(device, checkpoint, every)
     environment = make_env(env)
-    for agent in agents:
-        make_agent(agent, environment, episodes)
     rest = (eval_every, device, checkpoint, every)
-    return [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
+    jobs = [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
+    for job in jobs[::seeds]:
+        made = make_agent(job.agent, environment, episodes)
+        if device != "cpu" and isinstance(made, Optimist) and not runs_in_lockstep(job):
+            raise InvalidParameter(
+                f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts and "
+                f"beta=NUMBER, not stationary. Got {device!r}."
+            )
+    return jobs
 
 
 def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) -> None:
@@ -98,14 +105,18 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 def runs_in_lockstep(job: Job) -> bool:
     """Whether the job is LSVI with counts on a model that is known: those can share their products.
 
-    A run that is to be saved on its way runs alone.
+    Not with beta="auto", where each run has a width of its own from its own data, nor in a stationary task, nor a run
+    that is to be saved on its way.
     """
     agent, parameters = parse_spec(job.agent)
     return (
         job.checkpoint is None
         and model_known(job.env)
-        and issubclass(AGENTS[agent], LSVIUCB)
+        and issubclass(AGENTS.get(agent, object), LSVIUCB)
         and parameters.get("storage", "auto") in ("auto", "counts")
+        and parameters.get("beta", "auto") != "auto"
+        and not parameters.get("stationary")
+        and parameters.get("max_bytes") is None
     )
 
 

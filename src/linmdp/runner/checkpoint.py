@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.agents.base import load_array, prefixed, under
+from linmdp.envs.base import LinearModel
 from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int
 from linmdp.features.tensorfile import Damaged, TensorFile, packed, read_tensors
 from linmdp.results.files import output_folder, write_atomic
@@ -107,6 +108,7 @@ class Checkpoints:
             "k": course.k,
             "peak": course.peak,
             "before": list(course.before),
+            "costs": course.costs,
             "seconds": [course.clock.cpu, course.clock.wall],
             "evaluated": course.meter.version,
             "probe": course.probe.state(),
@@ -148,6 +150,7 @@ class Checkpoints:
         course.before = (updates, resets)
         cpu, wall = map(float, state["seconds"])
         course.clock.cpu, course.clock.wall = course.clock.cpu + cpu, course.clock.wall + wall
+        course.costs[:] = [[float(x) for x in point] for point in state["costs"]]
         course.k, course.next_seed = k, None
         if "random" in state:
             course.env.unwrapped.restore_random_state(state["random"])
@@ -159,7 +162,7 @@ def _fingerprint(env: Any) -> str:
     env = env.unwrapped
     task, model = env.task, getattr(env, "model", None)
     words = [task.S, task.A, task.d, task.H, task.reward_range]
-    if model is None:
+    if not isinstance(model, LinearModel):
         return hashlib.sha256(repr(words).encode()).hexdigest()
     whole = hashlib.sha256(repr([*words, model.noise, model.start]).encode())
     for array in (model.features.columns, model.theta, model.mu):

@@ -12,13 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from linmdp.agents.base import Agent
 from linmdp.envs.planning import policy_value
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int, invalid
 from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.guard import Guard, RunStopped
 from linmdp.runner.progress import Advance, progress_bar
+from linmdp.runner.sb3 import SB3Agent
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition
+from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition, cost_points
 
 
 def run(
@@ -46,6 +47,20 @@ def run(
     episodes before, and what was learned is saved in the folder.
     """
     course = Course(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
+    if isinstance(agent, SB3Agent):  # its library drives the environment itself
+        if checkpoint is not None:
+            invalid(
+                "run", "checkpoint", f"left out for {agent.name}, whose library keeps its own state", str(checkpoint)
+            )
+        return agent.learn(
+            env,
+            episodes=course.episodes,
+            seed=course.seed,
+            progress=progress,
+            eval_every=course.eval_every,
+            on_episode=on_episode,
+            name=course.name,
+        )
     keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, course)
     with (
         threadpool_limits(1, user_api="blas"),
@@ -100,6 +115,7 @@ class Course:
         self.rewards, self.regret = np.zeros(self.episodes), np.zeros(self.episodes)
         self.k, self.peak, self.before = 0, agent.nbytes, (agent.updates, agent.resets)
         self.clock, self.notes = Stopwatch(), list[str]()
+        self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
 
     def episode(self) -> None:
         """Plan, play and note one episode."""
@@ -120,6 +136,8 @@ class Course:
         self.rewards[k] = reward
         self.peak = max(self.peak, agent.nbytes)
         self.k = k + 1
+        if self.k in self._points:
+            self.costs.append([self.k, self.peak, self.clock.cpu_so_far])
 
     def record(self) -> EpisodeRecord:
         """The episode that was played last."""
@@ -152,6 +170,7 @@ class Course:
             tied=self.probe.tied,
             drift=agent.drift(),
             warnings=[*self.notes, *self.findings()],
+            costs=self.costs,
         )
 
 

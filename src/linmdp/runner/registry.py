@@ -13,6 +13,8 @@ from linmdp.agents import (
     LSVIUCBFixed,
     LSVIUCBFold,
     OptimalAgent,
+    QLearning,
+    QLearningGreedy,
     RandomAgent,
 )
 from linmdp.agents.base import Agent
@@ -20,6 +22,7 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.errors import InvalidParameter, check_int, unknown
+from linmdp.runner.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.runner.spec import check_names, keyword_parameters, parse_spec
 from linmdp.types import Task
 
@@ -36,12 +39,17 @@ AGENTS: dict[str, type[Agent]] = {
         LSVIUCBFixed,
         LSVIUCBAdaptive,
         LSVIUCBFold,
+        QLearning,
+        QLearningGreedy,
         RandomAgent,
         OptimalAgent,
         ConstantAgent,
     )
 }
-ENVS = (*FAMILIES, "linearized", "gym")
+SB3_AGENTS: dict[str, type[SB3Agent]] = {agent.name: agent for agent in (SB3DQN, SB3PPO)}
+"""Agents of another library, which drives the environment itself; they need the extra `baselines`."""
+
+ENVS = (*FAMILIES, "linearized", "rddl", "gym")
 
 
 def make_env(spec: str) -> Env:
@@ -58,9 +66,9 @@ def make_env(spec: str) -> Env:
             return cast(GymTask, gym_task(**parameters))
         except TypeError as error:
             raise InvalidParameter(f"'{spec}' has a parameter that can not be given: {error}.") from error
-    if name == "linearized":
+    if name in ("linearized", "rddl"):
         check_names(name, parameters, env_parameters(name))
-        make: Any = linearized
+        make: Any = env_maker(name)
         return cast("Env", make(**parameters))
     return LinearMDPEnv(make_model(spec))
 
@@ -77,15 +85,23 @@ def make_model(spec: str) -> LinearModel:
 
 
 def model_known(spec: str) -> bool:
-    """Whether the environment of a spec has a model, hence V* and exact regret."""
+    """Whether the environment of a spec has a linear model, hence V* and exact regret."""
     name, parameters = parse_spec(spec)
     return name in FAMILIES or (name == "linearized" and parameters.get("mode") == "model")
+
+
+def optimum_known(spec: str) -> bool:
+    """Whether V* is known; more often than a model that runs in lockstep can use."""
+    return model_known(spec) or parse_spec(spec)[0] == "rddl"
 
 
 def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
     """The agent of a spec, for the task of `env`; `episodes` is K, for parameters that depend on it."""
     env = env.unwrapped
     name, parameters = parse_spec(spec)
+    if name in SB3_AGENTS:
+        check_names(name, parameters, agent_parameters(name))
+        return SB3_AGENTS[name](env, episodes=episodes, **parameters)
     if name != OptimalAgent.name:
         return make_learner(spec, env.task, episodes)
     check_names(name, parameters, agent_parameters(name))
@@ -100,7 +116,7 @@ def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:
     """The agent of a spec that needs to know no more than its task."""
     name, parameters = parse_spec(spec)
     if name not in AGENTS:
-        unknown("agent", name, AGENTS)
+        unknown("agent", name, (*AGENTS, *SB3_AGENTS))
     known = agent_parameters(name)
     check_names(name, parameters, known)
     if episodes is not None and "episodes" in known:
@@ -118,11 +134,13 @@ def env_parameters(name: str) -> dict[str, inspect.Parameter]:
 def env_maker(name: str) -> Callable[..., Any]:
     """Whatever makes the environments of that name: it carries their documentation and their parameters."""
     from linmdp.envs.adapter import GymTask
+    from linmdp.envs.rddl import RDDLTask
 
-    makers: dict[str, Callable[..., Any]] = {"gym": GymTask, "linearized": linearized, **FAMILIES}
+    makers: dict[str, Callable[..., Any]] = {"gym": GymTask, "linearized": linearized, "rddl": RDDLTask, **FAMILIES}
     return makers[name]
 
 
 def agent_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Parameters of an agent and their defaults; what planning supplies (Q of the optimal agent) is left out."""
-    return {key: p for key, p in AGENTS[name].parameters().items() if key != "Q"}
+    agent: type[Agent] = AGENTS[name] if name in AGENTS else SB3_AGENTS[name]
+    return {key: p for key, p in agent.parameters().items() if key != "Q"}
