@@ -50,7 +50,14 @@ MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files there c
 SECONDS = 10
 BATCH = 5_000
 ENV = "synthetic:S=6,A=2,d=3,H=3"
-AGENTS = ("lsvi-ucb", "lsvi-ucb:storage=states", "lsvi-ucb-adaptive:m=2,storage=features", "lsvi-ucb-fold:M=4")
+AGENTS = (
+    "lsvi-ucb",
+    "lsvi-ucb:storage=states",
+    "lsvi-ucb-adaptive:m=2,storage=features",
+    "lsvi-ucb-fold:M=4",
+    "lsvi-ucb:stationary=true",
+    "q-learning:c=0.1",
+)
 SWEEP = """name = "small"
 [[runs]]
 env = ["lock:H=4", "riverswim:H=5"]
