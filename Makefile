@@ -25,7 +25,7 @@ bench: .venv/test  ## ratios of speed and memory, into docs/generated (about 20 
 bench-micro: .venv/test
 	$(BIN)/pytest benchmarks -o addopts=-q --benchmark-only
 
-trust: .venv/test  ## every promise of reliability, tried many times, into docs/generated/trust.md (about an hour)
+trust: .venv/test  ## every promise of reliability, tried many times, into docs/generated/trust.md (about half an hour)
 	$(BIN)/python benchmarks/trust.py
 
 audit: .venv/test  ## what is installed is what is locked, and unchanged; needs no network
