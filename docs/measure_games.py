@@ -39,7 +39,8 @@ def tables(scale_name: str, folder: Path) -> None:
             env = env_spec(models[game], mode, scale)
             constant = next((agent for e, agent in found if e == env and agent.startswith("constant")), None)
             policies[game, mode] = policies_of(mode, constant)
-    write(f"linearize_distilled_{scale_name}", distilled(found, models, scale, policies))
+    if any("mode=model" in env for env, _ in found):
+        write(f"linearize_distilled_{scale_name}", distilled(found, models, scale, policies))
     for item in TABLES:
         text = table_page(item, models, scale, found, policies).partition("\n")[2].strip()
         write(f"linearize_{item}_{scale_name}", text.replace("\n### ", "\n#### "))
