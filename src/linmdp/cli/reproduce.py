@@ -58,13 +58,18 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinMDPWarning)  # they are kept with each run
-            drawn, tables = ([i for i in chosen if (i in TABLES) == table] for table in (False, True))
+            drawn = [item for item in chosen if item in FIGURES or item == "bounds"]
+            tables = [item for item in chosen if item in TABLES]
             if drawn:
                 pages += _synthetic(drawn, scale, out, store, jobs, say)
             if tables:
                 from linmdp.cli.tables import game_tables
 
                 pages.append(game_tables(tables, GAME_SCALES[scale_name], out, store, jobs, say))
+            if "tasks" in chosen:
+                from linmdp.cli.tasks import compare_tasks
+
+                pages.append(compare_tasks(scale_name, out, store, jobs, say))
     finally:
         store.close()
     text = "\n\n".join(pages) + "\n"

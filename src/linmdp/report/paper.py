@@ -96,7 +96,7 @@ FIGURES = {
     ),
 }
 TABLES = ("table-reward", "table-space", "table-time")
-ITEMS = (*FIGURES, "bounds", *TABLES)
+ITEMS = (*FIGURES, "bounds", *TABLES, "tasks")
 
 
 class Bound(NamedTuple):

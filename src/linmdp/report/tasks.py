@@ -1,0 +1,149 @@
+"""`linmdp reproduce tasks`: learners on tasks that people have, as data, and how the comparison is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.report.plots import save
+from linmdp.report.style import PALETTE, RC, human_bytes, pyplot
+from linmdp.report.tables import markdown
+from linmdp.results.stats import mean_interval
+from linmdp.types import Array, RunResult
+
+FINITE = {
+    "lsvi-ucb:stationary=true": "LSVI-UCB, counts",
+    "lsvi-ucb-fold:stationary=true": "Fold",
+    "lsvi-ucb-fixed:stationary=true": "Fixed",
+    "lsvi-ucb-adaptive:stationary=true": "Adaptive",
+    "q-learning:stationary=true": "Q-learning, optimistic",
+    "q-learning-greedy:stationary=true": "Q-learning, greedy",
+}
+"""beta is "auto", everything else the default."""
+
+CONTINUOUS = {"lsvi-ucb-fold:stationary=true,discount=0.99,beta=0.01,lam=0.001": "Fold, tuned"}
+AUTO = {"lsvi-ucb-fold:stationary=true,discount=0.99": "Fold, beta=auto"}
+SAMPLED = {
+    "lsvi-ucb-fixed:stationary=true,discount=0.99,beta=0.01,lam=0.001,rho=0.5,dtype=float32": "Fixed, tuned",
+    "lsvi-ucb-adaptive:stationary=true,discount=0.99,beta=0.01,lam=0.001,rho=0.5,budget=0.5,dtype=float32": (
+        "Adaptive, tuned"
+    ),
+}
+OTHERS = {
+    "sb3-dqn": "DQN, defaults",
+    "sb3-dqn:learning_rate=0.002,learning_starts=500,target_update_interval=500,exploration_fraction=0.3": "DQN, tuned",
+    "sb3-ppo": "PPO, defaults",
+    "sb3-ppo:learning_rate=0.001,n_steps=512,ent_coef=0.01": "PPO, tuned",
+}
+"""Tuned: rates and intervals for thousands of steps instead of the library's millions."""
+
+
+class TaskRuns(NamedTuple):
+    """One task: its environment, how many episodes, and who learns."""
+
+    title: str
+    env: str
+    episodes: int
+    agents: dict[str, str]
+
+
+def tasks(scale: str) -> list[TaskRuns]:
+    """All tasks, at a scale; exact LSVI-UCB keeps every sample of a continuous task, so it is left out there."""
+    long = scale == "paper"
+    finite = {**FINITE, **OTHERS, "random": "random"}
+    continuous = {**CONTINUOUS, **AUTO, **(SAMPLED if long else {}), **OTHERS, "random": "random"}
+    return [
+        TaskRuns("sensor", "sensor", 5000 if long else 400, finite),
+        TaskRuns("inventory", "inventory", 5000 if long else 600, finite),
+        TaskRuns("FrozenLake", "gym:FrozenLake-v1,H=100", 3000 if long else 1000, finite),
+        TaskRuns("CliffWalking", "gym:CliffWalking-v1,H=100", 500 if long else 200, finite),
+        TaskRuns("CartPole", "gym:CartPole-v1,H=200", 300 if long else 150, continuous),
+        TaskRuns("MountainCar", "gym:MountainCar-v0,H=200", 300 if long else 60, continuous),
+        TaskRuns("Acrobot", "gym:Acrobot-v1,H=200", 300 if long else 60, continuous),
+    ]
+
+
+TASK_SEEDS = {"quick": 3, "paper": 10}
+TAIL = 10
+"""The end of a run is its last tenth."""
+
+
+def ends(runs: Sequence[RunResult]) -> Array:
+    """Mean reward of the last tenth of the episodes, of each run."""
+    return np.array([r.rewards[-max(1, len(r.rewards) // TAIL) :].mean() for r in runs])
+
+
+def lost(runs: Sequence[RunResult], optimum: float) -> Array | None:
+    """Fraction of the optimal return that the policies of the last tenth lose, exactly; None without a model."""
+    found = []
+    for r in runs:
+        if r.regret is None:
+            return None
+        n = max(1, len(r.regret) // TAIL)
+        found.append((r.regret[-1] - r.regret[-n - 1]) / n / optimum)
+    return np.array(found)
+
+
+def task_table(task: TaskRuns, found: dict[str, list[RunResult]], optimum: float | None) -> str:
+    """One line an agent: what it earns at the end and on the way, its memory and its time."""
+    rows = []
+    for spec, name in task.agents.items():
+        if spec not in found:
+            continue
+        runs = found[spec]
+        late, whole = mean_interval(ends(runs)), mean_interval(np.array([r.rewards.mean() for r in runs]))
+        behind = lost(runs, optimum) if optimum else None
+        rows.append(
+            (
+                name,
+                f"{late.mean:.3g} [{late.low:.3g}, {late.high:.3g}]",
+                f"{ends(runs).min():.3g}",
+                "-" if behind is None else f"{behind.mean():.1%}",
+                f"{whole.mean:.3g}",
+                human_bytes(max(r.peak_bytes for r in runs)) if spec != "random" else "-",
+                f"{np.mean([r.cpu_seconds for r in runs]):.0f} s",
+            )
+        )
+    header = ("agent", "return at the end", "worst seed", "below the optimum", "return, mean", "memory", "CPU time")
+    return markdown(header, rows)
+
+
+def task_figure(task: TaskRuns, found: dict[str, list[RunResult]], folder: Path) -> list[Path]:
+    """Return over environment steps, and return at the end against memory: task-NAME.png and .svg."""
+    plt = pyplot()
+    with plt.rc_context(RC):
+        figure, (curves, trade) = plt.subplots(1, 2, figsize=(11, 4.4), width_ratios=(1.5, 1))
+        colours = iter(PALETTE * 3)
+        for spec, name in task.agents.items():
+            if spec in found:
+                look = {"color": "#777777", "ls": "--"} if spec == "random" else {"color": next(colours)}
+                if name.endswith("defaults"):
+                    look["ls"] = ":"
+                _draw(curves, trade, name, found[spec], look)
+        curves.set(title=f"{task.title}: return of an episode", xlabel="episode", ylabel="mean return")
+        trade.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
+        curves.legend(fontsize=8)
+        figure.tight_layout()
+        paths = save(figure, folder / f"task-{task.title.lower()}")
+        plt.close(figure)
+    return paths
+
+
+def _draw(curves: Any, trade: Any, name: str, runs: list[RunResult], look: dict[str, Any]) -> None:
+    rewards = np.stack([r.rewards for r in runs])
+    parts = np.array_split(np.arange(rewards.shape[1]), min(40, rewards.shape[1]))
+    points = [mean_interval(rewards[:, part].mean(axis=1)) for part in parts]
+    at = [part[-1] + 1 for part in parts]
+    curves.plot(at, [p.mean for p in points], label=name, lw=1.6, **look)
+    curves.fill_between(at, [p.low for p in points], [p.high for p in points], color=look["color"], alpha=0.12, lw=0)
+    late = mean_interval(ends(runs))
+    if name == "random":
+        trade.axhline(late.mean, **look)
+        return
+    span = [[late.mean - late.low], [late.high - late.mean]]
+    x = max(r.peak_bytes for r in runs) / 1024
+    trade.errorbar(x, late.mean, yerr=span, fmt="o", ms=6, capsize=3, color=look["color"])
+    trade.annotate(name, (x, late.mean), textcoords="offset points", xytext=(6, 4), fontsize=8, color=look["color"])

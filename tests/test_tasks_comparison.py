@@ -1,0 +1,41 @@
+"""`reproduce tasks`: every task and agent of it exists, and the page shows what was run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmdp
+from linmdp.cli.tasks import task_page
+from linmdp.report.tasks import TaskRuns, lost, tasks
+from linmdp.runner.batch import Job, run_unit
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_every_task_and_agent_can_be_made(scale: str) -> None:
+    for task in tasks(scale):
+        env: Any = linmdp.make_env(task.env)
+        for agent in task.agents:
+            if agent.startswith("sb3"):
+                pytest.importorskip("stable_baselines3")
+            linmdp.make_agent(agent, env, episodes=task.episodes)
+
+
+def test_the_page_has_a_table_and_a_figure_for_each_task(tmp_path: Path) -> None:
+    agents = {"lsvi-ucb:stationary=true": "LSVI-UCB", "random": "random"}
+    task = TaskRuns("inventory", "inventory", 60, agents)
+    results = [run_unit([Job(task.env, agent, 60, seed, 5)])[0] for agent in agents for seed in range(2)]
+    page = task_page([task, TaskRuns("absent", "sensor", 5, agents)], results, tmp_path)
+    assert "### inventory" in page
+    assert "absent" not in page
+    lines = [line for line in page.splitlines() if line.startswith("| ")]
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["LSVI-UCB", "random"]
+    assert (tmp_path / "task-inventory.png").stat().st_size > 10_000
+    best = float(linmdp.optimum(linmdp.make_env("inventory").model).V[0, 0])
+    behind = lost([r for r in results if r.agent == "random"], best)
+    assert behind is not None
+    np.testing.assert_allclose(behind, 0.54, atol=0.02)
