@@ -12,6 +12,7 @@ import linmdp
 from linmdp.cli.tasks import task_page
 from linmdp.report.tasks import TaskRuns, lost, tasks
 from linmdp.runner.batch import Job, run_unit
+from linmdp.runner.registry import make_model
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
@@ -35,7 +36,7 @@ def test_the_page_has_a_table_and_a_figure_for_each_task(tmp_path: Path) -> None
     lines = [line for line in page.splitlines() if line.startswith("| ")]
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["LSVI-UCB", "random"]
     assert (tmp_path / "task-inventory.png").stat().st_size > 10_000
-    best = float(linmdp.optimum(linmdp.make_env("inventory").model).V[0, 0])
+    best = float(linmdp.optimum(make_model("inventory")).V[0, 0])
     behind = lost([r for r in results if r.agent == "random"], best)
     assert behind is not None
     np.testing.assert_allclose(behind, 0.54, atol=0.02)

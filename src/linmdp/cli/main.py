@@ -15,6 +15,26 @@ import typer
 
 from linmdp import __version__
 from linmdp.cli.linearize import linearize
+from linmdp.cli.options import (
+    AgentSpec,
+    AgentSpecs,
+    AsJson,
+    Checkpoint,
+    Device,
+    EnvSpec,
+    Episodes,
+    EvalEvery,
+    Every,
+    FirstSeed,
+    Jobs,
+    Out,
+    Reward,
+    Seeds,
+    Settings,
+    Track,
+    say_what_was_chosen,
+    with_settings,
+)
 from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
@@ -29,28 +49,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-EnvSpec = Annotated[str, typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'")]
-AgentSpec = Annotated[str, typer.Argument(metavar="AGENT", help="name or name:key=value,...; see 'linmdp agents'")]
-AgentSpecs = Annotated[list[str], typer.Argument(metavar="AGENT...", help="two or more agents")]
-Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
-Seeds = Annotated[int, typer.Option(help="how many seeds")]
-FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; all cores unless said")]
-EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
-Device = Annotated[str, typer.Option(help="cpu or cuda")]
-AsJson = Annotated[bool, typer.Option("--json", help="one JSON object a seed on standard output, nothing else")]
-Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
-Reward = Annotated[
-    str | None,
-    typer.Option(metavar="RULE", help="rewards outside their range: error, clip, or rescale (gym environments)"),
-]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),
-]
-Every = Annotated[int | None, typer.Option(metavar="N", help="episodes between checkpoints; a twentieth unless said")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
 
 @app.command()
@@ -69,10 +67,11 @@ def run(
     checkpoint: Checkpoint = None,
     every: Every = None,
     reward: Reward = None,
+    settings: Settings = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
-    env = _paid(env, reward)
-    plan = _plan(env, [agent], episodes, seeds, seed, eval_every, device, checkpoint, every)
+    env, agents = _paid(env, reward), with_settings([agent], settings)
+    plan = _plan(env, agents, episodes, seeds, seed, eval_every, device, checkpoint, every)
     results = _execute(plan, jobs, as_json, out, track)
     _show(results, env, as_json, out)
 
@@ -90,9 +89,11 @@ def compare(
     as_json: AsJson = False,
     out: Out = None,
     track: Track = None,
+    settings: Settings = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
-    plan = _plan(env, _with_baselines(env, agents), episodes, seeds, seed, eval_every, device)
+    agents = with_settings(_with_baselines(env, agents), settings)
+    plan = _plan(env, agents, episodes, seeds, seed, eval_every, device)
     results = _execute(plan, jobs, as_json, out, track)
     _show(results, env, as_json, out)
 
@@ -233,7 +234,7 @@ def _plan(
 ) -> list[Job]:
     from linmdp.runner.batch import jobs_for
 
-    return jobs_for(
+    planned = jobs_for(
         env,
         agents,
         episodes=episodes,
@@ -244,6 +245,8 @@ def _plan(
         checkpoint=None if checkpoint is None else str(checkpoint),
         every=every,
     )
+    say_what_was_chosen(env, list(agents), episodes)
+    return planned
 
 
 def _paid(env: str, reward: str | None) -> str:

@@ -1,0 +1,62 @@
+"""The options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EnvSpec = Annotated[str, typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'")]
+AgentSpec = Annotated[str, typer.Argument(metavar="AGENT", help="name or name:key=value,...; see 'linmdp agents'")]
+AgentSpecs = Annotated[list[str], typer.Argument(metavar="AGENT...", help="two or more agents")]
+Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
+Seeds = Annotated[int, typer.Option(help="how many seeds")]
+FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; all cores unless said")]
+EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
+Device = Annotated[str, typer.Option(help="cpu or cuda")]
+AsJson = Annotated[bool, typer.Option("--json", help="one JSON object a seed on standard output, nothing else")]
+Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
+Reward = Annotated[
+    str | None,
+    typer.Option(metavar="RULE", help="rewards outside their range: error, clip, or rescale (gym environments)"),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),
+]
+Every = Annotated[int | None, typer.Option(metavar="N", help="episodes between checkpoints; a twentieth unless said")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="a parameter for every agent that has it, as in max_bytes=2MiB"),
+]
+
+
+def with_settings(agents: list[str], settings: list[str] | None) -> list[str]:
+    """The specs of agents with the parameters of `--set` added, each to the agents that have it."""
+    from linmdp.errors import InvalidParameter
+    from linmdp.runner.registry import AGENTS, agent_parameters
+    from linmdp.runner.spec import parse_spec
+
+    for setting in settings or []:
+        key = setting.partition("=")[0].strip()
+        takes = [a for a in agents if (name := parse_spec(a)[0]) in AGENTS and key in agent_parameters(name)]
+        if not takes or "=" not in setting:
+            raise InvalidParameter(f"'--set' must be KEY=VALUE, with a KEY that an agent here has. Got {setting!r}.")
+        agents = [a + (("," if ":" in a else ":") + setting if a in takes else "") for a in agents]
+    return agents
+
+
+def say_what_was_chosen(env: str, agents: list[str], episodes: int) -> None:
+    """What `max_bytes` made of each agent, on standard error."""
+    from linmdp.runner.registry import make_agent, make_env
+    from linmdp.runner.spec import parse_spec
+
+    bounded = [a for a in agents if parse_spec(a)[1].get("max_bytes") is not None]
+    environment = make_env(env) if bounded else None
+    for spec in bounded:
+        chosen = dict(getattr(make_agent(spec, environment, episodes), "chosen", {}))
+        size = chosen.pop("bytes", 0)
+        typer.echo(f"{spec}: {', '.join(f'{k}={v}' for k, v in chosen.items())}: {size:,} bytes at most", err=True)
