@@ -1,0 +1,20 @@
+/* linmdp_value.h: Q, in the one place where it stands. */
+#ifndef LINMDP_VALUE_H
+#define LINMDP_VALUE_H
+
+#include "linmdp_features.h"
+#include "linmdp_weights.h"
+
+/* The largest value that Q can have at step h. */
+linmdp_real linmdp_cap(unsigned h);
+
+/* Q_h(s, .) = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h). 0, or -1 where it is not a number. */
+int linmdp_optimistic(const linmdp_weights *weights, unsigned h, const linmdp_seen *seen, linmdp_wide q[LINMDP_A]);
+
+/* The largest of q. */
+linmdp_wide linmdp_largest(const linmdp_wide q[LINMDP_A]);
+
+/* The first action that shares the largest q, up to LINMDP_TIE. */
+unsigned linmdp_first_best(const linmdp_wide q[LINMDP_A]);
+
+#endif

@@ -1,0 +1,131 @@
+"""Bytes and worst-case operations of a learner on a device. A test counts the operations of the C code and compares."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+from linmdp.export.learner import Learner
+
+BLOCK = 8
+"""Columns of J that are brought up to date at once: more need more room, fewer need more looks at the samples."""
+
+
+class Ops(NamedTuple):
+    """Multiply-adds in `linmdp_real` and in `linmdp_wide`, and states made ready."""
+
+    real: int = 0
+    wide: int = 0
+    looks: int = 0
+
+    def plus(self, *others: Ops) -> Ops:
+        """The sum."""
+        return Ops(*(sum(parts) for parts in zip(self, *others, strict=True)))
+
+    def times(self, n: int) -> Ops:
+        """The same n times over."""
+        return Ops(*(n * part for part in self))
+
+
+class Costs(NamedTuple):
+    """The worst case of each call."""
+
+    act: Ops
+    observe: Ops
+    begin_episode: Ops
+
+
+def costs(learner: Learner) -> Costs:
+    """The worst case of each call; `linmdp_end_episode` does nothing that counts."""
+    d = learner.d
+    value = optimistic(learner)
+    act = value.plus(Ops(looks=1))
+    observe = Ops(wide=d * (d + 1) // 2 + d + d * learner.counts, looks=1)
+    plan = _fold_target(learner, value) if learner.kind == "fold" else _fixed_target(learner, value)
+    regress = Ops(wide=_factor(d) + _solve(d))
+    return Costs(act, observe, plan.times(learner.H - 1).plus(regress.times(learner.H)))
+
+
+def optimistic(learner: Learner) -> Ops:
+    """Q of all actions of one state: a triangular solve and a dot product each."""
+    d = learner.d
+    return Ops(real=d * (d + 3) // 2, wide=d).times(learner.A)
+
+
+def _factor(d: int) -> int:
+    return d * (d + 1) * (d + 2) // 6
+
+
+def _solve(d: int) -> int:
+    return d * (d + 1)
+
+
+def _fixed_target(learner: Learner, value: Ops) -> Ops:
+    d = learner.d
+    if learner.counts:
+        return value.plus(Ops(wide=d, looks=1)).times(learner.S)
+    return value.plus(Ops(wide=d, looks=2)).times(learner.room - 2)  # nothing is planned with the last sample of a phase
+
+
+def _fold_target(learner: Learner, value: Ops) -> Ops:
+    """A planning that folds, with all probes there."""
+    d, M = learner.d, learner.room
+    total = value.plus(Ops(wide=2 * d, looks=2)).times(M)  # the buffer
+    if learner.correction == "frozen":
+        return total.plus(value.plus(Ops(looks=1)).times(M))
+    outer = d * (d + 1) // 2
+    total = total.plus(value.plus(Ops(wide=outer + d, looks=2)).times(M))  # the probes
+    total = total.plus(Ops(wide=_factor(d) + _solve(d) + d * d + d))
+    if learner.correction == "slope":
+        total = total.plus(Ops(wide=d * d + M * d, looks=M))
+        total = total.plus(Ops(wide=d * (3 * M * d + _solve(d) + d * d + d), looks=5 * M * -(-d // BLOCK)))
+    return total
+
+
+def learner_bytes(learner: Learner, kind: str, state: Any) -> int:
+    """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
+    return ctypes.sizeof(_memory(learner, kind, state))
+
+
+def _memory(learner: Learner, kind: str, state: Any) -> Any:
+    real: Any = ctypes.c_float if kind == "float" else ctypes.c_double
+    wide, d, M, H = ctypes.c_double, learner.d, learner.room, learner.H
+    action: Any = ctypes.c_uint8 if learner.A <= 256 else ctypes.c_uint16
+    best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
+    packed = d * (d + 1) // 2
+    sample = _struct(state=state, next=state, action=action, alive=ctypes.c_uint8)
+    step = _struct(Lambda=wide * packed, u=wide * d, q=_struct(w=wide * d, factor=real * packed))
+    tail = {"seed": ctypes.c_uint32 * 3}
+    if learner.kind == "fixed":
+        past = wide * (learner.S * d) if learner.counts else _struct(sample=sample * (M - 1), count=ctypes.c_uint16)
+        return _struct(
+            step=step * H,
+            past=past * max(H - 1, 1),
+            matrix=wide * packed,
+            **tail,
+            phase=ctypes.c_uint32,
+            next=ctypes.c_uint16,
+            learning=ctypes.c_uint8,
+        )
+    slopes = d * d if learner.correction == "slope" else 0
+    past = _struct(
+        sums=wide * (2 * d + slopes + M),
+        best_ref=best * M,
+        samples=sample * (2 * M),
+        folded=ctypes.c_uint32,
+        probes=ctypes.c_uint16,
+    )
+    scratch = _struct(wide=wide * (packed + BLOCK * d + 2 * M), best=best * (2 * M))
+    return _struct(
+        step=step * H,
+        past=past * max(H - 1, 1),
+        scratch=scratch,
+        **tail,
+        clock=ctypes.c_uint32 * 2,
+        count=ctypes.c_uint16 * H,
+        next=ctypes.c_uint16,
+    )
+
+
+def _struct(**fields: Any) -> Any:
+    return type("Memory", (ctypes.Structure,), {"_fields_": list(fields.items())})

@@ -1,0 +1,131 @@
+"""linmdp_config.h: sizes, parameters, and what they cost."""
+
+from __future__ import annotations
+
+from linmdp.agents.regression import TIE
+from linmdp.export.cost import BLOCK, Costs, Ops
+from linmdp.export.learner import Learner
+from linmdp.export.numbers import real, signed, unsigned
+from linmdp.export.tables import FeatureCode
+
+CLOSE = {"float": 1e-5, "double": 1e-10}
+"""How far a Q in C may be from that in Python."""
+
+TIES = {"float": 1e-7, "double": TIE}
+"""Q that differ by less are equal. A float has 24 bits: below 1e-7 there is nothing to tell apart."""
+
+SLACK = {"float": 1e-6, "double": 1e-9}
+"""Rounding allowed on a reward before it counts as outside its range."""
+
+
+def config(learner: Learner, code: FeatureCode, kind: str, costs: Costs | None, size: int, run: str) -> str:
+    """The header; `run` says in words what was exported."""
+    low, high = learner.reward_range
+    scale = max(1.0, learner.largest_cap)
+    defines = {
+        "LINMDP_H": (learner.H, "steps of an episode"),
+        "LINMDP_A": (learner.A, "actions"),
+        "LINMDP_D": (learner.d, "length of phi(s, a)"),
+        **({"LINMDP_S": (learner.S, "states")} if learner.S else {}),
+        **{name: (value, "") for name, value in code.defines.items()},
+        "LINMDP_BETA": (_safe(learner.beta, kind), "width of the bonus"),
+        "LINMDP_LAMBDA": (real(learner.lam, "double"), "of the ridge regression"),
+        "LINMDP_CAP_STEP": (_safe(learner.cap_step, kind), "the most that one step pays"),
+        "LINMDP_CAP_REMAINING": (int(learner.cap_remaining), "1: Q is cut at what the steps left can pay, 0: at that of all"),
+        "LINMDP_RANDOM_TIES": (int(learner.random_ties), "1: any of the best actions, 0: the first"),
+        "LINMDP_TIE": (real(TIES[kind] * scale, "double"), "Q that differ by less are equal"),
+        "LINMDP_REWARD_LOW": (_safe(low - SLACK[kind] * max(1.0, abs(low)), kind), "with room for rounding"),
+        "LINMDP_REWARD_HIGH": (_safe(high + SLACK[kind] * max(1.0, abs(high)), kind), ""),
+        "LINMDP_CLOSE": (real(CLOSE[kind] * scale, "double"), "the self-test: how far Q may be from that in Python"),
+        **_own(learner),
+    }
+    width = max(len(name) for name in defines)
+    lines = [_define(name, str(value), words, width) for name, (value, words) in defines.items()]
+    return TEMPLATE.format(
+        run=run,
+        costs=_cost_words(learner, code, costs, size),
+        kind=kind,
+        suffix="f" if kind == "float" else "",
+        state=unsigned(max(learner.S - 1, 0)),
+        action=unsigned(learner.A - 1),
+        best=signed(learner.A - 1),
+        defines="\n".join(lines),
+    )
+
+
+def _safe(value: float, kind: str) -> str:
+    """A number that can stand anywhere in an expression."""
+    text = real(value, kind)
+    return f"({text})" if value < 0 else text
+
+
+def _own(learner: Learner) -> dict[str, tuple[object, str]]:
+    if learner.kind == "fixed":
+        return {
+            "LINMDP_PHASE": (learner.room, "episodes of a phase"),
+            "LINMDP_COUNTS": (int(learner.counts), "1: samples are kept as sums for each next state, 0: one by one"),
+        }
+    if learner.kind != "fold":
+        return {}
+    return {
+        "LINMDP_M": (learner.room, "transitions in the buffer of a step, and as many probes"),
+        "LINMDP_REPLAN": (real(learner.replan, "double"), "plan when the episodes have grown by this fraction"),
+        "LINMDP_RESERVOIR": (int(learner.reservoir), "1: probes out of all that was folded, 0: the last buffer"),
+        "LINMDP_PROBES_FOLLOW": (int(learner.correction != "frozen"), "old targets follow V: at the probes,"),
+        "LINMDP_SLOPES": (int(learner.correction == "slope"), "and by their slopes"),
+        "LINMDP_BLOCK": (min(BLOCK, learner.d), "columns of J worked on at once: more RAM, fewer looks"),
+    }
+
+
+def _define(name: str, value: str, words: str, width: int) -> str:
+    line = f"#define {name:{width}} {value}"
+    return f"{line} /* {words} */" if words else line
+
+
+def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: int) -> str:
+    tables = f" * Read-only tables of the features: {code.flash:,} bytes.\n"
+    if costs is None:
+        return tables
+    names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
+    lines = [f" *   {name:22} {ops.real:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in zip(names, costs, strict=True)]
+    step = Ops().plus(costs.act, costs.observe)
+    stack = 8 * (6 * learner.d + 2 * learner.A) + 400
+    return (
+        f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and the deepest call takes some {stack:,} bytes of stack.\n"
+        + tables
+        + " * Worst case of each call, in multiply-adds of linmdp_real and of linmdp_wide, and in looks at a state:\n"
+        + f" *   {'':22} {'real':>14} {'wide':>14} {'looks':>9}\n"
+        + "\n".join(lines)
+        + f"\n *   {'a step (act, observe)':22} {step.real:14,} {step.wide:14,} {step.looks:9,}\n"
+        + f" * {code.look_words[0].upper()}{code.look_words[1:]}. "
+        + "Besides: a square root for each action of a state looked at, one for\n"
+        + " * each row of a matrix that is factored, and reading phi(s, a), LINMDP_D numbers at a time.\n"
+    )
+
+
+TEMPLATE = """/* linmdp_config.h: sizes and parameters. Written by `linmdp export`; the other files read everything from here.
+ *
+ * {run}
+ *
+{costs} */
+#ifndef LINMDP_CONFIG_H
+#define LINMDP_CONFIG_H
+
+#include <stdint.h>
+
+typedef {kind} linmdp_real;  /* features, rewards, Q, and the factors that act() reads */
+typedef double linmdp_wide; /* sums over many samples, and planning: 24 bits would not do */
+#define LINMDP_SQRT sqrt{suffix}
+#define LINMDP_COS cos{suffix}
+#define LINMDP_EXP exp{suffix}
+#define LINMDP_WIDE_SQRT sqrt
+#define LINMDP_WIDE_MAX 1e300
+
+typedef {state} linmdp_index_s; /* a finite state in memory */
+typedef {action} linmdp_index_a;  /* an action in memory */
+typedef {best} linmdp_best;     /* an action, or -1 */
+
+{defines}
+
+#endif
+"""

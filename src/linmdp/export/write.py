@@ -1,0 +1,114 @@
+"""The folder of a C library: what is copied, what is written, and in which order."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import Agent
+from linmdp.errors import InvalidParameter, check_choice, check_int
+from linmdp.export.cost import Costs, costs, learner_bytes
+from linmdp.export.header import config
+from linmdp.export.learner import Learner, common_of, learner_of
+from linmdp.export.policy import policy_code
+from linmdp.export.tables import FeatureCode, table_code
+from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
+from linmdp.features.tabular import TableFeatures
+from linmdp.results.files import output_folder, write_atomic
+
+TEMPLATES = Path(__file__).parent / "c"
+REALS = ("float", "double")
+VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_weights.h", "linmdp_value.h", "linmdp_value.c")
+LEARNER = ("linmdp.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
+SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
+BOARD = ("cortex-m4/startup.c", "cortex-m4/main.c", "cortex-m4/link.ld")
+MOST_FEATURES = 1 << 24
+"""Entries of a table of features; more would be no file for a C compiler."""
+
+
+class Exported(NamedTuple):
+    """What was written, and what it will take on the device; `costs` is None where no learner was."""
+
+    files: list[Path]
+    ram: int
+    flash: int
+    costs: Costs | None
+
+
+def export(agent: Agent, env: Any, folder: Path, *, real: str, steps: int, seed: int = 0, run: str = "") -> Exported:
+    """The policy of `agent`, a learner of its kind, and a self-test of so many steps in `env`."""
+    check_choice("export", "real", real, REALS)
+    check_int("export", "steps", steps, low=1, high=1_000_000)
+    learner, code = learner_of(agent), feature_code(agent, real)
+    policy, flash = policy_code(agent, real)
+    recorded = record(env, new_agent(agent, seed), steps, seed)
+    state = _kept_state(learner, recorded[0], real)
+    cost, ram = costs(learner), learner_bytes(learner, real, state)
+    chosen = decisions(agent, [s.state for s in recorded])
+    written = {
+        "linmdp_config.h": config(learner, code, real, cost, ram, run),
+        "linmdp_features.h": _template(code.header),
+        "linmdp_features.c": code.source,
+        "linmdp_memory.h": _template(f"memory_{learner.kind}.h"),
+        "linmdp_learner.c": _template(f"learner_{learner.kind}.c"),
+        "linmdp_policy.h": _template("linmdp_policy.h"),
+        "linmdp_policy.c": policy,
+        "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
+        **{name: _template(name) for name in (*VALUE, *LEARNER, *SELFTEST, *BOARD)},
+    }
+    return Exported(_write(folder, written), ram, code.flash + flash, cost)
+
+
+def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:
+    """The policy of `agent` alone: it needs no RAM."""
+    check_choice("export", "real", real, REALS)
+    code = feature_code(agent, real)
+    policy, flash = policy_code(agent, real)
+    nobody = Learner(**common_of(agent), kind="policy", room=0)
+    written = {
+        "linmdp_config.h": config(nobody, code, real, None, 0, run),
+        "linmdp_features.h": _template(code.header),
+        "linmdp_policy.h": _template("linmdp_policy.h"),
+        "linmdp_policy.c": policy,
+    }
+    if agent.task.S is None:  # a table of actions needs no features
+        written |= {"linmdp_features.c": code.source} | {name: _template(name) for name in VALUE}
+    return Exported(_write(folder, written), 0, flash + (code.flash if agent.task.S is None else 0), None)
+
+
+def feature_code(agent: Agent, real: str) -> FeatureCode:
+    """The agent's features in C: of finite states as a table, whatever they are made of."""
+    task = agent.task
+    if task.S is None:
+        raise InvalidParameter(f"The features to export must be a table. Got {type(task.features).__name__}.")
+    features = task.features
+    if not isinstance(features, TableFeatures):
+        if task.S * task.A * task.d > MOST_FEATURES:
+            raise InvalidParameter(f"The features to export must have S * A * d at most {MOST_FEATURES}.")
+        features = TableFeatures(features.batch(np.arange(task.S)), bound=features.bound)
+    return table_code(features, real)
+
+
+def _kept_state(learner: Learner, step: Step, real: str) -> Any:
+    """The ctypes type of a state in memory."""
+    if learner.S:
+        return ctypes.c_uint8 if learner.S <= 2**8 else ctypes.c_uint16 if learner.S <= 2**16 else ctypes.c_uint32
+    return (ctypes.c_float if real == "float" else ctypes.c_double) * np.size(step.state)
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text()
+
+
+def _write(folder: Path, written: dict[str, str]) -> list[Path]:
+    paths = []
+    output_folder(folder)
+    for name, text in written.items():
+        path = folder / name
+        output_folder(path.parent)
+        write_atomic(path, text.encode())
+        paths.append(path)
+    return paths
