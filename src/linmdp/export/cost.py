@@ -35,29 +35,33 @@ class Costs(NamedTuple):
     begin_episode: Ops
 
 
-def costs(learner: Learner) -> Costs:
+class Algebra(NamedTuple):
+    """Multiply-adds of each function of linmdp_algebra.c."""
+
+    outer: int
+    factor: int
+    solve: int
+    product: int
+    form: int
+
+    @classmethod
+    def of(cls, d: int, *, diagonal: bool) -> Algebra:
+        """For matrices with d rows."""
+        if diagonal:
+            return cls(d, d, 2 * d, d, 2 * d)
+        return cls(d * (d + 1) // 2, d * (d + 1) * (d + 2) // 6, d * (d + 1), d * d, d * (d + 3) // 2)
+
+
+def costs(learner: Learner, *, diagonal: bool) -> Costs:
     """The worst case of each call; `linmdp_end_episode` does nothing that counts."""
-    d = learner.d
-    value = optimistic(learner)
-    act = value.plus(Ops(looks=1))
-    observe = Ops(wide=d * (d + 1) // 2 + d + d * learner.counts, looks=1)
-    plan = _fold_target(learner, value) if learner.kind == "fold" else _fixed_target(learner, value)
-    regress = Ops(wide=_factor(d) + _solve(d))
-    return Costs(act, observe, plan.times(learner.H - 1).plus(regress.times(learner.H)))
-
-
-def optimistic(learner: Learner) -> Ops:
-    """Q of all actions of one state: a triangular solve and a dot product each."""
-    d = learner.d
-    return Ops(real=d * (d + 3) // 2, wide=d).times(learner.A)
-
-
-def _factor(d: int) -> int:
-    return d * (d + 1) * (d + 2) // 6
-
-
-def _solve(d: int) -> int:
-    return d * (d + 1)
+    d, algebra = learner.d, Algebra.of(learner.d, diagonal=diagonal)
+    value = Ops(wide=algebra.form + d).times(learner.A)  # Q of all actions of a state while planning,
+    quick = Ops(wide=algebra.form + d) if diagonal else Ops(real=algebra.form, wide=d)
+    act = quick.times(learner.A).plus(Ops(looks=1))  # and while acting
+    observe = Ops(wide=algebra.outer + d + d * learner.counts, looks=1)
+    target = _fold_target(learner, value, algebra) if learner.kind == "fold" else _fixed_target(learner, value)
+    regress = Ops(wide=algebra.factor + algebra.solve)
+    return Costs(act, observe, target.times(learner.H - 1).plus(regress.times(learner.H)))
 
 
 def _fixed_target(learner: Learner, value: Ops) -> Ops:
@@ -67,41 +71,40 @@ def _fixed_target(learner: Learner, value: Ops) -> Ops:
     return value.plus(Ops(wide=d, looks=2)).times(learner.room - 2)  # nothing is planned with the last sample of a phase
 
 
-def _fold_target(learner: Learner, value: Ops) -> Ops:
+def _fold_target(learner: Learner, value: Ops, algebra: Algebra) -> Ops:
     """A planning that folds, with all probes there."""
     d, M = learner.d, learner.room
     total = value.plus(Ops(wide=2 * d, looks=2)).times(M)  # the buffer
     if learner.correction == "frozen":
         return total.plus(value.plus(Ops(looks=1)).times(M))
-    outer = d * (d + 1) // 2
-    total = total.plus(value.plus(Ops(wide=outer + d, looks=2)).times(M))  # the probes
-    total = total.plus(Ops(wide=_factor(d) + _solve(d) + d * d + d))
+    total = total.plus(value.plus(Ops(wide=algebra.outer + d, looks=2)).times(M))  # the probes
+    total = total.plus(Ops(wide=algebra.factor + algebra.solve + algebra.product + d))
     if learner.correction == "slope":
         total = total.plus(Ops(wide=d * d + M * d, looks=M))
-        total = total.plus(Ops(wide=d * (3 * M * d + _solve(d) + d * d + d), looks=5 * M * -(-d // BLOCK)))
+        columns = d * (3 * M * d + algebra.solve + algebra.product + d)
+        total = total.plus(Ops(wide=columns, looks=5 * M * -(-d // min(BLOCK, d))))
     return total
 
 
-def learner_bytes(learner: Learner, kind: str, state: Any) -> int:
+def learner_bytes(learner: Learner, quick_kind: str, state: Any, *, diagonal: bool) -> int:
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
-    return ctypes.sizeof(_memory(learner, kind, state))
+    return ctypes.sizeof(_memory(learner, quick_kind, state, learner.d if diagonal else learner.d * (learner.d + 1) // 2))
 
 
-def _memory(learner: Learner, kind: str, state: Any) -> Any:
-    real: Any = ctypes.c_float if kind == "float" else ctypes.c_double
+def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
+    quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
     wide, d, M, H = ctypes.c_double, learner.d, learner.room, learner.H
     action: Any = ctypes.c_uint8 if learner.A <= 256 else ctypes.c_uint16
     best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
-    packed = d * (d + 1) // 2
     sample = _struct(state=state, next=state, action=action, alive=ctypes.c_uint8)
-    step = _struct(Lambda=wide * packed, u=wide * d, q=_struct(w=wide * d, factor=real * packed))
+    step = _struct(Lambda=wide * packed, u=wide * d, q=_struct(w=wide * d, factor=quick * packed))
     tail = {"seed": ctypes.c_uint32 * 3}
     if learner.kind == "fixed":
         past = wide * (learner.S * d) if learner.counts else _struct(sample=sample * (M - 1), count=ctypes.c_uint16)
         return _struct(
             step=step * H,
             past=past * max(H - 1, 1),
-            matrix=wide * packed,
+            factor=wide * packed,
             **tail,
             phase=ctypes.c_uint32,
             next=ctypes.c_uint16,
@@ -115,7 +118,7 @@ def _memory(learner: Learner, kind: str, state: Any) -> Any:
         folded=ctypes.c_uint32,
         probes=ctypes.c_uint16,
     )
-    scratch = _struct(wide=wide * (packed + BLOCK * d + 2 * M), best=best * (2 * M))
+    scratch = _struct(wide=wide * (2 * packed + min(BLOCK, d) * d + 2 * M), best=best * (2 * M))
     return _struct(
         step=step * H,
         past=past * max(H - 1, 1),

@@ -21,22 +21,24 @@ SLACK = {"float": 1e-6, "double": 1e-9}
 def config(learner: Learner, code: FeatureCode, kind: str, costs: Costs | None, size: int, run: str) -> str:
     """The header; `run` says in words what was exported."""
     low, high = learner.reward_range
-    scale = max(1.0, learner.largest_cap)
+    scale, quick = max(1.0, learner.largest_cap), quick_kind(kind, code)
     defines = {
         "LINMDP_H": (learner.H, "steps of an episode"),
         "LINMDP_A": (learner.A, "actions"),
         "LINMDP_D": (learner.d, "length of phi(s, a)"),
         **({"LINMDP_S": (learner.S, "states")} if learner.S else {}),
         **{name: (value, "") for name, value in code.defines.items()},
-        "LINMDP_BETA": (_safe(learner.beta, kind), "width of the bonus"),
+        "LINMDP_DIAGONAL": (int(code.unit), "1: every phi has one entry, so Lambda is diagonal"),
+        "LINMDP_BETA": (real(learner.beta, "double"), "width of the bonus"),
         "LINMDP_LAMBDA": (real(learner.lam, "double"), "of the ridge regression"),
-        "LINMDP_CAP_STEP": (_safe(learner.cap_step, kind), "the most that one step pays"),
+        "LINMDP_CAP_STEP": (real(learner.cap_step, "double"), "the most that one step pays"),
         "LINMDP_CAP_REMAINING": (int(learner.cap_remaining), "1: Q is cut at what the steps left can pay, 0: at that of all"),
         "LINMDP_RANDOM_TIES": (int(learner.random_ties), "1: any of the best actions, 0: the first"),
-        "LINMDP_TIE": (real(TIES[kind] * scale, "double"), "Q that differ by less are equal"),
+        "LINMDP_TIE": (real(TIE * scale, "double"), "Q that differ by less are equal: while planning,"),
+        "LINMDP_TIE_ACT": (real(TIES[quick] * scale, "double"), "and while acting"),
         "LINMDP_REWARD_LOW": (_safe(low - SLACK[kind] * max(1.0, abs(low)), kind), "with room for rounding"),
         "LINMDP_REWARD_HIGH": (_safe(high + SLACK[kind] * max(1.0, abs(high)), kind), ""),
-        "LINMDP_CLOSE": (real(CLOSE[kind] * scale, "double"), "the self-test: how far Q may be from that in Python"),
+        "LINMDP_CLOSE": (real(CLOSE[kind], "double"), "the self-test: how far Q may be from that in Python"),
         **_own(learner),
     }
     width = max(len(name) for name in defines)
@@ -46,11 +48,18 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: Costs | None, 
         costs=_cost_words(learner, code, costs, size),
         kind=kind,
         suffix="f" if kind == "float" else "",
+        quick=quick,
+        quick_suffix="f" if quick == "float" else "",
         state=unsigned(max(learner.S - 1, 0)),
         action=unsigned(learner.A - 1),
         best=signed(learner.A - 1),
         defines="\n".join(lines),
     )
+
+
+def quick_kind(kind: str, code: FeatureCode) -> str:
+    """The numbers that acting computes with: those asked for, and double where it costs next to nothing."""
+    return "double" if code.unit else kind
 
 
 def _safe(value: float, kind: str) -> str:
@@ -113,9 +122,10 @@ TEMPLATE = """/* linmdp_config.h: sizes and parameters. Written by `linmdp expor
 
 #include <stdint.h>
 
-typedef {kind} linmdp_real;  /* features, rewards, Q, and the factors that act() reads */
+typedef {kind} linmdp_real;  /* states, features, rewards, and Q as it is shown */
 typedef double linmdp_wide; /* sums over many samples, and planning: 24 bits would not do */
-#define LINMDP_SQRT sqrt{suffix}
+typedef {quick} linmdp_quick; /* the factors that acting reads, once or twice in each step */
+#define LINMDP_QUICK_SQRT sqrt{quick_suffix}
 #define LINMDP_COS cos{suffix}
 #define LINMDP_EXP exp{suffix}
 #define LINMDP_WIDE_SQRT sqrt

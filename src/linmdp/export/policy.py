@@ -40,7 +40,7 @@ int linmdp_policy(unsigned h, linmdp_state state)
     if (h >= LINMDP_H || !linmdp_is_state(state))
         return -1;
     linmdp_look(state, &seen);
-    return linmdp_optimistic(&weights[h], h, &seen, q) == 0 ? (int)linmdp_first_best(q) : -1;
+    return linmdp_quick_optimistic(&weights[h], h, &seen, q) == 0 ? (int)linmdp_first_best(q, LINMDP_TIE_ACT) : -1;
 }}
 """
 

@@ -20,15 +20,16 @@ class FeatureCode:
     source : linmdp_features.c
     defines : sizes that the header needs
     flash : bytes of read-only tables
-    look : operations to make one state ready, in words and as a number of multiply-adds
+    look_words : what it costs to make one state ready
+    unit : every phi(s, a) has one entry that is not 0, at most
     """
 
     header: str
     source: str
     defines: dict[str, str] = field(default_factory=dict)
     flash: int = 0
-    look: int = 0
     look_words: str = ""
+    unit: bool = False
 
 
 START = """/* linmdp_features.c: see linmdp_features.h. Written by `linmdp export`. */
@@ -73,28 +74,31 @@ def table_code(features: TableFeatures, kind: str) -> FeatureCode:
     values = rows[where, places]
     same = len(values) > 0 and bool((values == values[0]).all())
     index = unsigned(features.d - 1)
-    if same and len(values) == len(rows) and bool((np.bincount(where) == 1).all()):
+    entries = np.bincount(where, minlength=len(rows))
+    unit = int(entries.max()) <= 1
+    if same and int(entries.min()) == 1 == int(entries.max()):
         text = table(f"static const {index} place[LINMDP_S * LINMDP_A]", wholes(places))
-        return _code(text + "\n" + UNIT % real(values[0], kind), len(rows) * _bytes(index))
+        return _code(text + "\n" + UNIT % real(values[0], kind), len(rows) * _bytes(index), unit)
     offsets = unsigned(len(values))
     sparse = (len(rows) + 1) * _bytes(offsets) + len(values) * (_bytes(index) + (0 if same else size))
     if sparse >= rows.size * size:
         lines = ["{" + ", ".join(reals(row, kind)) + "}" for row in rows]
         text = table("static const linmdp_real table[LINMDP_S * LINMDP_A][LINMDP_D]", lines)
-        return _code(text + "\n" + DENSE, rows.size * size)
-    starts = np.concatenate(([0], np.bincount(where, minlength=len(rows)).cumsum()))
+        return _code(text + "\n" + DENSE, rows.size * size, unit)
+    starts = np.concatenate(([0], entries.cumsum()))
     text = "/* the entries of phi that are not 0: those of row s * LINMDP_A + a from start[row] on */\n"
     text += table(f"static const {offsets} start[LINMDP_S * LINMDP_A + 1]", wholes(starts))
     text += table(f"static const {index} place[{max(len(values), 1)}]", wholes(places) or ["0"])
     if not same:
         text += table(f"static const linmdp_real value[{max(len(values), 1)}]", reals(values, kind) or ["0"])
     entry = real(values[0], kind) if same else "value[at]"
-    return _code(text + "\n" + SPARSE % entry, sparse)
+    return _code(text + "\n" + SPARSE % entry, sparse, unit)
 
 
 def _bytes(c_type: str) -> int:
     return int(c_type.strip("uint_")) // 8
 
 
-def _code(text: str, flash: int) -> FeatureCode:
-    return FeatureCode(header="features_table.h", source=START + text, flash=flash, look_words="a look is free")
+def _code(text: str, flash: int, unit: bool) -> FeatureCode:
+    words = "a look at a state is free"
+    return FeatureCode(header="features_table.h", source=START + text, flash=flash, look_words=words, unit=unit)

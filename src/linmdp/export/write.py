@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.errors import InvalidParameter, check_choice, check_int
 from linmdp.export.cost import Costs, costs, learner_bytes
-from linmdp.export.header import config
+from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, common_of, learner_of
 from linmdp.export.policy import policy_code
 from linmdp.export.tables import FeatureCode, table_code
@@ -21,7 +21,7 @@ from linmdp.results.files import output_folder, write_atomic
 
 TEMPLATES = Path(__file__).parent / "c"
 REALS = ("float", "double")
-VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_weights.h", "linmdp_value.h", "linmdp_value.c")
+VALUE = ("linmdp_algebra.h", "linmdp_weights.h", "linmdp_value.h", "linmdp_value.c")
 LEARNER = ("linmdp.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = ("cortex-m4/startup.c", "cortex-m4/main.c", "cortex-m4/link.ld")
@@ -46,12 +46,14 @@ def export(agent: Agent, env: Any, folder: Path, *, real: str, steps: int, seed:
     policy, flash = policy_code(agent, real)
     recorded = record(env, new_agent(agent, seed), steps, seed)
     state = _kept_state(learner, recorded[0], real)
-    cost, ram = costs(learner), learner_bytes(learner, real, state)
+    cost = costs(learner, diagonal=code.unit)
+    ram = learner_bytes(learner, quick_kind(real, code), state, diagonal=code.unit)
     chosen = decisions(agent, [s.state for s in recorded])
     written = {
         "linmdp_config.h": config(learner, code, real, cost, ram, run),
         "linmdp_features.h": _template(code.header),
         "linmdp_features.c": code.source,
+        "linmdp_algebra.c": _algebra(code),
         "linmdp_memory.h": _template(f"memory_{learner.kind}.h"),
         "linmdp_learner.c": _template(f"learner_{learner.kind}.c"),
         "linmdp_policy.h": _template("linmdp_policy.h"),
@@ -75,7 +77,8 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
         "linmdp_policy.c": policy,
     }
     if agent.task.S is None:  # a table of actions needs no features
-        written |= {"linmdp_features.c": code.source} | {name: _template(name) for name in VALUE}
+        written |= {"linmdp_features.c": code.source, "linmdp_algebra.c": _algebra(code)}
+        written |= {name: _template(name) for name in VALUE}
     return Exported(_write(folder, written), 0, flash + (code.flash if agent.task.S is None else 0), None)
 
 
@@ -97,6 +100,10 @@ def _kept_state(learner: Learner, step: Step, real: str) -> Any:
     if learner.S:
         return ctypes.c_uint8 if learner.S <= 2**8 else ctypes.c_uint16 if learner.S <= 2**16 else ctypes.c_uint32
     return (ctypes.c_float if real == "float" else ctypes.c_double) * np.size(step.state)
+
+
+def _algebra(code: FeatureCode) -> str:
+    return _template("algebra_diagonal.c" if code.unit else "algebra_dense.c")
 
 
 def _template(name: str) -> str:

@@ -22,7 +22,7 @@ static int target(const linmdp_learner *m, unsigned h, linmdp_wide z[LINMDP_D])
         if (i == LINMDP_D)
             continue; /* no sample ended here */
         linmdp_look(s, &seen);
-        if (linmdp_optimistic(&m->step[h + 1].q, h + 1, &seen, q) != 0)
+        if (linmdp_optimistic(m->step[h + 1].q.w, m->factor, h + 1, &seen, q) != 0)
             return LINMDP_NOT_A_NUMBER;
         const linmdp_wide V = linmdp_largest(q);
         for (i = 0; i < LINMDP_D; i++)
@@ -60,7 +60,7 @@ static int target(const linmdp_learner *m, unsigned h, linmdp_wide z[LINMDP_D])
         if (!sample->alive)
             continue;
         linmdp_look(linmdp_recall(&sample->next), &seen);
-        if (linmdp_optimistic(&m->step[h + 1].q, h + 1, &seen, q) != 0)
+        if (linmdp_optimistic(m->step[h + 1].q.w, m->factor, h + 1, &seen, q) != 0)
             return LINMDP_NOT_A_NUMBER;
         linmdp_look(linmdp_recall(&sample->state), &seen);
         linmdp_phi(&seen, sample->action, phi);
@@ -101,7 +101,7 @@ static int plan(linmdp_learner *m)
             z[i] = 0;
         if (h + 1 < LINMDP_H && target(m, h, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
-        if (linmdp_regress(&m->step[h], z, m->matrix) != LINMDP_OK)
+        if (linmdp_regress(&m->step[h], z, m->factor) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
     }
     return LINMDP_OK;

@@ -28,11 +28,11 @@ static int ahead(const linmdp_learner *m, unsigned h, const linmdp_sample *sampl
     if (!sample->alive)
         return LINMDP_OK;
     linmdp_look(linmdp_recall(&sample->next), &seen);
-    if (linmdp_optimistic(&m->step[h + 1].q, h + 1, &seen, q) != 0)
+    if (linmdp_optimistic(m->step[h + 1].q.w, m->scratch.factor, h + 1, &seen, q) != 0)
         return LINMDP_NOT_A_NUMBER;
-    const unsigned first = linmdp_first_best(q);
+    const unsigned first = linmdp_first_best(q, LINMDP_TIE);
     *V = q[first];
-    if (q[first] < (linmdp_wide)linmdp_cap(h + 1) - LINMDP_TIE)
+    if (q[first] < linmdp_cap(h + 1) - LINMDP_TIE)
         *best = (linmdp_best)first;
     return LINMDP_OK;
 }
@@ -254,7 +254,7 @@ static int plan(linmdp_learner *m, int full)
             z[i] = 0;
         if (h + 1 < LINMDP_H && target(m, h, full, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
-        if (linmdp_regress(&m->step[h], z, m->scratch.matrix) != LINMDP_OK)
+        if (linmdp_regress(&m->step[h], z, m->scratch.factor) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
     }
     for (unsigned h = 0; full && h < LINMDP_H; h++)

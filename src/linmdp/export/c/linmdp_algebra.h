@@ -1,4 +1,5 @@
-/* linmdp_algebra.h: symmetric matrices of LINMDP_D rows, packed: the lower triangle row by row, row i from i(i+1)/2 on.
+/* linmdp_algebra.h: symmetric matrices of LINMDP_D rows, packed: the lower triangle row by row, row i from i(i+1)/2 on;
+ * or the diagonal alone, where nothing else can come up.
  *
  * A Cholesky factor keeps 1 / L_ii on its diagonal, so that solving needs no division.
  */
@@ -7,7 +8,11 @@
 
 #include "linmdp_config.h"
 
+#if LINMDP_DIAGONAL
+#define LINMDP_PACKED LINMDP_D
+#else
 #define LINMDP_PACKED (LINMDP_D * (LINMDP_D + 1) / 2)
+#endif
 
 /* In test builds the multiply-adds are counted, to hold the header to what it states. Otherwise these are nothing. */
 #ifdef LINMDP_COUNT
@@ -36,7 +41,10 @@ void linmdp_add_product(linmdp_wide y[LINMDP_D], const linmdp_wide matrix[LINMDP
                         const linmdp_wide x[LINMDP_D]);
 
 /* phi' matrix^-1 phi, from the factor of the matrix */
-linmdp_real linmdp_inverse_form(const linmdp_real factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D]);
+linmdp_wide linmdp_inverse_form(const linmdp_wide factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D]);
+
+/* The same in the quick numbers, for acting. */
+linmdp_quick linmdp_quick_inverse_form(const linmdp_quick factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D]);
 
 /* phi' x */
 linmdp_wide linmdp_dot(const linmdp_real phi[LINMDP_D], const linmdp_wide x[LINMDP_D]);

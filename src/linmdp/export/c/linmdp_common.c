@@ -12,17 +12,17 @@ void linmdp_add_sample(linmdp_step *step, const linmdp_real phi[LINMDP_D], linmd
     linmdp_add_scaled(step->u, (linmdp_wide)reward, phi);
 }
 
-int linmdp_regress(linmdp_step *step, const linmdp_wide z[LINMDP_D], linmdp_wide matrix[LINMDP_PACKED])
+int linmdp_regress(linmdp_step *step, const linmdp_wide z[LINMDP_D], linmdp_wide factor[LINMDP_PACKED])
 {
     for (size_t i = 0; i < LINMDP_PACKED; i++)
-        matrix[i] = step->Lambda[i];
-    if (linmdp_factor(matrix) != 0)
+        factor[i] = step->Lambda[i];
+    if (linmdp_factor(factor) != 0)
         return LINMDP_NOT_A_NUMBER;
     for (size_t i = 0; i < LINMDP_D; i++)
         step->q.w[i] = step->u[i] + z[i];
-    linmdp_solve(matrix, step->q.w);
+    linmdp_solve(factor, step->q.w);
     for (size_t i = 0; i < LINMDP_PACKED; i++)
-        step->q.factor[i] = (linmdp_real)matrix[i];
+        step->q.factor[i] = (linmdp_quick)factor[i];
     return LINMDP_OK;
 }
 
@@ -35,12 +35,11 @@ void linmdp_clear_sums(linmdp_step *step)
 
 void linmdp_clear_weights(linmdp_weights *weights)
 {
-    const linmdp_real reciprocal = (linmdp_real)(1 / LINMDP_WIDE_SQRT(LINMDP_LAMBDA));
-    size_t at = 0;
+    const linmdp_quick reciprocal = (linmdp_quick)(1 / LINMDP_WIDE_SQRT(LINMDP_LAMBDA));
+    for (size_t i = 0; i < LINMDP_PACKED; i++)
+        weights->factor[i] = 0;
     for (size_t i = 0; i < LINMDP_D; i++) {
-        for (size_t j = 0; j < i; j++)
-            weights->factor[at++] = 0;
-        weights->factor[at++] = reciprocal;
+        weights->factor[LINMDP_DIAGONAL ? i : i * (i + 3) / 2] = reciprocal;
         weights->w[i] = 0;
     }
 }
@@ -72,7 +71,7 @@ static int asked(const linmdp_learner *learner, unsigned h, linmdp_state state, 
     if (!linmdp_is_state(state))
         return LINMDP_BAD_STATE;
     linmdp_look(state, &seen);
-    return linmdp_optimistic(&learner->step[h].q, h, &seen, q) == 0 ? LINMDP_OK : LINMDP_NOT_A_NUMBER;
+    return linmdp_quick_optimistic(&learner->step[h].q, h, &seen, q) == 0 ? LINMDP_OK : LINMDP_NOT_A_NUMBER;
 }
 
 int linmdp_q_values(const linmdp_learner *learner, unsigned h, linmdp_state state, linmdp_real q[LINMDP_A])
@@ -91,9 +90,9 @@ int linmdp_act(const linmdp_learner *learner, unsigned h, linmdp_state state)
     const int status = asked(learner, h, state, q);
     if (status != LINMDP_OK)
         return status;
-    unsigned action = linmdp_first_best(q);
+    unsigned action = linmdp_first_best(q, LINMDP_TIE_ACT);
 #if LINMDP_RANDOM_TIES
-    const linmdp_wide least = linmdp_largest(q) - LINMDP_TIE;
+    const linmdp_wide least = linmdp_largest(q) - LINMDP_TIE_ACT;
     uint32_t tied = 0;
     for (unsigned a = action; a < LINMDP_A; a++)
         tied += (uint32_t)(q[a] >= least);

@@ -8,9 +8,9 @@
 /* Lambda += phi phi', u += phi r */
 void linmdp_add_sample(linmdp_step *step, const linmdp_real phi[LINMDP_D], linmdp_real reward);
 
-/* w = Lambda^-1 (u + z), and the factor that goes with it. `matrix` is room to work in. LINMDP_OK or
+/* w = Lambda^-1 (u + z). `factor` becomes that of Lambda, and the step keeps it in quick numbers. LINMDP_OK or
  * LINMDP_NOT_A_NUMBER. */
-int linmdp_regress(linmdp_step *step, const linmdp_wide z[LINMDP_D], linmdp_wide matrix[LINMDP_PACKED]);
+int linmdp_regress(linmdp_step *step, const linmdp_wide z[LINMDP_D], linmdp_wide factor[LINMDP_PACKED]);
 
 /* Lambda = lam I, u = 0 */
 void linmdp_clear_sums(linmdp_step *step);

@@ -3,26 +3,47 @@
 
 #include <math.h>
 
-linmdp_real linmdp_cap(unsigned h)
+linmdp_wide linmdp_cap(unsigned h)
 {
 #if LINMDP_CAP_REMAINING
-    return LINMDP_CAP_STEP * (linmdp_real)(LINMDP_H - h);
+    return LINMDP_CAP_STEP * (linmdp_wide)(LINMDP_H - h);
 #else
     (void)h;
-    return LINMDP_CAP_STEP * (linmdp_real)LINMDP_H;
+    return LINMDP_CAP_STEP * (linmdp_wide)LINMDP_H;
 #endif
 }
 
-int linmdp_optimistic(const linmdp_weights *weights, unsigned h, const linmdp_seen *seen, linmdp_wide q[LINMDP_A])
+/* min(mean + bonus, cap), and whether it is a number */
+static int bounded(linmdp_wide mean, linmdp_wide bonus, linmdp_wide cap, linmdp_wide *q)
 {
-    const linmdp_wide cap = (linmdp_wide)linmdp_cap(h);
+    const linmdp_wide value = mean + bonus;
+    *q = value > cap ? cap : value;
+    return *q <= cap && *q >= -LINMDP_WIDE_MAX;
+}
+
+int linmdp_optimistic(const linmdp_wide w[LINMDP_D], const linmdp_wide factor[LINMDP_PACKED], unsigned h,
+                      const linmdp_seen *seen, linmdp_wide q[LINMDP_A])
+{
+    const linmdp_wide cap = linmdp_cap(h);
     linmdp_real phi[LINMDP_D];
     for (unsigned a = 0; a < LINMDP_A; a++) {
         linmdp_phi(seen, a, phi);
-        const linmdp_real bonus = LINMDP_BETA * LINMDP_SQRT(linmdp_inverse_form(weights->factor, phi));
-        const linmdp_wide value = linmdp_dot(phi, weights->w) + (linmdp_wide)bonus;
-        q[a] = value > cap ? cap : value;
-        if (!(q[a] <= cap && q[a] >= -LINMDP_WIDE_MAX))
+        if (!bounded(linmdp_dot(phi, w), LINMDP_BETA * LINMDP_WIDE_SQRT(linmdp_inverse_form(factor, phi)), cap, &q[a]))
+            return -1;
+    }
+    return 0;
+}
+
+int linmdp_quick_optimistic(const linmdp_weights *weights, unsigned h, const linmdp_seen *seen,
+                            linmdp_wide q[LINMDP_A])
+{
+    const linmdp_wide cap = linmdp_cap(h);
+    linmdp_real phi[LINMDP_D];
+    for (unsigned a = 0; a < LINMDP_A; a++) {
+        linmdp_phi(seen, a, phi);
+        const linmdp_quick form = linmdp_quick_inverse_form(weights->factor, phi);
+        const linmdp_quick bonus = (linmdp_quick)LINMDP_BETA * LINMDP_QUICK_SQRT(form);
+        if (!bounded(linmdp_dot(phi, weights->w), (linmdp_wide)bonus, cap, &q[a]))
             return -1;
     }
     return 0;
@@ -37,9 +58,9 @@ linmdp_wide linmdp_largest(const linmdp_wide q[LINMDP_A])
     return largest;
 }
 
-unsigned linmdp_first_best(const linmdp_wide q[LINMDP_A])
+unsigned linmdp_first_best(const linmdp_wide q[LINMDP_A], linmdp_wide tie)
 {
-    const linmdp_wide least = linmdp_largest(q) - LINMDP_TIE;
+    const linmdp_wide least = linmdp_largest(q) - tie;
     unsigned a = 0;
     while (q[a] < least)
         a++;

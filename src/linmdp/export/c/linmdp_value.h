@@ -6,15 +6,21 @@
 #include "linmdp_weights.h"
 
 /* The largest value that Q can have at step h. */
-linmdp_real linmdp_cap(unsigned h);
+linmdp_wide linmdp_cap(unsigned h);
 
-/* Q_h(s, .) = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h). 0, or -1 where it is not a number. */
-int linmdp_optimistic(const linmdp_weights *weights, unsigned h, const linmdp_seen *seen, linmdp_wide q[LINMDP_A]);
+/* Q_h(s, .) = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h), from w and the factor of Lambda, for planning.
+ * 0, or -1 where it is not a number. */
+int linmdp_optimistic(const linmdp_wide w[LINMDP_D], const linmdp_wide factor[LINMDP_PACKED], unsigned h,
+                      const linmdp_seen *seen, linmdp_wide q[LINMDP_A]);
+
+/* The same with the bonus in the quick numbers, for acting. */
+int linmdp_quick_optimistic(const linmdp_weights *weights, unsigned h, const linmdp_seen *seen,
+                            linmdp_wide q[LINMDP_A]);
 
 /* The largest of q. */
 linmdp_wide linmdp_largest(const linmdp_wide q[LINMDP_A]);
 
-/* The first action that shares the largest q, up to LINMDP_TIE. */
-unsigned linmdp_first_best(const linmdp_wide q[LINMDP_A]);
+/* The first action that shares the largest q: it is at most `tie` below it. */
+unsigned linmdp_first_best(const linmdp_wide q[LINMDP_A], linmdp_wide tie);
 
 #endif

@@ -7,7 +7,7 @@
 /* What Q_h is made of, as of one planning: see linmdp_optimistic in linmdp_value.h. */
 typedef struct {
     linmdp_wide w[LINMDP_D];
-    linmdp_real factor[LINMDP_PACKED]; /* the Cholesky factor of Lambda at that moment */
+    linmdp_quick factor[LINMDP_PACKED]; /* the Cholesky factor of Lambda at that moment */
 } linmdp_weights;
 
 #endif

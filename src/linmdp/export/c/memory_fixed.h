@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     linmdp_step step[LINMDP_H];
     linmdp_past past[LINMDP_H > 1 ? LINMDP_H - 1 : 1]; /* nothing follows the last step */
-    linmdp_wide matrix[LINMDP_PACKED];                 /* room to work in */
+    linmdp_wide factor[LINMDP_PACKED];                 /* of Lambda of the step ahead, while planning */
     uint32_t seed, draws, tie_key;                     /* randomness is a hash of these: see linmdp_draws.h */
     uint32_t phase;                                    /* episodes begun in this phase */
     uint16_t next;                                     /* the step to be observed next; LINMDP_H between episodes */

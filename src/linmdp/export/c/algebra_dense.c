@@ -19,7 +19,7 @@ void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], const linmdp_real phi[L
     size_t at = 0;
     for (size_t i = 0; i < LINMDP_D; at += ++i) {
         const linmdp_wide x = (linmdp_wide)phi[i];
-        if (!(x < 0) && !(x > 0)) /* most of a one-hot vector */
+        if (x == 0) /* most of a one-hot vector */
             continue;
         for (size_t j = 0; j <= i; j++)
             matrix[at + j] += x * (linmdp_wide)phi[j];
@@ -81,16 +81,39 @@ void linmdp_add_product(linmdp_wide y[LINMDP_D], const linmdp_wide matrix[LINMDP
     }
 }
 
-linmdp_real linmdp_inverse_form(const linmdp_real factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D])
+/* Where phi begins: L^-1 phi begins there too. */
+static size_t first_entry(const linmdp_real phi[LINMDP_D])
 {
-    linmdp_real x[LINMDP_D]; /* L^-1 phi: the form is its squared length, which can not be negative */
-    linmdp_real form = 0;
     size_t first = 0;
-    while (first < LINMDP_D && !(phi[first] < 0) && !(phi[first] > 0) && !(phi[first] != phi[first]))
-        first++; /* L^-1 phi begins where phi does */
-    const linmdp_real *row = factor + first * (first + 1) / 2;
+    while (first < LINMDP_D && phi[first] == 0)
+        first++;
+    return first;
+}
+
+linmdp_wide linmdp_inverse_form(const linmdp_wide factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D])
+{
+    linmdp_wide x[LINMDP_D]; /* L^-1 phi: the form is its squared length, which can not be negative */
+    linmdp_wide form = 0;
+    const size_t first = first_entry(phi);
+    const linmdp_wide *row = factor + first * (first + 1) / 2;
     for (size_t i = first; i < LINMDP_D; row += ++i) {
-        linmdp_real sum = phi[i];
+        linmdp_wide sum = (linmdp_wide)phi[i];
+        for (size_t j = first; j < i; j++)
+            sum -= row[j] * x[j];
+        x[i] = sum * row[i];
+        form += x[i] * x[i];
+        LINMDP_COUNT_WIDE(i - first + 2);
+    }
+    return form;
+}
+
+linmdp_quick linmdp_quick_inverse_form(const linmdp_quick factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D])
+{
+    linmdp_quick x[LINMDP_D], form = 0;
+    const size_t first = first_entry(phi);
+    const linmdp_quick *row = factor + first * (first + 1) / 2;
+    for (size_t i = first; i < LINMDP_D; row += ++i) {
+        linmdp_quick sum = (linmdp_quick)phi[i];
         for (size_t j = first; j < i; j++)
             sum -= row[j] * x[j];
         x[i] = sum * row[i];
