@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         LSVIUCBFixed,
         LSVIUCBFold,
         OptimalAgent,
+        QLearning,
+        QLearningGreedy,
         RandomAgent,
     )
     from linmdp.envs.adapter import GymTask
@@ -44,6 +46,8 @@ _HOME = {
         "LSVIUCBFixed",
         "LSVIUCBFold",
         "OptimalAgent",
+        "QLearning",
+        "QLearningGreedy",
         "RandomAgent",
     ),
     "linmdp.envs.adapter": ("GymTask",),
@@ -75,6 +79,8 @@ __all__ = [
     "LinearMDPEnv",
     "LinearModel",
     "OptimalAgent",
+    "QLearning",
+    "QLearningGreedy",
     "RandomAgent",
     "RunResult",
     "TableFeatures",

@@ -4,6 +4,7 @@ from linmdp.agents.base import Agent
 from linmdp.agents.baselines import ConstantAgent, OptimalAgent, RandomAgent
 from linmdp.agents.fold import LSVIUCBFold
 from linmdp.agents.lsvi import LSVIUCB, LSVIUCBAdaptive, LSVIUCBFixed
+from linmdp.agents.qlearning import QLearning, QLearningGreedy
 
 __all__ = [
     "LSVIUCB",
@@ -13,5 +14,7 @@ __all__ = [
     "LSVIUCBFixed",
     "LSVIUCBFold",
     "OptimalAgent",
+    "QLearning",
+    "QLearningGreedy",
     "RandomAgent",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
 from linmdp.agents.optimist import Optimist
-from linmdp.envs.adapter import GymTask
+from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import check_int
@@ -27,23 +27,30 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
     ok = True
-    if isinstance(env, GymTask):
+    if env.model is None:
         print("  The model is not known, so neither is V*: regret can not be measured, rewards can.")
+    elif not isinstance(env.model, LinearModel):
+        print("  The model is known, so V* and regret are exact; it is NOT linear in these features.")
+        first = int(env.reset(seed=0)[0])
+        _print_values(env, first)
     else:
         findings = check_linear(env.model)
         for finding in findings:
             print(f"  {'yes' if finding.ok else 'NO '}  {finding.words}")
         ok = all(finding.ok for finding in findings)
         print(f"  It is {'' if ok else 'NOT '}a linear MDP.")
-        best = env.optimum.V[0]
-        random = policy_value(env.model, uniform_policy(env.model))[0]
-        lost = best[0] - random[0]
-        print(f"  From state 0 the optimal policy earns {best[0]:.4g} an episode; a random one loses {lost:.4g} of it.")
+        _print_values(env, 0)
     _check_linearity(spec)
     if learner:
         print(f"{agent}, {episodes:,} episodes:")
         _check_agent(env, learner, episodes)
     return ok
+
+
+def _print_values(env: Any, state: int) -> None:
+    best = env.optimum.V[0, state]
+    lost = best - policy_value(env.model, uniform_policy(env.model))[0, state]
+    print(f"  From state {state} the optimal policy earns {best:.4g} an episode; a random one loses {lost:.4g} of it.")
 
 
 def _check_linearity(spec: str) -> None:
@@ -62,5 +69,5 @@ def _check_linearity(spec: str) -> None:
 
 def _check_agent(env: Env, agent: Agent, episodes: int) -> None:
     print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
-    if isinstance(agent, Optimist) and not isinstance(env, GymTask):
+    if isinstance(agent, Optimist) and isinstance(env.model, LinearModel):
         print("  " + forecast(agent, env.model, episodes))

@@ -216,9 +216,9 @@ def _plan(
 def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
     """The agents, and the marks to read them against."""
     names = [a.partition(":")[0] for a in agents]
-    from linmdp.runner.registry import model_known
+    from linmdp.runner.registry import optimum_known
 
-    marks = ["random", "optimal"] if model_known(env) else ["random"]
+    marks = ["random", "optimal"] if optimum_known(env) else ["random"]
     return [*dict.fromkeys(agents), *(mark for mark in marks if mark not in names)]
 
 

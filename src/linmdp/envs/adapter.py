@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 from linmdp.envs.games import make_gym
-from linmdp.errors import InvalidParameter, check_int, check_number
+from linmdp.envs.mapping import Sight, map_by_name
+from linmdp.envs.observations import counted
+from linmdp.errors import InvalidParameter, check_int, check_number, invalid
 from linmdp.features.base import FeatureMap
-from linmdp.features.tabular import one_hot
+from linmdp.features.tabular import TableFeatures
 from linmdp.types import State, Task
 
-ONE_HOT_LIMIT = 1024
-"""Largest S * A for one-hot features: an agent keeps matrices of that many rows and columns for each step."""
+REWARDS = {
+    "CartPole": (0.0, 1.0),
+    "MountainCar": (-1.0, 0.0),
+    "Acrobot": (-1.0, 0.0),
+    "FrozenLake": (0.0, 1.0),
+    "FrozenLake8x8": (0.0, 1.0),
+    "Taxi": (-10.0, 20.0),
+    "CliffWalking": (-100.0, 0.0),
+    "CliffWalkingSlippery": (-100.0, 0.0),
+    "Blackjack": (-1.0, 1.0),
+}
+"""The range of one reward, by the name without its version. No reward at all is 0, so 0 is always in it."""
 
 
 class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A Gymnasium environment cut to H steps, with features: one-hot for Discrete observations, or your own.
+    """A Gymnasium environment cut to H steps, with features: by name, or your own.
 
     Parameters
     ----------
     id : a Gymnasium id, or an environment
     H : steps of an episode; the environment's own limit if it has one, and never more
-    reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess
-    features : a FeatureMap from observations to (A, d); needed unless observations are Discrete
+    reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess. Known for the
+        classic environments, else 0 and 1
+    features : onehot, fourier, tiles, rbf, rff, or a FeatureMap from observations to (A, d); by default onehot
+        where observations are whole numbers, else fourier
+    order : of onehot and fourier
+    coupling : of fourier, the most coordinates that one cosine joins
+    tilings, tiles : of tiles
+    centres : of rbf
+    dim : of tiles (at most) and rff
+    bandwidth : of rbf and rff
+    scaling : "bounds" of the space where there are some, or always the range of the "data" of the warm-up
+    warmup : steps of a random policy before the first episode, where something must be read off data
+    seed : of the warm-up and of rff
     kwargs : passed to `gymnasium.make`
     """
 
@@ -36,11 +60,24 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         id: str | gymnasium.Env[Any, Any],
         *,
         H: int | None = None,
-        reward_low: float = 0.0,
-        reward_high: float = 1.0,
-        features: FeatureMap | None = None,
+        reward_low: float | None = None,
+        reward_high: float | None = None,
+        features: str | FeatureMap | None = None,
+        order: int | None = None,
+        coupling: int | None = None,
+        tilings: int | None = None,
+        tiles: int | None = None,
+        centres: int | None = None,
+        dim: int | None = None,
+        bandwidth: float | None = None,
+        scaling: str | None = None,
+        warmup: int | None = None,
+        seed: int | None = None,
         **kwargs: Any,
     ) -> None:
+        sizes = {"order": order, "coupling": coupling, "tilings": tilings, "tiles": tiles, "centres": centres}
+        others = {"dim": dim, "bandwidth": bandwidth, "scaling": scaling, "warmup": warmup, "seed": seed}
+        given = {name: value for name, value in (sizes | others).items() if value is not None}
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:
@@ -49,9 +86,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not isinstance(env.action_space, gymnasium.spaces.Discrete):
             raise InvalidParameter(f"The action space of '{id}' must be Discrete. Got {env.action_space}.")
         A = int(env.action_space.n)
-        if features is not None and getattr(features, "A", A) != A:
-            raise InvalidParameter(f"The features of '{id}' must be for {A} actions. Got {features.A}.")
         self._first_action = int(env.action_space.start)
+        self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
         if H is None and limit is None:
             raise InvalidParameter(
@@ -59,28 +95,41 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             )
         # no step beyond the environment's own limit is ever seen, and what is never seen looks good for ever
         H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
-        low = check_number(id, "reward_low", reward_low)
-        high = check_number(id, "reward_high", reward_high, low=low)
-        S = None
-        self._first_state = 0
-        if features is None:
-            S, features = self._one_hot(id, A)
-        elif not isinstance(features, FeatureMap):
-            raise InvalidParameter(f"The 'features' parameter of '{id}' must be a FeatureMap. Got {features!r}.")
+        usual = REWARDS.get(re.sub(r"-v\d+$", "", id), (0.0, 1.0))
+        low = check_number(id, "reward_low", usual[0] if reward_low is None else reward_low)
+        high = check_number(id, "reward_high", usual[1] if reward_high is None else reward_high, low=low)
+        S, phi = self._mapped(id, A, features, given)
         self.id, self._h = id, 0
-        self.task = Task(S=S, A=A, d=features.d, H=H, reward_range=(low, high), features=features)
+        self.task = Task(S=S, A=A, d=phi.d, H=H, reward_range=(low, high), features=phi)
 
-    def _one_hot(self, id: str, A: int) -> tuple[int, FeatureMap]:
-        space = self.env.observation_space
-        if not isinstance(space, gymnasium.spaces.Discrete):
-            raise InvalidParameter(f"Observations of '{id}' must be Discrete, or features be given. Got {space}.")
-        S = int(space.n)
-        if S * A > ONE_HOT_LIMIT:
+    def _mapped(
+        self, id: str, A: int, features: str | FeatureMap | None, given: dict[str, Any]
+    ) -> tuple[int | None, FeatureMap]:
+        """Number of states and features; `_state` and the observation space follow them."""
+        if features is None or isinstance(features, str):
+            reading, phi = map_by_name(features, Sight(id, self.env, A), given)
+            self._state, self.observation_space = reading.read, reading.space
+            return reading.S, phi
+        if given:
+            name, value = next(iter(given.items()))
+            invalid(f"'{id}'", name, "left out where 'features' is a FeatureMap", value)
+        if getattr(features, "A", A) != A:
+            raise InvalidParameter(f"The features of '{id}' must be for {A} actions. Got {features.A}.")
+        if not isinstance(features, FeatureMap):
             raise InvalidParameter(
-                f"One-hot features of '{id}' must have d = S * A at most {ONE_HOT_LIMIT}. Got {S * A}."
+                f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
             )
-        self._first_state = int(space.start)
-        return S, one_hot(S, A)
+        if isinstance(features, TableFeatures):
+            space: gymnasium.Space[Any] = self.env.observation_space
+            finite = counted(id, space)
+            if finite is None or finite.S != features.S:
+                raise InvalidParameter(
+                    f"The feature table of '{id}' must be for the states of {space}. Got {features.S}."
+                )
+            self._state, self.observation_space = finite.read, finite.space
+            return finite.S, features
+        self._state = np.asarray
+        return None, features
 
     @property
     def unwrapped(self) -> Any:
@@ -100,6 +149,3 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         state, reward, terminated, truncated, info = self.env.step(action + self._first_action)
         self._h += 1
         return self._state(state), reward, bool(terminated), bool(truncated) or self._h >= self.task.H, info
-
-    def _state(self, observation: Any) -> State:
-        return int(observation) - self._first_state if self.task.S is not None else np.asarray(observation)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linmdp.envs.base import LinearModel
+from linmdp.envs.devices import inventory, sensor
 from linmdp.envs.families import hypercube, lock, riverswim
 from linmdp.envs.synthetic import synthetic
 from linmdp.errors import unknown
@@ -15,6 +16,8 @@ FAMILIES: dict[str, Callable[..., LinearModel]] = {
     "hypercube": hypercube,
     "lock": lock,
     "riverswim": riverswim,
+    "sensor": sensor,
+    "inventory": inventory,
 }
 
 

@@ -15,6 +15,10 @@ from linmdp.features.learned import Layout
 LARGEST_WIDTH = 4096
 """Numbers in one observation: beyond it (pictures) a network of dense layers is the wrong tool."""
 
+TWINS = {"Taxi-v3": "Taxi-v4", "Taxi-v4": "Taxi-v3"}
+TWINS |= {"CliffWalking-v0": "CliffWalking-v1", "CliffWalking-v1": "CliffWalking-v0"}
+"""Versions that are the same task with default parameters: a Gymnasium has one or the other."""
+
 
 def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     """gymnasium.make, and one trial reset: whatever an environment raises there is about its parameters.
@@ -22,6 +26,8 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     The `-ram-v5` ids of older ale-py versions, `ALE/Alien-ram-v5`, are taken as `ALE/Alien-v5` seen through its RAM.
     """
     name, extra = resolved(id)
+    if name not in gymnasium.registry and TWINS.get(name) in gymnasium.registry:
+        name = TWINS[name]
     if name.startswith("ALE/"):
         _register_atari(id)
     try:

@@ -1,9 +1,9 @@
-"""Exact planning in a known linear MDP, by its low rank: O(H S A d), never an S x S matrix."""
+"""Exact planning in a known linear MDP, by its low rank: O(H S A d), never an S x S matrix. Or in any other `Model`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +15,18 @@ Policy = Callable[[int], Array | IntArray]
 """h -> (S,) actions, or (S, A) probabilities of the actions."""
 
 
+class Model(Protocol):
+    """A model that is known and not linear in its features: it does its own backups."""
+
+    S: int
+    A: int
+    H: int
+
+    def q(self, h: int, V: Array) -> Array:
+        """r_h + P_h V for all state-action pairs, (A, S)."""
+        ...
+
+
 class Optimum(NamedTuple):
     """Q* (H, S, A) and V* (H+1, S), with V*_H = 0 after the last step."""
 
@@ -22,7 +34,7 @@ class Optimum(NamedTuple):
     V: Array
 
 
-def optimum(model: LinearModel) -> Optimum:
+def optimum(model: LinearModel | Model) -> Optimum:
     """Q* and V* by backward induction."""
     H, S, A = model.H, model.S, model.A
     Q, V = np.empty((H, A, S)), np.zeros((H + 1, S))
@@ -32,15 +44,18 @@ def optimum(model: LinearModel) -> Optimum:
     return Optimum(Q.transpose(0, 2, 1), V)
 
 
-def policy_value(model: LinearModel, policy: Policy) -> Array:
+def policy_value(model: LinearModel | Model, policy: Policy) -> Array:
     """V^pi (H+1, S) of a policy: `policy(h)` is (S,) actions or (S, A) probabilities."""
     H, S, A = model.H, model.S, model.A
     V = np.zeros((H + 1, S))
-    columns, states = model.features.columns, np.arange(S)
+    states = np.arange(S)
     for h in reversed(range(H)):
         pi = policy(h)
-        if pi.shape == (S,):
-            V[h] = backup(model.theta[h], model.mu[h], columns[:, pi * S + states], V[h + 1])
+        if pi.shape == (S,) and isinstance(model, LinearModel):
+            chosen = model.features.columns[:, pi * S + states]
+            V[h] = backup(model.theta[h], model.mu[h], chosen, V[h + 1])
+        elif pi.shape == (S,):
+            V[h] = _q(model, h, V[h + 1])[pi, states]
         elif pi.shape == (S, A):
             V[h] = np.einsum("as,sa->s", _q(model, h, V[h + 1]), pi)
         else:
@@ -48,7 +63,7 @@ def policy_value(model: LinearModel, policy: Policy) -> Array:
     return V
 
 
-def uniform_policy(model: LinearModel) -> Policy:
+def uniform_policy(model: LinearModel | Model) -> Policy:
     """The policy that plays every action with the same probability."""
     pi = np.full((model.S, model.A), 1 / model.A)
     return lambda h: pi
@@ -59,7 +74,9 @@ def backup(theta: Any, mu: Any, columns: Any, V: Any) -> Any:
     return (theta + V @ mu.T) @ columns
 
 
-def _q(model: LinearModel, h: int, V: Array) -> Array:
+def _q(model: LinearModel | Model, h: int, V: Array) -> Array:
     """r_h + P_h V for all state-action pairs, (A, S)."""
+    if not isinstance(model, LinearModel):
+        return model.q(h, V)
     q: Array = backup(model.theta[h], model.mu[h], model.features.columns, V)
     return q.reshape(model.A, model.S)

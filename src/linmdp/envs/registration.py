@@ -7,6 +7,8 @@ GYM_IDS = {
     "linmdp/Hypercube-v0": "hypercube",
     "linmdp/Lock-v0": "lock",
     "linmdp/RiverSwim-v0": "riverswim",
+    "linmdp/Sensor-v0": "sensor",
+    "linmdp/Inventory-v0": "inventory",
 }
 
 

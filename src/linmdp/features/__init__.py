@@ -1,6 +1,23 @@
 """Feature maps: phi(s, a) in R^d."""
 
 from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
+from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
+from linmdp.features.blocks import BlockFeatures
+from linmdp.features.onehot import OneHot
+from linmdp.features.scaling import Scaling
 from linmdp.features.tabular import TableFeatures, one_hot
 
-__all__ = ["CheckedFeatures", "FeatureMap", "TableFeatures", "check_phi", "one_hot"]
+__all__ = [
+    "RBF",
+    "BlockFeatures",
+    "CheckedFeatures",
+    "FeatureMap",
+    "Fourier",
+    "OneHot",
+    "RandomFourier",
+    "Scaling",
+    "TableFeatures",
+    "Tiles",
+    "check_phi",
+    "one_hot",
+]

@@ -13,6 +13,8 @@ from linmdp.agents import (
     LSVIUCBFixed,
     LSVIUCBFold,
     OptimalAgent,
+    QLearning,
+    QLearningGreedy,
     RandomAgent,
 )
 from linmdp.agents.base import Agent
@@ -36,12 +38,14 @@ AGENTS: dict[str, type[Agent]] = {
         LSVIUCBFixed,
         LSVIUCBAdaptive,
         LSVIUCBFold,
+        QLearning,
+        QLearningGreedy,
         RandomAgent,
         OptimalAgent,
         ConstantAgent,
     )
 }
-ENVS = (*FAMILIES, "linearized", "gym")
+ENVS = (*FAMILIES, "linearized", "rddl", "gym")
 
 
 def make_env(spec: str) -> Env:
@@ -58,9 +62,9 @@ def make_env(spec: str) -> Env:
             return cast(GymTask, gym_task(**parameters))
         except TypeError as error:
             raise InvalidParameter(f"'{spec}' has a parameter that can not be given: {error}.") from error
-    if name == "linearized":
+    if name in ("linearized", "rddl"):
         check_names(name, parameters, env_parameters(name))
-        make: Any = linearized
+        make: Any = env_maker(name)
         return cast("Env", make(**parameters))
     return LinearMDPEnv(make_model(spec))
 
@@ -77,9 +81,14 @@ def make_model(spec: str) -> LinearModel:
 
 
 def model_known(spec: str) -> bool:
-    """Whether the environment of a spec has a model, hence V* and exact regret."""
+    """Whether the environment of a spec has a linear model, hence V* and exact regret."""
     name, parameters = parse_spec(spec)
     return name in FAMILIES or (name == "linearized" and parameters.get("mode") == "model")
+
+
+def optimum_known(spec: str) -> bool:
+    """Whether V* is known; more often than a model that runs in lockstep can use."""
+    return model_known(spec) or parse_spec(spec)[0] == "rddl"
 
 
 def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
@@ -118,8 +127,9 @@ def env_parameters(name: str) -> dict[str, inspect.Parameter]:
 def env_maker(name: str) -> Callable[..., Any]:
     """Whatever makes the environments of that name: it carries their documentation and their parameters."""
     from linmdp.envs.adapter import GymTask
+    from linmdp.envs.rddl import RDDLTask
 
-    makers: dict[str, Callable[..., Any]] = {"gym": GymTask, "linearized": linearized, **FAMILIES}
+    makers: dict[str, Callable[..., Any]] = {"gym": GymTask, "linearized": linearized, "rddl": RDDLTask, **FAMILIES}
     return makers[name]
 
 

@@ -10,17 +10,20 @@ from linmdp.errors import InvalidParameter, unknown
 
 Value = int | float | bool | str | None
 
+FIRST = {"gym": "id", "rddl": "domain"}
+"""Parameters whose name may be left out, if they come first."""
+
 
 def parse_spec(text: str) -> tuple[str, dict[str, Value]]:
-    """`"lock:H=10,A=5"` as ("lock", {"H": 10, "A": 5}). In `gym:ID,...` the first part is the `id`."""
+    """`"lock:H=10,A=5"` as ("lock", {"H": 10, "A": 5}). In `gym:ID,...` the first part is the `id`, and so on."""
     name, _, rest = text.partition(":")
     parameters: dict[str, Value] = {}
     if not name.strip():
         raise InvalidParameter(f"A spec must be 'name' or 'name:key=value,...'. Got {text!r}.")
     for index, part in enumerate(rest.split(",") if rest else []):
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals and index == 0 and key and name.strip() == "gym":
-            key, value = "id", key
+        if not equals and index == 0 and key and name.strip() in FIRST:
+            key, value = FIRST[name.strip()], key
         elif not equals or not key:
             raise InvalidParameter(f"A parameter in '{text}' must be written key=value. Got {part!r}.")
         if key in parameters:

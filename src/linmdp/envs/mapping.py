@@ -1,0 +1,170 @@
+"""Feature maps by name for Gymnasium environments, `gym:ID,features=fourier,order=3`: scaling, warm-up, sizes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from linmdp.envs.observations import Reading, bounds, counted, numbers, unravelled
+from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
+from linmdp.features.base import FeatureMap
+from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
+from linmdp.features.onehot import OneHot, joined, largest_order
+from linmdp.features.scaling import Scaling, bounded
+from linmdp.features.tabular import one_hot
+from linmdp.types import Array, IntArray
+
+ONE_HOT_LIMIT = 1024
+"""Largest S * A for a one-hot table: it takes (S A)^2 numbers, and so does each matrix of an agent."""
+
+Mapped = tuple[Reading, FeatureMap]
+
+
+class Sight:
+    """An environment as a feature map is made for it: its observations, their bounds, and a warm-up where needed."""
+
+    def __init__(self, id: str, env: gymnasium.Env[Any, Any], A: int) -> None:
+        self.id, self.env, self.A = id, env, A
+        self.space: gymnasium.Space[Any] = env.observation_space
+
+    def scaled(self, name: str, scaling: str, warmup: int, seed: int) -> tuple[Reading, Scaling]:
+        """Vectors, and their scaling: by the bounds where there are some, else (or always) by a warm-up."""
+        check_choice(name, "scaling", scaling, ("bounds", "data"))
+        steps, seed = check_int(name, "warmup", warmup, low=1, high=10**7), check_int(name, "seed", seed, low=0)
+        reading = numbers(self.id, self.space)
+        low, high = bounds(self.space)
+        if scaling == "data":
+            low, high = np.full_like(low, -np.inf), np.full_like(high, np.inf)
+        return reading, Scaling.fit(low, high, None if bounded(low, high).all() else self.warm_up(reading, steps, seed))
+
+    def warm_up(self, reading: Reading, steps: int, seed: int) -> Array:
+        """States that a random policy sees in that many steps, (steps, k)."""
+        rng, first = np.random.default_rng(seed), int(getattr(self.env.action_space, "start", 0))
+        states: list[Array] = []
+        observation, _ = self.env.reset(seed=seed)
+        while len(states) < steps:
+            states.append(reading.read(observation))
+            observation, _, terminated, truncated, _ = self.env.step(first + int(rng.integers(self.A)))
+            if terminated or truncated:
+                states.append(reading.read(observation))
+                observation, _ = self.env.reset()
+        return np.array(states[:steps], dtype=np.float64)
+
+
+def fourier(
+    sight: Sight, *, order: int = 3, coupling: int = 2, scaling: str = "bounds", warmup: int = 1000, seed: int = 0
+) -> Mapped:
+    """Fourier basis: cosines of order 0 to `order` that join at most `coupling` coordinates."""
+    reading, scale = sight.scaled("fourier", scaling, warmup, seed)
+    return reading, Fourier(sight.A, scale, order=order, coupling=coupling)
+
+
+def tiles(
+    sight: Sight,
+    *,
+    tilings: int = 8,
+    tiles: int = 4,
+    dim: int | None = None,
+    scaling: str = "bounds",
+    warmup: int = 1000,
+    seed: int = 0,
+) -> Mapped:
+    """Tile coding, hashed where it would be too large."""
+    reading, scale = sight.scaled("tiles", scaling, warmup, seed)
+    return reading, Tiles(sight.A, scale, tilings=tilings, tiles=tiles, dim=dim)
+
+
+def rbf(
+    sight: Sight,
+    *,
+    centres: int = 50,
+    bandwidth: float | None = None,
+    scaling: str = "bounds",
+    warmup: int = 1000,
+    seed: int = 0,
+) -> Mapped:
+    """Normalised radial basis functions around states of the warm-up."""
+    reading, scale = sight.scaled("rbf", scaling, warmup, seed)
+    states = sight.warm_up(reading, int(warmup), int(seed))
+    return reading, RBF.fit(sight.A, scale, states, centres=centres, bandwidth=bandwidth)
+
+
+def rff(
+    sight: Sight,
+    *,
+    dim: int = 100,
+    bandwidth: float | None = None,
+    scaling: str = "bounds",
+    warmup: int = 1000,
+    seed: int = 0,
+) -> Mapped:
+    """Random Fourier features."""
+    reading, scale = sight.scaled("rff", scaling, warmup, seed)
+    return reading, RandomFourier(sight.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
+
+
+def onehot(sight: Sight, *, order: int | None = None) -> Mapped:
+    """One-hot: of the whole state while that is small, else of every `order` of its parts."""
+    id, A = sight.id, sight.A
+    reading = counted(id, sight.space)
+    if reading is None:
+        raise InvalidParameter(f"Observations of '{id}' must be whole numbers for one-hot features. Got {sight.space}.")
+    sizes, decode = reading.sizes, reading.decode
+    groups: tuple[tuple[int, ...], ...] | None = None
+    if re.match(r"Taxi-v\d", id) and reading.S == 500:
+        sizes, groups, decode = TAXI, ((0, 1, 4), (2, 3)), taxi_parts
+    parts = len(sizes) if groups is None else len(sizes) - 1
+    if order is None:
+        if groups is None and reading.S is not None and reading.S * A <= ONE_HOT_LIMIT:
+            return reading, one_hot(reading.S, A)
+        if parts == 1:
+            raise InvalidParameter(
+                f"One-hot features of '{id}' must have d = S * A at most {ONE_HOT_LIMIT}. Got {sizes[0] * A}."
+            )
+        order = 0 if groups else largest_order(A, sizes, ONE_HOT_LIMIT)
+    else:
+        order = check_int("onehot", "order", order, low=1, high=parts)
+    if order:
+        groups = joined(parts, order)
+    return reading, OneHot(A, sizes, groups=groups, decode=decode)
+
+
+TAXI = (5, 5, 5, 4, 8)
+"""Row, column, passenger, destination, and where to go next: to the passenger (4 places) or the destination (4)."""
+
+
+def taxi_parts(states: np.ndarray) -> IntArray:
+    """The parts of Taxi's states, (n, 5)."""
+    parts = unravelled(states, TAXI[:4])
+    passenger, destination = parts[:, 2], parts[:, 3]
+    target = np.where(passenger < 4, passenger, 4 + destination)
+    return np.concatenate((parts, target[:, None]), axis=1)
+
+
+MAPS: dict[str, Callable[..., Mapped]] = {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)}
+
+
+def map_by_name(name: str | None, sight: Sight, given: dict[str, Any]) -> Mapped:
+    """How observations are read, and their features; by default one-hot for whole numbers, else Fourier."""
+    if name is None:
+        name = "onehot" if _whole(sight.space) else "fourier"
+    if name not in MAPS:
+        unknown("feature map", name, MAPS)
+    known = [p.name for p in inspect.signature(MAPS[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for key, value in given.items():
+        if key not in known:
+            invalid(f"'{sight.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
+    return MAPS[name](sight, **given)
+
+
+def _whole(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations are whole numbers only."""
+    if isinstance(space, gymnasium.spaces.Tuple | gymnasium.spaces.Dict):
+        inner = space.spaces.values() if isinstance(space, gymnasium.spaces.Dict) else space.spaces
+        return all(_whole(one) for one in inner)
+    return isinstance(space, gymnasium.spaces.Discrete | gymnasium.spaces.MultiDiscrete | gymnasium.spaces.MultiBinary)

@@ -1,0 +1,101 @@
+"""How the observations of a Gymnasium environment become states: a whole number, or a flat vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from linmdp.envs.games import flat, layout_of
+from linmdp.features.onehot import Decode
+from linmdp.types import Array, IntArray, State
+
+MOST_STATES = 1 << 20
+"""Combinations of whole numbers that are still counted as states, one by one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """What is made of an observation.
+
+    Attributes
+    ----------
+    read : from an observation to a state
+    space : where states live; Discrete(S) if they are finite
+    S : number of states, or None
+    sizes : how many values each whole number in an observation has; empty if there are others
+    decode : from finite states (n,) to those whole numbers (n, k); None where a state is the vector itself
+    """
+
+    read: Callable[[Any], State]
+    space: spaces.Space[Any]
+    S: int | None = None
+    sizes: tuple[int, ...] = ()
+    decode: Decode | None = None
+
+
+def counted(id: str, space: spaces.Space[Any]) -> Reading | None:
+    """States are numbered, if observations are whole numbers only; None if they are not."""
+    if isinstance(space, spaces.Discrete):
+        n, first = int(space.n), int(space.start)
+        decode = partial(unravelled, sizes=(n,))
+        return Reading(read=lambda o: int(o) - first, space=spaces.Discrete(n), S=n, sizes=(n,), decode=decode)
+    if isinstance(space, spaces.MultiBinary):
+        sizes = (2,) * int(np.prod(space.shape))
+    else:
+        layout = layout_of(id, space)
+        if any(kind == "box" for kind, _ in layout):
+            return None
+        sizes = tuple(n for _, n in layout)
+    if math.prod(sizes) > MOST_STATES:
+        nvec = spaces.MultiDiscrete(np.array(sizes))
+        return Reading(read=lambda o: _vector(space, o).astype(np.int64), space=nvec, sizes=sizes)
+    S = math.prod(sizes)
+    return Reading(
+        read=lambda o: int(np.ravel_multi_index(tuple(_vector(space, o).astype(np.int64)), sizes)),
+        space=spaces.Discrete(S),
+        S=S,
+        sizes=sizes,
+        decode=partial(unravelled, sizes=sizes),  # agents hold it, and agents can be pickled
+    )
+
+
+def numbers(id: str, space: spaces.Space[Any]) -> Reading:
+    """States are flat vectors, whatever is in them."""
+    layout_of(id, space)
+    low, high = bounds(space)
+    dtype = space.dtype if isinstance(space, spaces.Box) else np.dtype(np.float64)
+    box = spaces.Box(low.astype(dtype), high.astype(dtype), dtype=dtype.type)
+    return Reading(read=lambda o: _vector(space, o).astype(dtype), space=box)
+
+
+def bounds(space: spaces.Space[Any]) -> tuple[Array, Array]:
+    """The least and the largest value of each number in a flat observation, (k,) and (k,)."""
+    if isinstance(space, spaces.Box):
+        return space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        lows, highs = zip(*(bounds(one) for one in inner), strict=True)
+        return np.concatenate(lows), np.concatenate(highs)
+    if isinstance(space, spaces.MultiDiscrete):
+        high = space.nvec.ravel() - 1.0
+    elif isinstance(space, spaces.Discrete):
+        high = np.array([space.n - 1.0])
+    else:
+        high = np.ones(int(np.prod(space.shape or ())))
+    return np.zeros_like(high), high
+
+
+def unravelled(states: np.ndarray, sizes: tuple[int, ...]) -> IntArray:
+    """The parts of numbered states (n,), (n, k)."""
+    return np.stack(np.unravel_index(np.asarray(states, dtype=np.int64), sizes), axis=1)
+
+
+def _vector(space: spaces.Space[Any], observation: Any) -> np.ndarray:
+    pieces = flat(space, observation)
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

@@ -1,0 +1,66 @@
+"""From observations to [0, 1]^k, with the bounds of the space or the range of data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linmdp.errors import InvalidData
+from linmdp.types import Array, BoolArray
+
+LARGEST_BOUND = 1e10
+"""A bound beyond this is no bound: some spaces write the largest float where they mean "none"."""
+
+QUANTILE = 0.01
+"""Of data, the lowest and the highest hundredth lie outside the range, and are cut to it."""
+
+
+def bounded(low: Array, high: Array) -> BoolArray:
+    """Which coordinates have two bounds to scale by, (k,)."""
+    return (np.abs(low) < LARGEST_BOUND) & (np.abs(high) < LARGEST_BOUND)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """x -> (x - low) / (high - low), cut to [0, 1]; a coordinate whose range is empty becomes 0.
+
+    Attributes
+    ----------
+    low, high : (k,)
+    """
+
+    low: Array
+    high: Array
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.low).all() and np.isfinite(self.high).all() and (self.low <= self.high).all()):
+            raise InvalidData("The bounds of a scaling must be finite, and each low at most its high.")
+
+    @classmethod
+    def fit(cls, low: Array, high: Array, states: Array | None = None) -> Scaling:
+        """The bounds (k,) where both are finite; elsewhere quantiles of the states (n, k)."""
+        finite = bounded(low, high)
+        if finite.all():
+            return cls(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
+        if states is None or not len(states):
+            raise InvalidData("Coordinates without bounds need states to scale by. Got none.")
+        seen = np.quantile(np.asarray(states, dtype=np.float64), (QUANTILE, 1 - QUANTILE), axis=0)
+        return cls(np.where(finite, low, seen[0]), np.where(finite, high, seen[1]))
+
+    @property
+    def k(self) -> int:
+        """Number of coordinates."""
+        return len(self.low)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the bounds."""
+        return self.low.nbytes + self.high.nbytes
+
+    def __call__(self, states: np.ndarray) -> Array:
+        """(n, ...) -> (n, k), in [0, 1]."""
+        width = self.high - self.low
+        part = np.asarray(states, dtype=np.float64).reshape(len(states), -1) - self.low
+        scaled: Array = np.clip(np.divide(part, width, out=np.zeros_like(part), where=width > 0), 0.0, 1.0)
+        return scaled

@@ -1,0 +1,180 @@
+"""Gymnasium environments through the adapter: states, features by name, rewards."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import linmdp
+from linmdp.envs.mapping import taxi_parts
+from linmdp.features import BlockFeatures, OneHot, TableFeatures
+from linmdp.runner.loop import play
+
+TASKS = {
+    "gym:CartPole-v1,H=12": (None, 134),
+    "gym:CartPole-v1,H=12,features=tiles,dim=64": (None, 128),
+    "gym:CartPole-v1,H=12,features=rbf,centres=20": (None, 40),
+    "gym:CartPole-v1,H=12,features=rff,dim=30": (None, 60),
+    "gym:Acrobot-v1,H=4,order=2": (None, 219),
+    "gym:MountainCar-v0,H=8": (None, 48),
+    "gym:FrozenLake-v1,H=12": (16, 64),
+    "gym:FrozenLake8x8-v1,H=4": (64, 256),
+    "gym:Taxi-v3,H=2": (500, 1320),
+    "gym:Taxi-v4,H=3,order=1": (500, 114),
+    "gym:CliffWalking-v0,H=6": (48, 192),
+    "gym:CliffWalking-v1,H=6": (48, 192),
+    "gym:Blackjack-v1,H=3,order=1": (704, 90),
+}
+
+
+@pytest.mark.parametrize("agent", ["random", "lsvi-ucb-fold:M=4"])
+@pytest.mark.parametrize("spec", TASKS)
+def test_every_task_runs_with_its_default_features_and_rewards(spec: str, agent: str) -> None:
+    env = linmdp.make_env(spec)
+    assert (env.task.S, env.task.d) == TASKS[spec]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", linmdp.LinMDPWarning)
+        result = linmdp.run(env, linmdp.make_agent(agent, env, episodes=3), episodes=3, seed=0)
+    assert np.isfinite(result.rewards).all()
+
+
+@pytest.mark.parametrize("spec", TASKS)
+def test_states_lie_in_the_observation_space_and_features_in_the_ball(spec: str) -> None:
+    env = linmdp.make_env(spec)
+    agent = linmdp.RandomAgent(env.task)
+    agent.rng = np.random.default_rng(0)
+    state, _ = env.reset(seed=0)
+    for step in play(env, agent, state, 0):
+        assert step.next_state in env.observation_space
+        phi = env.task.features.phi(step.next_state)
+        assert phi.shape == (env.task.A, env.task.d)
+        assert np.linalg.norm(phi, axis=1).max() <= 1 + 1e-9
+
+
+def test_a_warm_up_is_the_same_every_time_and_follows_its_seed() -> None:
+    def psi(spec: str) -> Any:
+        features = linmdp.make_env(spec).task.features
+        assert isinstance(features, BlockFeatures)
+        return features.psi(np.full((1, 4), 0.01))
+
+    spec = "gym:CartPole-v1,H=9,features=rbf,centres=9"
+    np.testing.assert_array_equal(psi(spec), psi(spec))
+    assert not np.array_equal(psi(spec), psi(f"{spec},seed=5"))
+
+
+def test_scaling_by_data_is_tighter_than_by_bounds() -> None:
+    bounds, data = (linmdp.make_env(f"gym:MountainCar-v0,scaling={s}").task.features for s in ("bounds", "data"))
+    assert isinstance(bounds, linmdp.features.Fourier)
+    assert isinstance(data, linmdp.features.Fourier)
+    np.testing.assert_allclose(bounds.scaling.low, (-1.2, -0.07), atol=1e-6)
+    assert (data.scaling.low > bounds.scaling.low).all()
+    assert (data.scaling.high < bounds.scaling.high).all()
+
+
+def test_taxi_is_read_as_where_it_is_and_where_it_must_go() -> None:
+    taxi: Any = gymnasium.make("Taxi-v4").unwrapped
+    states = np.arange(500)
+    parts = taxi_parts(states)
+    np.testing.assert_array_equal(parts[:, :4], [list(taxi.decode(s)) for s in states])
+    waiting = parts[:, 2] < 4
+    np.testing.assert_array_equal(parts[waiting, 4], parts[waiting, 2])
+    np.testing.assert_array_equal(parts[~waiting, 4], 4 + parts[~waiting, 3])
+
+
+def test_the_best_values_of_taxi_are_linear_in_its_features() -> None:
+    """Q* of the undiscounted task, by value iteration in the environment's own table, is <phi, w> exactly."""
+    taxi: Any = gymnasium.make("Taxi-v4").unwrapped
+    env = linmdp.make_env("gym:Taxi-v4")
+    reached = [s for s in range(500) if taxi.decode(s) is not None and taxi_parts(np.array([s]))[0, 2] != s % 4]
+    rows = [taxi.P[s][a][0] for s in range(500) for a in range(6)]
+    following, reward, over = (np.array([row[i] for row in rows]) for i in (1, 2, 3))
+    V = np.zeros(500)
+    for _ in range(60):
+        Q = (reward + V[following] * ~over).reshape(500, 6)
+        V = Q.max(axis=1)
+    phi = env.task.features.batch(np.array(reached)).reshape(-1, env.task.d)
+    w, *_ = np.linalg.lstsq(phi, Q[reached].ravel(), rcond=None)
+    np.testing.assert_allclose(phi @ w, Q[reached].ravel(), atol=1e-8)
+
+
+class Cards(gymnasium.Env[Any, Any]):
+    """A tuple of whole numbers and a dictionary, to be read as states."""
+
+    action_space = spaces.Discrete(2, start=3)
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self.observation_space = space
+        self.observation_space.seed(0)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.observation_space.sample(), {}
+
+    def step(self, action: int) -> Any:
+        assert action in self.action_space
+        return self.observation_space.sample(), 0.5, False, False, {}
+
+
+SPACES = {
+    "two dice": (spaces.MultiDiscrete([6, 6], start=[1, 1]), 36, 72, TableFeatures),
+    "bits": (spaces.MultiBinary(3), 8, 16, TableFeatures),
+    "tuple": (spaces.Tuple((spaces.Discrete(5), spaces.Discrete(3, start=2))), 15, 30, TableFeatures),
+    "large": (spaces.MultiDiscrete([20, 20, 20]), 8000, 120, OneHot),
+    "huge": (spaces.MultiDiscrete([100, 100, 100, 100]), None, 800, OneHot),
+    "mixed": (spaces.Dict({"x": spaces.Box(-1, 1, (2,)), "n": spaces.Discrete(4)}), None, 74, BlockFeatures),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_spaces_of_several_parts_become_states(name: str) -> None:
+    space, S, d, kind = SPACES[name]
+    env = linmdp.GymTask(Cards(space), H=5)
+    assert isinstance(env.task.features, kind)
+    assert (env.task.S, env.task.d) == (S, d)
+    state, _ = env.reset(seed=0)
+    for _ in range(5):
+        assert state in env.observation_space
+        assert env.task.features.phi(state).shape == (2, d)
+        state, *_ = env.step(1)
+    result = linmdp.run(env, linmdp.LSVIUCBFold(env.task, M=4), episodes=2)
+    assert result.rewards.tolist() == [2.5, 2.5]
+
+
+def test_every_combination_of_parts_is_a_state_of_its_own() -> None:
+    space = spaces.Tuple((spaces.Discrete(5), spaces.Discrete(3, start=2)))
+    env: Any = linmdp.GymTask(Cards(space), H=5)
+    assert sorted(env._state((a, b)) for a in range(5) for b in range(2, 5)) == list(range(15))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("gym:CartPole-v1,features=fourier,tiles=3", "must be left out: features=fourier has order, coupling"),
+        ("gym:CartPole-v1,features=furier", "There is no feature map 'furier'. Did you mean 'fourier'?"),
+        ("gym:CartPole-v1,features=onehot", "must be whole numbers for one-hot features"),
+        ("gym:CartPole-v1,features=3", "must be a name or a FeatureMap. Got 3"),
+        ("gym:CartPole-v1,order=0", "The 'order' parameter of fourier must be a whole number in"),
+        ("gym:CartPole-v1,warmup=0", "The 'warmup' parameter of fourier"),
+        ("gym:CartPole-v1,scaling=guess", "The 'scaling' parameter of fourier must be one of 'bounds', 'data'"),
+        ("gym:CartPole-v1,features=rbf,centres=50,warmup=20", "at most the number of different states seen"),
+        ("gym:Acrobot-v1,order=9", "must have d = A * p at most 2048. Got 3 * 1270 = 3810"),
+        ("gym:FrozenLake-v1,order=2", "The 'order' parameter of onehot must be a whole number in [1, 1]"),
+        ("gym:Taxi-v3,order=3", "must have d = A * p at most 2048"),
+        ("gym:CliffWalking-v1", "The 'H' parameter of 'CliffWalking-v1' must be given"),
+    ],
+)
+def test_bad_specs_are_refused_in_one_line(spec: str, words: str) -> None:
+    with pytest.raises(linmdp.LinMDPError) as caught:
+        linmdp.make_env(spec)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_parameters_of_maps_go_with_names_only() -> None:
+    features = linmdp.one_hot(1, 2)
+    with pytest.raises(linmdp.InvalidParameter, match="'order' parameter of 'CartPole-v1' must be left out where"):
+        linmdp.GymTask("CartPole-v1", features=features, order=3)
