@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from linmdp.export.learner import Learner
 
-BLOCK = 8
+COLUMNS = 8
 """Columns of J that are brought up to date at once: more need more room, fewer need more looks at the samples."""
 
 
 class Ops(NamedTuple):
-    """Multiply-adds in `linmdp_real` and in `linmdp_wide`, and states made ready."""
+    """Multiply-adds in `linmdp_quick` and in `linmdp_wide`, and states made ready."""
 
-    real: int = 0
+    quick: int = 0
     wide: int = 0
     looks: int = 0
 
@@ -45,19 +45,17 @@ class Algebra(NamedTuple):
     form: int
 
     @classmethod
-    def of(cls, d: int, *, diagonal: bool) -> Algebra:
-        """For matrices with d rows."""
-        if diagonal:
-            return cls(d, d, 2 * d, d, 2 * d)
-        return cls(d * (d + 1) // 2, d * (d + 1) * (d + 2) // 6, d * (d + 1), d * d, d * (d + 3) // 2)
+    def of(cls, blocks: int, p: int) -> Algebra:
+        """For matrices of so many blocks with p rows each."""
+        factor = p * (p + 1) * (p + 2) // 6
+        return cls(p * (p + 1) // 2, blocks * factor, blocks * p * (p + 1), blocks * p * p, p * (p + 3) // 2)
 
 
-def costs(learner: Learner, *, diagonal: bool) -> Costs:
+def costs(learner: Learner, blocks: int) -> Costs:
     """The worst case of each call; `linmdp_end_episode` does nothing that counts."""
-    d, algebra = learner.d, Algebra.of(learner.d, diagonal=diagonal)
+    d, algebra = learner.d, Algebra.of(blocks, learner.d // blocks)
     value = Ops(wide=algebra.form + d).times(learner.A)  # Q of all actions of a state while planning,
-    quick = Ops(wide=algebra.form + d) if diagonal else Ops(real=algebra.form, wide=d)
-    act = quick.times(learner.A).plus(Ops(looks=1))  # and while acting
+    act = Ops(quick=algebra.form, wide=d).times(learner.A).plus(Ops(looks=1))  # and while acting
     observe = Ops(wide=algebra.outer + d + d * learner.counts, looks=1)
     target = _fold_target(learner, value, algebra) if learner.kind == "fold" else _fixed_target(learner, value)
     regress = Ops(wide=algebra.factor + algebra.solve)
@@ -82,13 +80,14 @@ def _fold_target(learner: Learner, value: Ops, algebra: Algebra) -> Ops:
     if learner.correction == "slope":
         total = total.plus(Ops(wide=d * d + M * d, looks=M))
         columns = d * (3 * M * d + algebra.solve + algebra.product + d)
-        total = total.plus(Ops(wide=columns, looks=5 * M * -(-d // min(BLOCK, d))))
+        total = total.plus(Ops(wide=columns, looks=5 * M * -(-d // min(COLUMNS, d))))
     return total
 
 
-def learner_bytes(learner: Learner, quick_kind: str, state: Any, *, diagonal: bool) -> int:
+def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
-    return ctypes.sizeof(_memory(learner, quick_kind, state, learner.d if diagonal else learner.d * (learner.d + 1) // 2))
+    p = learner.d // blocks
+    return ctypes.sizeof(_memory(learner, quick_kind, state, blocks * p * (p + 1) // 2))
 
 
 def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
@@ -118,7 +117,7 @@ def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
         folded=ctypes.c_uint32,
         probes=ctypes.c_uint16,
     )
-    scratch = _struct(wide=wide * (2 * packed + min(BLOCK, d) * d + 2 * M), best=best * (2 * M))
+    scratch = _struct(wide=wide * (2 * packed + min(COLUMNS, d) * d + 2 * M), best=best * (2 * M))
     return _struct(
         step=step * H,
         past=past * max(H - 1, 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linmdp.agents.regression import TIE
-from linmdp.export.cost import BLOCK, Costs, Ops
+from linmdp.export.cost import COLUMNS, Costs, Ops
 from linmdp.export.learner import Learner
 from linmdp.export.numbers import real, signed, unsigned
 from linmdp.export.tables import FeatureCode
@@ -21,14 +21,15 @@ SLACK = {"float": 1e-6, "double": 1e-9}
 def config(learner: Learner, code: FeatureCode, kind: str, costs: Costs | None, size: int, run: str) -> str:
     """The header; `run` says in words what was exported."""
     low, high = learner.reward_range
-    scale, quick = max(1.0, learner.largest_cap), quick_kind(kind, code)
+    scale, quick = max(1.0, learner.largest_cap), quick_kind(kind, code, learner.d)
     defines = {
         "LINMDP_H": (learner.H, "steps of an episode"),
         "LINMDP_A": (learner.A, "actions"),
         "LINMDP_D": (learner.d, "length of phi(s, a)"),
         **({"LINMDP_S": (learner.S, "states")} if learner.S else {}),
-        **{name: (value, "") for name, value in code.defines.items()},
-        "LINMDP_DIAGONAL": (int(code.unit), "1: every phi has one entry, so Lambda is diagonal"),
+        **({"LINMDP_N": (code.states, "numbers in a state")} if code.states else {}),
+        "LINMDP_BLOCKS": (code.blocks, "no phi has entries in two of these blocks,"),
+        "LINMDP_P": (learner.d // code.blocks, "each of this length, and nor has Lambda"),
         "LINMDP_BETA": (real(learner.beta, "double"), "width of the bonus"),
         "LINMDP_LAMBDA": (real(learner.lam, "double"), "of the ridge regression"),
         "LINMDP_CAP_STEP": (real(learner.cap_step, "double"), "the most that one step pays"),
@@ -48,6 +49,7 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: Costs | None, 
         costs=_cost_words(learner, code, costs, size),
         kind=kind,
         suffix="f" if kind == "float" else "",
+        most="1e30f" if kind == "float" else "1e300",
         quick=quick,
         quick_suffix="f" if quick == "float" else "",
         state=unsigned(max(learner.S - 1, 0)),
@@ -57,9 +59,9 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: Costs | None, 
     )
 
 
-def quick_kind(kind: str, code: FeatureCode) -> str:
+def quick_kind(kind: str, code: FeatureCode, d: int) -> str:
     """The numbers that acting computes with: those asked for, and double where it costs next to nothing."""
-    return "double" if code.unit else kind
+    return "double" if code.blocks == d else kind
 
 
 def _safe(value: float, kind: str) -> str:
@@ -82,7 +84,7 @@ def _own(learner: Learner) -> dict[str, tuple[object, str]]:
         "LINMDP_RESERVOIR": (int(learner.reservoir), "1: probes out of all that was folded, 0: the last buffer"),
         "LINMDP_PROBES_FOLLOW": (int(learner.correction != "frozen"), "old targets follow V: at the probes,"),
         "LINMDP_SLOPES": (int(learner.correction == "slope"), "and by their slopes"),
-        "LINMDP_BLOCK": (min(BLOCK, learner.d), "columns of J worked on at once: more RAM, fewer looks"),
+        "LINMDP_COLUMNS": (min(COLUMNS, learner.d), "columns of J worked on at once: more RAM, fewer looks"),
     }
 
 
@@ -96,16 +98,16 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
     if costs is None:
         return tables
     names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
-    lines = [f" *   {name:22} {ops.real:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in zip(names, costs, strict=True)]
+    lines = [f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in zip(names, costs, strict=True)]
     step = Ops().plus(costs.act, costs.observe)
     stack = 8 * (6 * learner.d + 2 * learner.A) + 400
     return (
         f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and the deepest call takes some {stack:,} bytes of stack.\n"
         + tables
-        + " * Worst case of each call, in multiply-adds of linmdp_real and of linmdp_wide, and in looks at a state:\n"
-        + f" *   {'':22} {'real':>14} {'wide':>14} {'looks':>9}\n"
+        + " * Worst case of each call, in multiply-adds of linmdp_quick and of linmdp_wide, and in looks at a state:\n"
+        + f" *   {'':22} {'quick':>14} {'wide':>14} {'looks':>9}\n"
         + "\n".join(lines)
-        + f"\n *   {'a step (act, observe)':22} {step.real:14,} {step.wide:14,} {step.looks:9,}\n"
+        + f"\n *   {'a step (act, observe)':22} {step.quick:14,} {step.wide:14,} {step.looks:9,}\n"
         + f" * {code.look_words[0].upper()}{code.look_words[1:]}. "
         + "Besides: a square root for each action of a state looked at, one for\n"
         + " * each row of a matrix that is factored, and reading phi(s, a), LINMDP_D numbers at a time.\n"
@@ -128,6 +130,7 @@ typedef {quick} linmdp_quick; /* the factors that acting reads, once or twice in
 #define LINMDP_QUICK_SQRT sqrt{quick_suffix}
 #define LINMDP_COS cos{suffix}
 #define LINMDP_EXP exp{suffix}
+#define LINMDP_REAL_MAX {most}
 #define LINMDP_WIDE_SQRT sqrt
 #define LINMDP_WIDE_MAX 1e300
 

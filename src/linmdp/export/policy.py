@@ -45,7 +45,7 @@ int linmdp_policy(unsigned h, linmdp_state state)
 """
 
 
-def policy_code(agent: Agent, kind: str) -> tuple[str, int]:
+def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
     """linmdp_policy.c, and the bytes of its table."""
     task = agent.task
     if task.S is not None:
@@ -55,10 +55,11 @@ def policy_code(agent: Agent, kind: str) -> tuple[str, int]:
     weights, inverses = _weights(agent)
     lines = []
     for w, inverse in zip(weights, inverses, strict=True):
-        parts = (reals(w, "double"), reals(packed_factor(inverse), kind))
+        parts = (reals(w, "double"), reals(packed_factor(inverse, blocks), kind))
         lines.append("    {\n" + ",\n".join(f"        {{\n{rows(part, 12)}\n        }}" for part in parts) + "\n    },")
-    d = task.d
-    return WEIGHTS.format(rows="\n".join(lines)), task.H * (8 * d + (4 if kind == "float" else 8) * d * (d + 1) // 2)
+    d, p = task.d, task.d // blocks
+    size = task.H * (8 * d + (4 if kind == "float" else 8) * blocks * p * (p + 1) // 2)
+    return WEIGHTS.format(rows="\n".join(lines)), size
 
 
 def _actions(agent: Agent, h: int) -> Array:
@@ -80,9 +81,10 @@ def _weights(agent: Agent) -> tuple[Array, Array]:
     raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI. Got '{agent.name}'.")
 
 
-def packed_factor(inverse: Array) -> Array:
-    """The Cholesky factor of Lambda from Lambda^-1, its lower triangle row by row, with 1 / L_ii on the diagonal."""
+def packed_factor(inverse: Array, blocks: int) -> Array:
+    """The Cholesky factor of Lambda from Lambda^-1 as linmdp_algebra.h keeps it: the lower triangle of each block."""
     factor = np.linalg.cholesky(np.linalg.inv(inverse))
-    diagonal = np.arange(len(factor))
+    diagonal, p = np.arange(len(factor)), len(factor) // blocks
     factor[diagonal, diagonal] = 1 / factor[diagonal, diagonal]
-    return factor[np.tril_indices(len(factor))]
+    parts = [factor[i : i + p, i : i + p][np.tril_indices(p)] for i in range(0, len(factor), p)]
+    return np.concatenate(parts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from linmdp.export.numbers import real, reals, table, unsigned, wholes
 from linmdp.features.tabular import TableFeatures
+from linmdp.types import IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,18 +19,18 @@ class FeatureCode:
     ----------
     header : the template of linmdp_features.h
     source : linmdp_features.c
-    defines : sizes that the header needs
+    blocks : no phi(s, a) has entries in two of so many blocks of equal length
+    states : numbers in a state; 0 where states are finite
     flash : bytes of read-only tables
     look_words : what it costs to make one state ready
-    unit : every phi(s, a) has one entry that is not 0, at most
     """
 
     header: str
     source: str
-    defines: dict[str, str] = field(default_factory=dict)
-    flash: int = 0
-    look_words: str = ""
-    unit: bool = False
+    blocks: int
+    states: int
+    flash: int
+    look_words: str
 
 
 START = """/* linmdp_features.c: see linmdp_features.h. Written by `linmdp export`. */
@@ -75,16 +76,16 @@ def table_code(features: TableFeatures, kind: str) -> FeatureCode:
     same = len(values) > 0 and bool((values == values[0]).all())
     index = unsigned(features.d - 1)
     entries = np.bincount(where, minlength=len(rows))
-    unit = int(entries.max()) <= 1
+    blocks = _blocks(where, places, features.A, features.d)
     if same and int(entries.min()) == 1 == int(entries.max()):
         text = table(f"static const {index} place[LINMDP_S * LINMDP_A]", wholes(places))
-        return _code(text + "\n" + UNIT % real(values[0], kind), len(rows) * _bytes(index), unit)
+        return _code(text + "\n" + UNIT % real(values[0], kind), len(rows) * _bytes(index), blocks)
     offsets = unsigned(len(values))
     sparse = (len(rows) + 1) * _bytes(offsets) + len(values) * (_bytes(index) + (0 if same else size))
     if sparse >= rows.size * size:
         lines = ["{" + ", ".join(reals(row, kind)) + "}" for row in rows]
         text = table("static const linmdp_real table[LINMDP_S * LINMDP_A][LINMDP_D]", lines)
-        return _code(text + "\n" + DENSE, rows.size * size, unit)
+        return _code(text + "\n" + DENSE, rows.size * size, blocks)
     starts = np.concatenate(([0], entries.cumsum()))
     text = "/* the entries of phi that are not 0: those of row s * LINMDP_A + a from start[row] on */\n"
     text += table(f"static const {offsets} start[LINMDP_S * LINMDP_A + 1]", wholes(starts))
@@ -92,13 +93,29 @@ def table_code(features: TableFeatures, kind: str) -> FeatureCode:
     if not same:
         text += table(f"static const linmdp_real value[{max(len(values), 1)}]", reals(values, kind) or ["0"])
     entry = real(values[0], kind) if same else "value[at]"
-    return _code(text + "\n" + SPARSE % entry, sparse, unit)
+    return _code(text + "\n" + SPARSE % entry, sparse, blocks)
 
 
 def _bytes(c_type: str) -> int:
     return int(c_type.strip("uint_")) // 8
 
 
-def _code(text: str, flash: int, unit: bool) -> FeatureCode:
-    words = "a look at a state is free"
-    return FeatureCode(header="features_table.h", source=START + text, flash=flash, look_words=words, unit=unit)
+def _blocks(where: IntArray, places: IntArray, A: int, d: int) -> int:
+    """Into how many blocks the entries fall, none of whose rows has any in two: d, one for each action, or 1."""
+    for blocks in (d, A):
+        if d % blocks == 0:
+            pairs = np.unique(where * blocks + places // (d // blocks))
+            if len(np.unique(pairs // blocks)) == len(pairs):
+                return blocks
+    return 1
+
+
+def _code(text: str, flash: int, blocks: int) -> FeatureCode:
+    return FeatureCode(
+        header="features_table.h",
+        source=START + text,
+        blocks=blocks,
+        states=0,
+        flash=flash,
+        look_words="a look at a state is free",
+    )

@@ -10,18 +10,19 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.errors import InvalidParameter, check_choice, check_int
+from linmdp.export.basis import basis_code
 from linmdp.export.cost import Costs, costs, learner_bytes
 from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, common_of, learner_of
 from linmdp.export.policy import policy_code
 from linmdp.export.tables import FeatureCode, table_code
+from linmdp.export.templates import template
 from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
 from linmdp.features.tabular import TableFeatures
 from linmdp.results.files import output_folder, write_atomic
 
-TEMPLATES = Path(__file__).parent / "c"
 REALS = ("float", "double")
-VALUE = ("linmdp_algebra.h", "linmdp_weights.h", "linmdp_value.h", "linmdp_value.c")
+VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_weights.h", "linmdp_value.h", "linmdp_value.c")
 LEARNER = ("linmdp.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = ("cortex-m4/startup.c", "cortex-m4/main.c", "cortex-m4/link.ld")
@@ -43,23 +44,22 @@ def export(agent: Agent, env: Any, folder: Path, *, real: str, steps: int, seed:
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
     learner, code = learner_of(agent), feature_code(agent, real)
-    policy, flash = policy_code(agent, real)
+    policy, flash = policy_code(agent, real, code.blocks)
     recorded = record(env, new_agent(agent, seed), steps, seed)
     state = _kept_state(learner, recorded[0], real)
-    cost = costs(learner, diagonal=code.unit)
-    ram = learner_bytes(learner, quick_kind(real, code), state, diagonal=code.unit)
+    cost = costs(learner, code.blocks)
+    ram = learner_bytes(learner, code.blocks, quick_kind(real, code, learner.d), state)
     chosen = decisions(agent, [s.state for s in recorded])
     written = {
         "linmdp_config.h": config(learner, code, real, cost, ram, run),
-        "linmdp_features.h": _template(code.header),
+        "linmdp_features.h": template(code.header),
         "linmdp_features.c": code.source,
-        "linmdp_algebra.c": _algebra(code),
-        "linmdp_memory.h": _template(f"memory_{learner.kind}.h"),
-        "linmdp_learner.c": _template(f"learner_{learner.kind}.c"),
-        "linmdp_policy.h": _template("linmdp_policy.h"),
+        "linmdp_memory.h": template(f"memory_{learner.kind}.h"),
+        "linmdp_learner.c": template(f"learner_{learner.kind}.c"),
+        "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
-        **{name: _template(name) for name in (*VALUE, *LEARNER, *SELFTEST, *BOARD)},
+        **{name: template(name) for name in (*VALUE, *LEARNER, *SELFTEST, *BOARD)},
     }
     return Exported(_write(folder, written), ram, code.flash + flash, cost)
 
@@ -68,17 +68,16 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
     """The policy of `agent` alone: it needs no RAM."""
     check_choice("export", "real", real, REALS)
     code = feature_code(agent, real)
-    policy, flash = policy_code(agent, real)
+    policy, flash = policy_code(agent, real, code.blocks)
     nobody = Learner(**common_of(agent), kind="policy", room=0)
     written = {
         "linmdp_config.h": config(nobody, code, real, None, 0, run),
-        "linmdp_features.h": _template(code.header),
-        "linmdp_policy.h": _template("linmdp_policy.h"),
+        "linmdp_features.h": template(code.header),
+        "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
     }
     if agent.task.S is None:  # a table of actions needs no features
-        written |= {"linmdp_features.c": code.source, "linmdp_algebra.c": _algebra(code)}
-        written |= {name: _template(name) for name in VALUE}
+        written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
     return Exported(_write(folder, written), 0, flash + (code.flash if agent.task.S is None else 0), None)
 
 
@@ -86,7 +85,7 @@ def feature_code(agent: Agent, real: str) -> FeatureCode:
     """The agent's features in C: of finite states as a table, whatever they are made of."""
     task = agent.task
     if task.S is None:
-        raise InvalidParameter(f"The features to export must be a table. Got {type(task.features).__name__}.")
+        return basis_code(task.features, real)
     features = task.features
     if not isinstance(features, TableFeatures):
         if task.S * task.A * task.d > MOST_FEATURES:
@@ -100,14 +99,6 @@ def _kept_state(learner: Learner, step: Step, real: str) -> Any:
     if learner.S:
         return ctypes.c_uint8 if learner.S <= 2**8 else ctypes.c_uint16 if learner.S <= 2**16 else ctypes.c_uint32
     return (ctypes.c_float if real == "float" else ctypes.c_double) * np.size(step.state)
-
-
-def _algebra(code: FeatureCode) -> str:
-    return _template("algebra_diagonal.c" if code.unit else "algebra_dense.c")
-
-
-def _template(name: str) -> str:
-    return (TEMPLATES / name).read_text()
 
 
 def _write(folder: Path, written: dict[str, str]) -> list[Path]:

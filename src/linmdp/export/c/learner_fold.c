@@ -59,15 +59,15 @@ static void slope_of(const linmdp_sample *sample, linmdp_best best, linmdp_real 
     linmdp_phi(&seen, (unsigned)best, psi);
 }
 
-/* J to the slopes of today, with the buffer in it. LINMDP_BLOCK columns at a time; J[k] is column k.
+/* J to the slopes of today, with the buffer in it. LINMDP_COLUMNS columns at a time; J[k] is column k.
  * The factor of the probes' matrix is in the scratch space if anything was folded before. */
 static void fold_slopes(linmdp_learner *m, unsigned h)
 {
     linmdp_past *past = &m->past[h];
     linmdp_wide(*block)[LINMDP_D] = m->scratch.block;
     linmdp_real phi[LINMDP_D], psi[LINMDP_D], old[LINMDP_D];
-    for (size_t k = 0; k < LINMDP_D; k += LINMDP_BLOCK) {
-        const size_t width = k + LINMDP_BLOCK <= LINMDP_D ? LINMDP_BLOCK : LINMDP_D - k;
+    for (size_t k = 0; k < LINMDP_D; k += LINMDP_COLUMNS) {
+        const size_t width = k + LINMDP_COLUMNS <= LINMDP_D ? LINMDP_COLUMNS : LINMDP_D - k;
         for (size_t b = 0; b < width; b++)
             for (size_t i = 0; i < LINMDP_D; i++)
                 block[b][i] = 0;

@@ -1,26 +1,24 @@
-/* linmdp_algebra.h: symmetric matrices of LINMDP_D rows, packed: the lower triangle row by row, row i from i(i+1)/2 on;
- * or the diagonal alone, where nothing else can come up.
+/* linmdp_algebra.h: symmetric matrices of LINMDP_D rows that are zero outside LINMDP_BLOCKS blocks of LINMDP_P rows.
  *
- * A Cholesky factor keeps 1 / L_ii on its diagonal, so that solving needs no division.
+ * No phi(s, a) has entries in two blocks, so no sum of phi phi' has any elsewhere: one block is the general case, as many as
+ * rows a diagonal matrix. A block is packed: its lower triangle row by row, row i from i(i+1)/2 on. A Cholesky factor keeps
+ * 1 / L_ii on its diagonal, so that solving needs no division.
  */
 #ifndef LINMDP_ALGEBRA_H
 #define LINMDP_ALGEBRA_H
 
 #include "linmdp_config.h"
 
-#if LINMDP_DIAGONAL
-#define LINMDP_PACKED LINMDP_D
-#else
-#define LINMDP_PACKED (LINMDP_D * (LINMDP_D + 1) / 2)
-#endif
+#define LINMDP_TRIANGLE (LINMDP_P * (LINMDP_P + 1) / 2)
+#define LINMDP_PACKED (LINMDP_BLOCKS * LINMDP_TRIANGLE)
 
 /* In test builds the multiply-adds are counted, to hold the header to what it states. Otherwise these are nothing. */
 #ifdef LINMDP_COUNT
-extern unsigned long linmdp_counted_real, linmdp_counted_wide;
-#define LINMDP_COUNT_REAL(n) (linmdp_counted_real += (unsigned long)(n))
+extern unsigned long linmdp_counted_quick, linmdp_counted_wide;
+#define LINMDP_COUNT_QUICK(n) (linmdp_counted_quick += (unsigned long)(n))
 #define LINMDP_COUNT_WIDE(n) (linmdp_counted_wide += (unsigned long)(n))
 #else
-#define LINMDP_COUNT_REAL(n) ((void)0)
+#define LINMDP_COUNT_QUICK(n) ((void)0)
 #define LINMDP_COUNT_WIDE(n) ((void)0)
 #endif
 

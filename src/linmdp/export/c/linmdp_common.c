@@ -39,7 +39,7 @@ void linmdp_clear_weights(linmdp_weights *weights)
     for (size_t i = 0; i < LINMDP_PACKED; i++)
         weights->factor[i] = 0;
     for (size_t i = 0; i < LINMDP_D; i++) {
-        weights->factor[LINMDP_DIAGONAL ? i : i * (i + 3) / 2] = reciprocal;
+        weights->factor[i / LINMDP_P * LINMDP_TRIANGLE + i % LINMDP_P * (i % LINMDP_P + 3) / 2] = reciprocal;
         weights->w[i] = 0;
     }
 }

@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
     linmdp_wide factor[LINMDP_PACKED]; /* of Lambda of the step ahead, */
     linmdp_wide matrix[LINMDP_PACKED]; /* and of lam I + sum phi phi' over the probes */
-    linmdp_wide block[LINMDP_BLOCK][LINMDP_D];
+    linmdp_wide block[LINMDP_COLUMNS][LINMDP_D];
     linmdp_wide buffer_V[LINMDP_M], probe_V[LINMDP_M];
     linmdp_best buffer_best[LINMDP_M], probe_best[LINMDP_M];
 } linmdp_scratch;

@@ -4,7 +4,7 @@
 #include "selftest.h"
 
 #ifdef LINMDP_COUNT
-unsigned long linmdp_counted_real, linmdp_counted_wide;
+unsigned long linmdp_counted_quick, linmdp_counted_wide;
 #endif
 
 int main(void)
