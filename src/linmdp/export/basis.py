@@ -8,8 +8,8 @@ import numpy as np
 
 from linmdp.errors import InvalidParameter
 from linmdp.export.numbers import braces, real, reals, table, unsigned, wholes
-from linmdp.export.templates import template
 from linmdp.export.tables import START, FeatureCode
+from linmdp.export.templates import template
 from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
 from linmdp.features.scaling import Scaling
@@ -38,16 +38,20 @@ def _cosines(features: Fourier | RandomFourier, kind: str) -> FeatureCode:
         turns, shift = features._omega / np.pi, features._b / np.pi
     length = real(1 / math.sqrt(features.p), kind)
     text = f"#define PI {real(math.pi, 'double')}\n#define LENGTH {length}\n\n"
-    text += _matrix("omega[LINMDP_P][LINMDP_N]", turns.T) + table("static const linmdp_wide shift[LINMDP_P]", _wide(shift))
+    text += _matrix("omega[LINMDP_P][LINMDP_N]", turns.T) + table(
+        "static const linmdp_wide shift[LINMDP_P]", _wide(shift)
+    )
     k, p = turns.shape
-    return _code(features, features.scaling, text, "cosines", (k + 1) * p, f"{k * p:,} wide multiply-adds and {p:,} cosines")
+    words = f"{k * p:,} wide multiply-adds and {p:,} cosines"
+    return _code(features, features.scaling, text, "cosines", (k + 1) * p, words)
 
 
 def _rbf(features: RBF) -> FeatureCode:
     p, k = features.centres.shape
     sharpness = real(1 / (2 * features.bandwidth**2), "double")
     text = f"#define SHARPNESS {sharpness}\n\n" + _matrix("centre[LINMDP_P][LINMDP_N]", features.centres)
-    return _code(features, features.scaling, text, "rbf", k * p, f"{2 * k * p:,} wide multiply-adds and {p:,} exponentials")
+    words = f"{2 * k * p:,} wide multiply-adds and {p:,} exponentials"
+    return _code(features, features.scaling, text, "rbf", k * p, words)
 
 
 def _tiles(features: Tiles, kind: str) -> FeatureCode:

@@ -63,10 +63,11 @@ def costs(learner: Learner, blocks: int) -> Costs:
 
 
 def _fixed_target(learner: Learner, value: Ops) -> Ops:
+    """The last planning of a phase: its last two episodes add no sample to it."""
     d = learner.d
     if learner.counts:
         return value.plus(Ops(wide=d, looks=1)).times(learner.S)
-    return value.plus(Ops(wide=d, looks=2)).times(learner.room - 2)  # nothing is planned with the last sample of a phase
+    return value.plus(Ops(wide=d, looks=2)).times(learner.room - 2)
 
 
 def _fold_target(learner: Learner, value: Ops, algebra: Algebra) -> Ops:

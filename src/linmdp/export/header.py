@@ -33,7 +33,10 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: Costs | None, 
         "LINMDP_BETA": (real(learner.beta, "double"), "width of the bonus"),
         "LINMDP_LAMBDA": (real(learner.lam, "double"), "of the ridge regression"),
         "LINMDP_CAP_STEP": (real(learner.cap_step, "double"), "the most that one step pays"),
-        "LINMDP_CAP_REMAINING": (int(learner.cap_remaining), "1: Q is cut at what the steps left can pay, 0: at that of all"),
+        "LINMDP_CAP_REMAINING": (
+            int(learner.cap_remaining),
+            "1: Q is cut at what the steps left can pay",
+        ),
         "LINMDP_RANDOM_TIES": (int(learner.random_ties), "1: any of the best actions, 0: the first"),
         "LINMDP_TIE": (real(TIE * scale, "double"), "Q that differ by less are equal: while planning,"),
         "LINMDP_TIE_ACT": (real(TIES[quick] * scale, "double"), "and while acting"),
@@ -98,8 +101,8 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
     if costs is None:
         return tables
     names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
-    lines = [f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in zip(names, costs, strict=True)]
-    step = Ops().plus(costs.act, costs.observe)
+    rows = [*zip(names, costs, strict=True), ("a step (act, observe)", Ops().plus(costs.act, costs.observe))]
+    lines = [f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows]
     stack = 8 * (6 * learner.d + 2 * learner.A) + 400
     return (
         f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and the deepest call takes some {stack:,} bytes of stack.\n"
@@ -107,14 +110,14 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
         + " * Worst case of each call, in multiply-adds of linmdp_quick and of linmdp_wide, and in looks at a state:\n"
         + f" *   {'':22} {'quick':>14} {'wide':>14} {'looks':>9}\n"
         + "\n".join(lines)
-        + f"\n *   {'a step (act, observe)':22} {step.quick:14,} {step.wide:14,} {step.looks:9,}\n"
+        + "\n"
         + f" * {code.look_words[0].upper()}{code.look_words[1:]}. "
         + "Besides: a square root for each action of a state looked at, one for\n"
         + " * each row of a matrix that is factored, and reading phi(s, a), LINMDP_D numbers at a time.\n"
     )
 
 
-TEMPLATE = """/* linmdp_config.h: sizes and parameters. Written by `linmdp export`; the other files read everything from here.
+TEMPLATE = """/* linmdp_config.h: sizes and parameters, for all other files. Written by `linmdp export`.
  *
  * {run}
  *

@@ -16,7 +16,10 @@ LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
 
 COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes"}
-KNOWN = {LSVIUCBFold: COMMON | {"M", "replan", "probes", "correction"}, LSVIUCBFixed: COMMON | {"rho", "storage"}}
+KNOWN: dict[type[Agent], set[str]] = {
+    LSVIUCBFold: COMMON | {"M", "replan", "probes", "correction"},
+    LSVIUCBFixed: COMMON | {"rho", "storage"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +61,10 @@ class Learner:
 
 def learner_of(agent: Agent) -> Learner:
     """What goes onto the device, if the C library can do what this agent does."""
-    kind = next((cls for cls in KNOWN if type(agent) is cls), None)
-    if kind is None or not isinstance(agent, Optimist):
-        names = " or ".join(cls.name for cls in KNOWN)
-        raise InvalidParameter(f"The agent to export as a learner must be {names}. Got '{agent.name}': use --only policy.")
-    _check_parameters(agent, KNOWN[kind])
+    if type(agent) not in KNOWN:
+        names = f"{LSVIUCBFold.name} or {LSVIUCBFixed.name}"
+        raise InvalidParameter(f"The agent to export must be {names}, unless '--only policy'. Got '{agent.name}'.")
+    _check_parameters(agent, KNOWN[type(agent)])
     common: dict[str, Any] = common_of(agent)
     if isinstance(agent, LSVIUCBFold):
         own: dict[str, Any] = {
@@ -101,14 +103,15 @@ def common_of(agent: Agent) -> dict[str, Any]:
         "d": task.d,
         "S": task.S or 0,
         "reward_range": task.reward_range,
-    }
-    optimistic = isinstance(agent, Optimist)
-    return found | {
-        "beta": agent.beta_value if optimistic else 0.0,
-        "lam": float(agent.lam) if optimistic else 1.0,
         "cap_step": max(task.reward_range[1], 0.0),
-        "cap_remaining": optimistic and agent.cap == "remaining",
-        "random_ties": optimistic and agent.ties == "random",
+    }
+    if not isinstance(agent, Optimist):
+        return found | {"beta": 0.0, "lam": 1.0, "cap_remaining": False, "random_ties": False}
+    return found | {
+        "beta": agent.beta_value,
+        "lam": float(agent.lam),
+        "cap_remaining": agent.cap == "remaining",
+        "random_ties": agent.ties == "random",
     }
 
 
@@ -117,4 +120,6 @@ def _check_parameters(agent: Agent, known: set[str]) -> None:
     defaults = {name: parameter.default for name, parameter in agent.parameters().items()}
     for name, value in agent.get_params().items():
         if name not in known and value != defaults[name]:
-            raise InvalidParameter(f"The '{name}' parameter of an exported {agent.name} must be left out. Got {value!r}.")
+            raise InvalidParameter(
+                f"The '{name}' parameter of an exported {agent.name} must be left out. Got {value!r}."
+            )

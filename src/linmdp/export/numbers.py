@@ -37,7 +37,7 @@ def rows(items: Sequence[str], indent: int = 4) -> str:
 
 def reals(values: Array, kind: str) -> list[str]:
     """Each number as a literal."""
-    return [real(value, kind) for value in np.asarray(values).ravel()]
+    return [real(value, kind) for value in np.asarray(values, dtype=np.float64).ravel().tolist()]
 
 
 def wholes(values: IntArray | Sequence[int]) -> list[str]:

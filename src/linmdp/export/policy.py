@@ -9,7 +9,7 @@ from linmdp.agents.fold import LSVIUCBFold
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.errors import InvalidParameter
 from linmdp.export.numbers import reals, rows, wholes
-from linmdp.types import Array
+from linmdp.types import Array, IntArray
 
 TABLE = """/* linmdp_policy.c: see linmdp_policy.h. Written by `linmdp export`. */
 #include "linmdp_policy.h"
@@ -62,14 +62,15 @@ def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
     return WEIGHTS.format(rows="\n".join(lines)), size
 
 
-def _actions(agent: Agent, h: int) -> Array:
+def _actions(agent: Agent, h: int) -> IntArray:
     """The action in each state, (S,); of several the first."""
     policy = agent.policy(h)
     if policy.ndim == 1:
-        return policy
+        return policy.astype(np.int64)
     if agent.name == "random":
         raise InvalidParameter("The policy to export must choose an action. The random policy chooses none.")
-    return (policy > 0).argmax(axis=1)
+    first: IntArray = (policy > 0).argmax(axis=1)
+    return first
 
 
 def _weights(agent: Agent) -> tuple[Array, Array]:

@@ -68,7 +68,7 @@ def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
 
 def decisions(agent: Agent, states: list[State], most: int = 100) -> list[Decision]:
     """What the frozen policy does in some of the states, at steps all over the horizon."""
-    found = []
+    found: list[Decision] = []
     for i, state in enumerate(states):
         h = i % agent.task.H
         q = np.sort(agent.q_values(h, state))

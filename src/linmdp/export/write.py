@@ -39,7 +39,9 @@ class Exported(NamedTuple):
     costs: Costs | None
 
 
-def export(agent: Agent, env: Any, folder: Path, *, real: str, steps: int, seed: int = 0, run: str = "") -> Exported:
+def export_learner(
+    agent: Agent, env: Any, folder: Path, *, real: str, steps: int, seed: int = 0, run: str = ""
+) -> Exported:
     """The policy of `agent`, a learner of its kind, and a self-test of so many steps in `env`."""
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
@@ -90,7 +92,8 @@ def feature_code(agent: Agent, real: str) -> FeatureCode:
     if not isinstance(features, TableFeatures):
         if task.S * task.A * task.d > MOST_FEATURES:
             raise InvalidParameter(f"The features to export must have S * A * d at most {MOST_FEATURES}.")
-        features = TableFeatures(features.batch(np.arange(task.S)), bound=features.bound)
+        every: Any = np.arange(task.S)
+        features = TableFeatures(features.batch(every), bound=features.bound)
     return table_code(features, real)
 
 
