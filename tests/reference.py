@@ -92,6 +92,14 @@ class ReferenceLSVI:
         return self.Q(h, self.task.features.phi(state))
 
 
+class ReferenceStationary(ReferenceLSVI):
+    """Algorithm 1 for a task whose dynamics do not depend on h: every sample counts at every step."""
+
+    def __init__(self, task: Task, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.samples = [[]] * task.H  # one list, seen H times
+
+
 class ReferenceFixed(ReferenceLSVI):
     """Algorithm 2."""
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linmdp import LSVIUCB, LinMDPWarning, LSVIUCBAdaptive, LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
-from reference import ReferenceAdaptive, ReferenceFixed, ReferenceFold, ReferenceLSVI
+from reference import ReferenceAdaptive, ReferenceFixed, ReferenceFold, ReferenceLSVI, ReferenceStationary
 
 STORAGES = ("counts", "features", "states")
 
@@ -160,6 +160,24 @@ def test_fold_is_what_its_page_says(
 def test_before_it_folds_fold_is_lsvi_ucb(task: Task, common: dict[str, Any], run: dict[str, Any]) -> None:
     fold = LSVIUCBFold(task, M=run["episodes"] + 2, replan=0, **common)
     assert_same(fold, ReferenceLSVI(task, **common), task, **run)
+
+
+@many
+@given(task=tasks(), common=common, run=runs, storage=st.sampled_from(STORAGES))
+def test_a_stationary_agent_uses_every_sample_at_every_step(
+    task: Task, common: dict[str, Any], run: dict[str, Any], storage: str
+) -> None:
+    fast = LSVIUCB(task, storage=storage, stationary=True, **common)
+    assert_same(fast, ReferenceStationary(task, **common), task, **run)
+
+
+@many
+@given(task=tasks(), common=common, run=runs)
+def test_before_it_folds_a_stationary_fold_is_stationary_lsvi_ucb(
+    task: Task, common: dict[str, Any], run: dict[str, Any]
+) -> None:
+    fold = LSVIUCBFold(task, M=(run["episodes"] + 2) * task.H, replan=0, stationary=True, **common)
+    assert_same(fold, ReferenceStationary(task, **common), task, **run)
 
 
 def test_single_precision_stays_close_to_the_reference() -> None:

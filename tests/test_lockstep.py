@@ -25,11 +25,11 @@ ENVS = (
 SPECS = (
     "lsvi-ucb:beta=0.3",
     "lsvi-ucb:beta=0.1,lam=1.5",
-    "lsvi-ucb:ties=first",
+    "lsvi-ucb:beta=0.1,ties=first",
     "lsvi-ucb-fixed:beta=0.3,rho=0.6",
     "lsvi-ucb-fixed:beta=0.3,rho=0.8",
     "lsvi-ucb-adaptive:beta=0.3,rho=0.7,m=4,tau_rel=0.01",
-    "lsvi-ucb-adaptive:rho=0.6,m=2,proxy=phase,budget=6,tau_rel=0.05",
+    "lsvi-ucb-adaptive:beta=0.1,rho=0.6,m=2,proxy=phase,budget=6,tau_rel=0.05",
 )
 
 

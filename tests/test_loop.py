@@ -185,7 +185,7 @@ def test_bad_data_from_an_environment_are_named_with_their_place(bad: dict[str, 
 
 def test_a_hostile_environment_that_behaves_is_fine() -> None:
     env = Hostile()
-    assert linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=2).reward == pytest.approx(5.0)
+    assert linmdp.run(env, linmdp.LSVIUCB(env.task, beta=0.1), episodes=2).reward == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize("what", ["episodes", "eval_every"])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import linmdp
 from linmdp import InvalidParameter
 from linmdp.agents.regression import Optimism, Ridge, confidence_width, downdate, value_caps
 from linmdp.types import Array
@@ -96,3 +97,45 @@ def test_the_three_forms_of_beta() -> None:
     )
     with pytest.raises(InvalidParameter, match="'episodes' parameter of x must be given"):
         confidence_width("x", "theory", d=2, H=2, K=None)
+
+
+def test_without_Lambda_a_fresh_inverse_comes_from_the_samples() -> None:
+    d, n = 5, 40
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(n, d))
+    kept, bare = Ridge(2, d, 0.3), Ridge(2, d, 0.3, keep_Lambda=False)
+    for phi in rows:
+        for ridge in (kept, bare):
+            ridge.add(0, phi, 0.5)
+            absorb(ridge, True, True)
+    bare.Lambda_inv[0] *= 1.5  # an error that only a fresh inverse takes away
+
+    def rebuild(h: int) -> Array | None:
+        return 0.3 * np.eye(d) + rows.T @ rows if h == 0 else None
+
+    assert bare.drift(rebuild) > 0.1
+    for ridge in (kept, bare):
+        ridge.refactor(rebuild)
+    assert bare.drift(rebuild) < 1e-10
+    np.testing.assert_allclose(bare.Lambda_inv, kept.Lambda_inv, atol=1e-12)
+    assert kept.nbytes - bare.nbytes == (kept.Lambda.nbytes + kept.waiting.nbytes) > 0
+
+
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "agent", ["lsvi-ucb", "lsvi-ucb-fixed:rho=0.6", "lsvi-ucb-adaptive:rho=0.8,budget=0.7,m=3,tau_rel=0.05"]
+)
+def test_agents_that_hold_their_samples_rebuild_Lambda_at_any_time(
+    agent: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inverses are made afresh every third episode, in the middle of phases and of steps that do not learn."""
+    env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
+    own = f",storage=features,dtype={dtype}" if ":" in agent else f":storage=features,dtype={dtype}"
+    usual = linmdp.run(env, linmdp.make_agent(agent + own, env, episodes=60), episodes=60, seed=2)
+    monkeypatch.setattr("linmdp.agents.regression.REFACTOR_EVERY", 3)
+    often = linmdp.run(env, linmdp.make_agent(agent + own, env, episodes=60), episodes=60, seed=2)
+    np.testing.assert_allclose(often.rewards, usual.rewards)
+    assert often.drift is not None
+    assert usual.drift is not None
+    assert max(often.drift, usual.drift) < 1e-12

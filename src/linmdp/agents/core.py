@@ -36,9 +36,10 @@ class Core:
         make_memory: MakeMemory,
         batch: tuple[int, ...] = (),
         backend: Backend = NUMPY,
+        keep_Lambda: bool = True,
     ) -> None:
         self.H, self.backend = H, backend
-        self.ridge = Ridge(H, d, lam, batch=batch, backend=backend)
+        self.ridge = Ridge(H, d, lam, batch=batch, backend=backend, keep_Lambda=keep_Lambda)
         self.w = backend.zeros((H, *batch, d))
         self.memory = make_memory(self.ridge, self.w, optimism)
         self.restarting = np.zeros((H, *batch), dtype=np.bool_)
@@ -59,7 +60,7 @@ class Core:
             self.memory.restart(mask)
             self.restarting &= ~mask
         if self.ridge.stale:
-            self.ridge.refactor()
+            self.ridge.refactor(self._rebuild)
             self.memory.refresh()
         self.ridge.keep(there, whole=whole)
 
@@ -77,10 +78,35 @@ class Core:
             w[h] = new if whole else self.backend.xp.where(learn[h][..., None], new, w[h])
             memory.sweep(h, v[h])  # lines 10 and 11; changes nothing where neither w nor Lambda changed
 
+    def change_beta(self, beta: float) -> None:
+        """Another beta, for one agent, from the next planning of all steps on."""
+        self.memory.rescale(self.memory.optimism.change(beta))
+
+    def greedy(self) -> Any:
+        """Weights planned from the samples without a bonus, (H, d), for one agent."""
+        w = np.zeros_like(self.w)
+        for h in reversed(range(self.H)):
+            z = self.memory.greedy_target(h, w[h + 1]) if h < self.H - 1 else 0.0
+            w[h] = self.ridge.solve(h, z)
+        return w
+
     def add(self, h: int, phi: Any, reward: Any, next_state: State, terminated: bool = False) -> None:
         """One sample of step h in each run; where nothing is learned phi is zero."""
+        phi = self.memory.kept(phi)
         self.ridge.add(h, phi, reward)
         self.memory.add(h, phi, next_state, terminated)
+
+    def drift(self) -> Any:
+        """max |Lambda Lambda^-1 - I| over all steps, (*batch)."""
+        return self.ridge.drift(self._rebuild)
+
+    def _rebuild(self, h: int) -> Any:
+        """Lambda_h from the samples; the pending one, if there is one, is not in it yet."""
+        gram = None if self.restarting[h] else self.memory.gram(h)
+        if gram is None:
+            return None
+        phi = self.ridge.pending[h]
+        return self.ridge.lam * np.eye(len(phi)) + gram - phi[:, None] * phi
 
     @property
     def nbytes(self) -> int:

@@ -23,21 +23,31 @@ import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.optimist import Common, Optimist
-from linmdp.agents.regression import Optimism, matvec, quadratic_forms
+from linmdp.agents.regression import Optimism, fresh_inverse, matvec, quadratic_forms
+from linmdp.agents.shared import SWEEPS, TOLERANCE
 from linmdp.agents.transitions import Transitions
 from linmdp.errors import check_choice, check_int, check_number
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, BoolArray, IntArray, State, Task
+from linmdp.types import Array, IntArray, State, Task
 
 CORRECTIONS = ("slope", "probe", "frozen")
+
+
+class Look(NamedTuple):
+    """What does not depend on w: features of the samples of one step, and of what followed them."""
+
+    phi: Array  # (n, d)
+    rows: Array  # (n, A, d)
+    forms: Array  # (n, A) phi' Lambda^-1 phi of the rows
 
 
 class Ahead(NamedTuple):
     """What the samples of one step see ahead of them."""
 
-    rows: Array  # (n, A, d) features of the next states
+    phi: Array  # (n, d)
+    rows: Array  # (n, A, d)
     V: Array  # (n,)
-    psi: Array  # (n, d) the slope of V in w
+    psi: Array  # (n, d) the slope of V in w, where slopes are kept
 
 
 class LSVIUCBFold(Optimist):
@@ -66,128 +76,198 @@ class LSVIUCBFold(Optimist):
     ) -> None:
         super().__init__(task, **common)
         self.M, self.replan, self.probes, self.correction = M, replan, probes, correction
-        size = int(np.clip(4 * task.d, 32, 512)) if M is None else check_int(self.name, "M", M, low=2, high=10**7)
         check_number(self.name, "replan", replan, low=0.0, high=1.0)
         check_choice(self.name, "probes", probes, ("reservoir", "recent"))
         check_choice(self.name, "correction", correction, CORRECTIONS)
-        H, d = task.H, task.d
+        d, G, L = task.d, self.groups, self.levels
+        size = self._buffer_size()
         self._optimism = Optimism(self.beta_value, self.caps)
         eye = np.eye(d)
-        self._Lambda = np.tile(self.lam * eye, (H, 1, 1))
-        self._Lambda_inv = np.tile(eye / self.lam, (H, 1, 1))
-        self._u, self._w = np.zeros((H, d)), np.zeros((H, d))
-        self._c, self._w_ref = np.zeros((H, d)), np.zeros((H, d))
-        slopes = correction == "slope"
-        self._J = np.zeros((H, d, d) if slopes else (0, d, d))
-        self._V_ref = np.zeros((H, size), dtype=self.dtype)
-        self._best_ref = np.zeros((H, size), dtype=np.int32)  # the best action; -1 at the cap, where V has no slope
-        self._buffer = Transitions(H, size, self._features)
-        self._probe = Transitions(H, size, self._features)
-        self._folded = np.zeros(H, dtype=np.int64)
+        self._Lambda, self._Lambda_inv = np.tile(self.lam * eye, (G, 1, 1)), np.tile(eye / self.lam, (G, 1, 1))
+        self._u, self._w = np.zeros((G, d)), np.zeros((L, d))
+        self._c, self._w_ref = np.zeros((L, d)), np.zeros((L, d))
+        self._J = np.zeros((L if self._slopes else 0, d, d))
+        self._V_ref = np.zeros((L, size), dtype=self.dtype)
+        self._best_ref = np.zeros((L, size), dtype=np.int32)  # the best action; -1 at the cap, where V has no slope
+        self._buffer = Transitions(G, size, self._features)
+        self._probe = Transitions(G, size, self._features)
+        self._folded = np.zeros(G, dtype=np.int64)
         self._clock = np.zeros(2, dtype=np.int64)  # episodes begun, and the one to plan in next
+        self._looked: dict[int, Look] = {}
+
+    def _buffer_size(self) -> int:
+        """M: given, or 4 d within bounds; in a stationary task the whole of an episode has to fit."""
+        steps = self.task.H if self.stationary else 1
+        if self.M is None:
+            return max(int(np.clip(4 * self.task.d, 32, 512)), 2 * steps)
+        return check_int(self.name, "M", self.M, low=max(2, steps), high=10**7)
+
+    @property
+    def _slopes(self) -> bool:
+        """Whether J is kept. With one regression and H values it would be larger than all the rest: probes alone."""
+        return self.correction == "slope" and (not self.stationary or self.levels == 1)
 
     _ARRAYS = ("_Lambda", "_Lambda_inv", "_u", "_w", "_c", "_w_ref", "_J", "_V_ref", "_best_ref", "_folded", "_clock")
 
     def begin_episode(self) -> None:
         super().begin_episode()
         k, due = self._clock
-        if k >= due or self._buffer.full:
+        if k >= due or self._must_fold:
+            self._choose_beta()
             self._plan()
             self._clock[1] = k + max(1, int(self.replan * k))
             self.updates += self.task.H
             self.policy_version += 1
+            self._renew_width()
         self._clock[0] += 1
 
+    @property
+    def _must_fold(self) -> bool:
+        """Whether the buffer has no room for another episode."""
+        return int(self._buffer.count.max()) + (self.task.H if self.stationary else 1) > self._buffer.M
+
     def _plan(self) -> None:
-        """Backwards over the steps; a full buffer is folded on the way, with the V of this planning."""
-        inverses = np.linalg.inv(self._Lambda)
-        self._Lambda_inv[:] = (inverses + inverses.swapaxes(-1, -2)) / 2
-        fold = self._buffer.full
-        for h in reversed(range(self.task.H)):
-            z = self._target(h, fold=fold) if h < self.task.H - 1 else 0.0
-            self._w[h] = matvec(self._Lambda_inv[h], self._u[h] + z)
+        """Backwards over the steps; a full buffer is folded, with the V of this planning."""
+        for g in range(self.groups):
+            self._Lambda_inv[g] = fresh_inverse(self._Lambda[g])
+        fold = self._must_fold
+        self._looked.clear()
+        self._solve(fold=fold)
         if fold:
+            # nothing follows the last step of a task, so it needs no probes of its own
+            for g in reversed(range(1 if self.stationary else self.task.H - 1)):
+                self._choose_probes(g)
+            self._looked.clear()
+            for level in reversed(range(1 if self.discount < 1 else self.task.H - 1)):
+                self._look_back(level)
             self._folded += self._buffer.count
             self._buffer.clear()
+        self._looked.clear()
+
+    def _solve(self, *, fold: bool) -> None:
+        """Every w from all samples: backwards, or with a discount until nothing moves."""
+        if self.discount < 1:
+            for _ in range(SWEEPS):
+                before = self._w[0].copy()
+                self._w[0] = self._solution(0, self._target(0, fold=False))
+                if np.abs(self._w[0] - before).max() <= TOLERANCE * max(1.0, float(self._optimism.caps[0])):
+                    break
+            if fold:
+                self._target(0, fold=True)
+            return
+        for h in reversed(range(self.task.H)):
+            self._w[h] = self._solution(h, self._target(h, fold=fold) if h < self.task.H - 1 else np.zeros(self.task.d))
+
+    def _solution(self, h: int, z: Array) -> Array:
+        g = self._group(h)
+        w: Array = matvec(self._Lambda_inv[g], self._u[g] + self.discount * z)
+        return w
+
+    def _group(self, h: int) -> int:
+        """The regression of step h."""
+        return 0 if self.stationary else h
+
+    def _after(self, h: int) -> int:
+        """The step whose Q values what follows step h; with a discount there is but one."""
+        return min(h + 1, self.levels - 1)
+
+    def _greedy_weights(self) -> Array:
+        """The same planning with beta 0, and without folding."""
+        kept = self._w, self._optimism
+        self._w, self._optimism = self._w.copy(), Optimism(0.0, self.caps)
+        try:
+            self._solve(fold=False)
+            return self._w
+        finally:
+            (self._w, self._optimism), self._looked = kept, {}
+
+    def _change_beta(self, beta: float) -> None:
+        self._optimism.change(beta)
 
     def _target(self, h: int, *, fold: bool) -> Array:
         """z_h over all samples: those in the buffer exactly, those folded as the sum that stands for them."""
-        phi, new = self._buffer.phi(h), self._ahead(h, self._buffer)
-        z: Array = phi.T @ new.V
-        if not self._folded[h]:
-            J = 0.0
-        else:
-            old_phi, old = self._probe.phi(h), self._ahead(h, self._probe)
-            moved, J = self._moved(h, phi, old_phi, old, fold=fold)
+        new = self._ahead(h, self._buffer)
+        z: Array = new.phi.T @ new.V
+        J: Any = 0.0
+        if self._folded[self._group(h)]:
+            moved, J = self._moved(h, new.phi, self._ahead(h, self._probe), fold=fold)
             z = z + moved
         if fold:
-            if len(self._J):
-                self._J[h] = J + phi.T @ new.psi
-            self._c[h], self._w_ref[h] = z, self._w[h + 1]
-            self._choose_probes(h)
+            if self._slopes:
+                self._J[h] = J + new.phi.T @ new.psi
+            self._c[h], self._w_ref[h] = z, self._w[self._after(h)]
         return z
 
-    def _moved(self, h: int, phi: Array, old_phi: Array, old: Ahead, *, fold: bool) -> tuple[Array, Any]:
+    def _moved(self, h: int, phi: Array, old: Ahead, *, fold: bool) -> tuple[Array, Any]:
         """c_h brought to the V of today and, if it is to be folded, J_h to its slopes."""
         if self.correction == "frozen":
             return self._c[h].copy(), 0.0
-        m, d = len(old_phi), self.task.d
-        eye = np.eye(d)
-        D = self._Lambda[h] - self.lam * eye - phi.T @ phi
-        spread = D @ np.linalg.solve(old_phi.T @ old_phi + self.lam * eye, old_phi.T)  # (d, m): g of anything, times D
+        m, eye = len(old.phi), np.eye(self.task.d)
+        D = self._Lambda[self._group(h)] - self.lam * eye - phi.T @ phi
+        spread = D @ np.linalg.solve(old.phi.T @ old.phi + self.lam * eye, old.phi.T)  # (d, m): g of anything, times D
         change = old.V - self._V_ref[h, :m]
-        if not len(self._J):
+        if not self._slopes:
             return self._c[h] + spread @ change, 0.0
-        psi, step = _chosen(old.rows, self._best_ref[h, :m]), self._w[h + 1] - self._w_ref[h]
+        psi, step = _chosen(old.rows, self._best_ref[h, :m]), self._w[self._after(h)] - self._w_ref[h]
         J = self._J[h] + spread @ (old.psi - psi) if fold else 0.0
         return self._c[h] + self._J[h] @ step + spread @ (change - psi @ step), J
 
-    def _rows(self, h: int, samples: Transitions) -> Array:
-        """phi(s'_i, .), (n, A, d)."""
-        n = int(samples.count[h])
-        if not n:
-            return np.zeros((0, self.task.A, self.task.d))
-        return np.ascontiguousarray(self._features.batch(samples.following[h, :n]))
+    def _look(self, h: int, samples: Transitions) -> Look:
+        """Features of step h's samples and of what followed; in a stationary task, looked at once a planning."""
+        key, g = id(samples), self._group(h)
+        if key in self._looked:
+            return self._looked[key]
+        n = int(samples.count[g])
+        if n:
+            rows = np.ascontiguousarray(self._features.batch(samples.following[g, :n]))
+        else:
+            rows = np.zeros((0, self.task.A, self.task.d))
+        found = Look(samples.phi(g), rows, quadratic_forms(rows, self._Lambda_inv[self._group(h + 1)]))
+        if self.stationary:
+            self._looked[key] = found
+        return found
 
     def _ahead(self, h: int, samples: Transitions) -> Ahead:
-        """V_{h+1} and its slope at the next states of step h."""
-        rows = self._rows(h, samples)
-        value, best = self._values(h, rows, samples.alive[h, : len(rows)])
-        return Ahead(rows, value, _chosen(rows, best))
+        """V at the next states of step h, and its slope."""
+        look = self._look(h, samples)
+        value, best = self._values(h, look, samples)
+        return Ahead(look.phi, look.rows, value, _chosen(look.rows, best) if self._slopes else value)
 
-    def _values(self, h: int, rows: Array, alive: BoolArray) -> tuple[Array, IntArray]:
-        """V_{h+1} of the rows (n, A, d), and the best actions: the first of equals, -1 where V has no slope."""
-        q = self._q(h + 1, rows)
+    def _values(self, h: int, look: Look, samples: Transitions) -> tuple[Array, IntArray]:
+        """V of what followed, and the best actions there: the first of equals, -1 where V has no slope."""
+        after, alive = self._after(h), samples.alive[self._group(h), : len(look.rows)]
+        q = self._optimism.q(look.rows @ self._w[after], self._optimism.squared(look.forms), self.caps[after])
         best = self._optimism.best(q, axis=-1).argmax(axis=-1)
         value = q[np.arange(len(q)), best] * alive
-        below = value < self.caps[h + 1] - self._optimism.tie
+        below = value < self.caps[after] - self._optimism.tie
         return value, np.where(alive & below, best, -1)
 
     def _q(self, h: int, rows: Array) -> Array:
         """Q_h of rows (..., d)."""
-        b = self._optimism.squared(quadratic_forms(rows, self._Lambda_inv[h]))
-        q: Array = self._optimism.q(rows @ self._w[h], b, self.caps[h])
+        b = self._optimism.squared(quadratic_forms(rows, self._Lambda_inv[self._group(h)]))
+        q: Array = self._optimism.q(rows @ self._w[min(h, self.levels - 1)], b, self.caps[h])
         return q
 
-    def _choose_probes(self, h: int) -> None:
-        """New probes out of the old ones and the buffer, and what V and its best actions are there."""
-        n, m, M = int(self._buffer.count[h]), int(self._probe.count[h]), self._buffer.M
-        old, new = int(self._folded[h]), n
+    def _choose_probes(self, g: int) -> None:
+        """New probes out of the old ones and the buffer."""
+        n, m, M = int(self._buffer.count[g]), int(self._probe.count[g]), self._buffer.M
+        old, new = int(self._folded[g]), n
         fresh = n if self.probes == "recent" or not old else int(self.rng.hypergeometric(new, old, min(M, new + old)))
         fresh = max(fresh, M - m) if n + m >= M else n
         mine = self.rng.permutation(m)[: min(m, M - fresh)]
         theirs = self.rng.permutation(n)[: min(n, fresh)]
-        self._probe.take(h, self._buffer, mine, theirs)
-        rows = self._rows(h, self._probe)
-        n = len(rows)
-        self._V_ref[h, :n], self._best_ref[h, :n] = self._values(h, rows, self._probe.alive[h, :n])
+        self._probe.take(g, self._buffer, mine, theirs)
+
+    def _look_back(self, h: int) -> None:
+        """What V and its best actions are at the new probes of step h."""
+        value, best = self._values(h, self._look(h, self._probe), self._probe)
+        self._V_ref[h, : len(value)], self._best_ref[h, : len(best)] = value, best
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        self._check_observation(h, action, reward)
-        phi = np.ascontiguousarray(self._features.phi(state)[action])
-        self._Lambda[h] += phi[:, None] * phi
-        self._u[h] += phi * reward
-        self._buffer.add(h, state, action, next_state, not terminated)
+        phi, g = self._seen(h, state, action, reward, terminated), self._group(h)
+        self._Lambda[g] += phi[:, None] * phi
+        self._u[g] += phi * reward
+        self._buffer.add(g, state, action, next_state, not terminated)
 
     def _best_actions(self, h: int, state: State) -> Any:
         return self._optimism.best(self._q(h, self._features.phi(state)))
@@ -208,7 +288,7 @@ class LSVIUCBFold(Optimist):
     def nbytes(self) -> int:
         """Bytes of all arrays that the agent owns now."""
         own = sum(int(getattr(self, name).nbytes) for name in self._ARRAYS)
-        return own + self._tie_draws.nbytes + self._buffer.nbytes + self._probe.nbytes
+        return super().nbytes + own + self._buffer.nbytes + self._probe.nbytes
 
     def bytes_after(self, episodes: int) -> int:
         parts = (self._buffer, self._probe)

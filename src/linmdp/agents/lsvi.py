@@ -16,6 +16,7 @@ from linmdp.agents.optimist import Common, Optimist
 from linmdp.agents.regression import Optimism, Ridge
 from linmdp.agents.samples import Samples
 from linmdp.agents.schedules import AdaptiveIntervals, Always, FixedPhases, Schedule, largest_tau
+from linmdp.agents.shared import SharedCore, SharedCounts, SharedSamples
 from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, State, Task
@@ -33,7 +34,8 @@ class LSVIUCB(Optimist):
     Parameters
     ----------
     task : what the environment tells an agent
-    beta : width of the confidence bonus: a number, "theory" or "published" (both need `episodes`)
+    beta : width of the confidence bonus: "auto" (from the noise of the data), a number, or "theory" or "published"
+        (both need `episodes`)
     lam : ridge parameter lambda > 0
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
@@ -41,6 +43,9 @@ class LSVIUCB(Optimist):
         "auto": counts where the features are a table of finite states, else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
+    stationary : one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory, and H
+        times more data for each weight
+    discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
     """
 
     name = "lsvi-ucb"
@@ -49,30 +54,48 @@ class LSVIUCB(Optimist):
         super().__init__(task, **common)
         self.storage = storage
         self.schedule = self._make_schedule(self._K)
-        self._core = Core(
-            task.H,
-            task.d,
-            lam=float(self.lam),
-            optimism=Optimism(self.beta_value, self.caps),
-            make_memory=self._make_memory,
-        )
+        self._core: Core | SharedCore = self._make_core(Optimism(self.beta_value, self.caps))
         self._learning = np.zeros(task.H, dtype=np.bool_)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        return Always(self.task.H)
+        return Always(self.groups)
 
-    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
+    def _chosen_storage(self) -> str:
         storage = check_choice(self.name, "storage", self.storage, ("auto", "features", "states", "counts"))
         if storage == "auto":
             storage = "counts" if isinstance(self._features, TableFeatures) else "features"
-        H, features = self.task.H, self._features
-        if storage != "counts":
-            capacity = None if self.episodes is None else self.samples_after(self.episodes)
-            keep_features = storage == "features"
-            return Samples(H, features, ridge, w, optimism, self.dtype, keep_features=keep_features, capacity=capacity)
-        if not isinstance(features, TableFeatures):
+        return storage
+
+    def _make_core(self, optimism: Optimism) -> Core | SharedCore:
+        features, dtype, lam, storage = self._features, self.dtype, float(self.lam), self._chosen_storage()
+        if self.stationary:
+            sight: SharedCounts | SharedSamples
+            if storage == "counts":
+                sight = SharedCounts(self._table(), optimism, dtype)
+            else:
+                sight = SharedSamples(features, optimism, dtype, keep_features=storage == "features")
+            return SharedCore(features, sight, optimism, levels=self.levels, lam=lam, discount=self.discount)
+        return Core(
+            self.task.H,
+            self.task.d,
+            lam=lam,
+            optimism=optimism,
+            make_memory=self._make_memory,
+            keep_Lambda=storage == "counts",  # else it can be made anew of the samples
+        )
+
+    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
+        H, features, storage = self.task.H, self._features, self._chosen_storage()
+        if storage == "counts":
+            return Counts(H, self._table(), ridge, w, optimism, self.dtype)
+        capacity = None if self.episodes is None else self.samples_after(self.episodes)
+        keep_features = storage == "features"
+        return Samples(H, features, ridge, w, optimism, self.dtype, keep_features=keep_features, capacity=capacity)
+
+    def _table(self) -> TableFeatures:
+        if not isinstance(self._features, TableFeatures):
             invalid(self.name, "storage", "'features' or 'states' where features are not a table", "counts")
-        return Counts(H, features, ridge, w, optimism, self.dtype)
+        return self._features
 
     def begin_episode(self) -> None:
         super().begin_episode()
@@ -85,10 +108,20 @@ class LSVIUCB(Optimist):
         learned = int(learn.sum())
         if learned:
             whole = learned == len(learn)
+            if whole:  # a Q that is not planned again keeps the width that it was planned with
+                self._choose_beta()
             self._core.prepare(learn, learn, whole=whole)
             self._core.plan(learn, whole=whole)
             self.updates += learned
             self.policy_version += 1
+            self._renew_width()
+
+    def _greedy_weights(self) -> Array:
+        w: Array = self._core.greedy()
+        return w
+
+    def _change_beta(self, beta: float) -> None:
+        self._core.change_beta(beta)
 
     def _best_actions(self, h: int, state: State) -> Any:
         return self._core.memory.best_actions(h, state)
@@ -97,9 +130,8 @@ class LSVIUCB(Optimist):
         return self._core.memory.best_table(h)
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        self._check_observation(h, action, reward)
-        phi = np.ascontiguousarray(self._features.phi(state)[action])
-        self.schedule.watch(h, phi)
+        phi = self._seen(h, state, action, reward, terminated)
+        self.schedule.watch(0 if self.stationary else h, phi)
         if self._learning[h]:
             self._core.add(h, phi, reward, next_state, terminated)
 
@@ -115,20 +147,19 @@ class LSVIUCB(Optimist):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that the agent owns now."""
-        own = (self._learning, self._tie_draws)
-        return self._core.nbytes + self.schedule.nbytes + sum(array.nbytes for array in own)
+        return super().nbytes + self._core.nbytes + self.schedule.nbytes + self._learning.nbytes
 
     def samples_after(self, episodes: int) -> int:
         """The most samples that one step's regression rests on at once, within that many episodes."""
         return self.schedule.most_samples(episodes)
 
     def bytes_after(self, episodes: int) -> int:
-        memory = self._core.memory
-        return self.nbytes - memory.nbytes + memory.bytes_after(self.samples_after(episodes))
+        memory, samples = self._core.memory, self.samples_after(episodes)
+        return self.nbytes - memory.nbytes + memory.bytes_after(samples * (self.task.H if self.stationary else 1))
 
     def drift(self) -> float:
         """max |Lambda Lambda^-1 - I| over all steps."""
-        return float(self._core.ridge.drift())
+        return float(self._core.drift())
 
     def state_dict(self) -> StateDict:
         state = super().state_dict()
@@ -158,7 +189,7 @@ class LSVIUCBFixed(LSVIUCB):
         super().__init__(task, **common)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        return FixedPhases(self.task.H, max(2, math.floor(_power(self.name, "rho", K, self.rho))))
+        return FixedPhases(self.groups, max(2, math.floor(_power(self.name, "rho", K, self.rho))))
 
 
 class LSVIUCBAdaptive(LSVIUCB):
@@ -203,10 +234,10 @@ class LSVIUCBAdaptive(LSVIUCB):
         else:
             budget = check_int(self.name, "budget", self.budget, low=2)
         return AdaptiveIntervals(
-            self.task.H,
+            self.groups,
             self.task.d,
             lam=self.lam,
-            m=m,
+            m=m * self.task.H if self.stationary else m,  # then each step of an episode moves the one proxy
             tau=self._threshold(m),
             budget=budget,
             length=length,

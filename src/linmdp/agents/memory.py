@@ -46,6 +46,14 @@ class Memory(Component, ABC):
         """Renew the optimistic values of step h after w_h and Lambda_h changed; v is beta times that of `downdate`."""
 
     @abstractmethod
+    def rescale(self, factor: float) -> None:
+        """beta has changed, and every squared bonus by this factor; Q follows when its step is planned again."""
+
+    @abstractmethod
+    def greedy_target(self, h: int, w: Any) -> Any:
+        """z_h as in `target`, with Q_{h+1} = min(phi'w, cap): w (d,) instead of the weights of that step, no bonus."""
+
+    @abstractmethod
     def best_actions(self, h: int, state: State) -> Any:
         """Which actions share the largest Q_h in `state`, (*batch, A)."""
 
@@ -60,6 +68,14 @@ class Memory(Component, ABC):
     @abstractmethod
     def bytes_after(self, samples: int) -> int:
         """Bytes once that many samples a step are held."""
+
+    def kept(self, phi: Any) -> Any:
+        """phi in the precision in which it is kept, so that the regression rests on the same numbers."""
+        return phi
+
+    def gram(self, h: int) -> Any:
+        """sum phi phi' over all samples of step h, (d, d); None where they are not held one by one."""
+        return None
 
 
 class Counts(Memory):
@@ -166,6 +182,13 @@ class Counts(Memory):
         optimism.largest(q, -2, out=V)
         xp.minimum(V, cap, out=V)
         xp.greater_equal(q, (V - optimism.tie)[..., None, :], out=self.best[h])
+
+    def rescale(self, factor: float) -> None:
+        self.b *= factor
+
+    def greedy_target(self, h: int, w: Any) -> Any:
+        V = (self._cast(w) @ self.columns).reshape(self.shape).max(axis=-2)
+        return self._product(self.N[h], np.minimum(V, self.optimism.caps[h + 1]))
 
     def best_actions(self, h: int, state: State) -> Any:
         return self.best_of(*self.values(h), state)

@@ -8,8 +8,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from linmdp.agents.base import Agent, StateDict, check_reward, load_array
+from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
 from linmdp.agents.regression import confidence_width, value_caps
+from linmdp.agents.width import Width
 from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
 from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.tabular import TableFeatures
@@ -25,43 +26,85 @@ class Common(TypedDict, total=False):
     ties: str
     dtype: str
     episodes: int | None
+    stationary: bool
+    discount: float
 
 
 class Optimist(Agent):
     """An agent that plays argmax_a Q_h(s, a) of an upper bound Q.
 
+    With `stationary` one regression serves all steps, for tasks whose dynamics do not depend on h; with a `discount`
+    below 1 besides, one Q does.
+
     Attributes
     ----------
-    beta_value : beta as a number
+    beta_value : beta as a number; with "auto" that of the moment
+    groups, levels : how many regressions and how many Q there are, each H or 1
     """
 
     def __init__(
         self,
         task: Task,
         *,
-        beta: float | str = 0.1,
+        beta: float | str = "auto",
         lam: float = 0.1,
         cap: str = "remaining",
         ties: str = "random",
         dtype: str = "float64",
         episodes: int | None = None,
+        stationary: bool = False,
+        discount: float = 1.0,
     ) -> None:
         super().__init__(task)
         self.beta, self.lam, self.cap, self.ties = beta, lam, cap, ties
-        self.dtype, self.episodes = dtype, episodes
+        self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
         check_choice(self.name, "cap", cap, ("H", "remaining"))
         check_choice(self.name, "ties", ties, ("random", "first"))
         check_choice(self.name, "dtype", dtype, ("float64", "float32"))
         check_number(self.name, "lam", lam, low=0.0, open_low=True)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
 
-        self.caps: Array = value_caps(cap, task.H, task.reward_range[1])
-        self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=self._K)
+        if not isinstance(stationary, bool):
+            invalid(self.name, "stationary", "true or false", stationary)
+        check_number(self.name, "discount", discount, low=0.0, high=1.0, open_low=True)
+        if discount < 1 and not stationary:
+            invalid(self.name, "discount", "1 unless stationary=true: only then is there one Q for all steps", discount)
+        self.groups, self.levels = 1 if stationary else task.H, 1 if discount < 1 else task.H
+        self.caps: Array = value_caps(cap, task.H, task.reward_range[1], discount)
+        self._width = self._make_width() if beta == "auto" else None
+        self.beta_value = (
+            self._width.beta if self._width else confidence_width(self.name, beta, d=task.d, H=task.H, K=self._K)
+        )
         if not self.beta_value * self.beta_value / lam < LARGEST_BONUS:
             invalid(self.name, "beta", f"such that beta^2 / lam is below {LARGEST_BONUS:g}", beta)
         self._features = _trusted(task.features)
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
+        self._over = False  # whether the last step observed ended the episode for good
+
+    def _make_width(self) -> Width:
+        scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
+        assert self.caps is not None
+        return Width(self.levels, self.task.d, lam=self.lam, caps=self.caps, scale=scale, discount=self.discount)
+
+    @abstractmethod
+    def _greedy_weights(self) -> Array:
+        """Weights planned from the samples of the moment without a bonus, (levels, d)."""
+
+    @abstractmethod
+    def _change_beta(self, beta: float) -> None:
+        """Let the next planning have another beta."""
+
+    def _choose_beta(self) -> None:
+        """Before a planning, with "auto"."""
+        if self._width:
+            self.beta_value = self._width.choose()
+            self._change_beta(self.beta_value)
+
+    def _renew_width(self) -> None:
+        """After a planning, with "auto"."""
+        if self._width and self._width.stale:
+            self._width.renew(self._greedy_weights())
 
     @abstractmethod
     def _best_actions(self, h: int, state: State) -> Any:
@@ -100,7 +143,18 @@ class Optimist(Agent):
         return probabilities
 
     def end_episode(self) -> None:
+        if self._width and self._next > 0:
+            self._width.end(over=self._over or self._next == self.task.H)
         self._next = self.task.H
+
+    def _seen(self, h: int, state: State, action: int, reward: float, terminated: bool) -> Array:
+        """phi(state, action) of a step that was observed, (d,), after checks."""
+        self._check_observation(h, action, reward)
+        phi = self._features.phi(state)
+        self._over = terminated
+        if self._width:
+            self._width.see(h, phi, action, reward)
+        return np.ascontiguousarray(phi[action])
 
     def _check_observation(self, h: int, action: int, reward: float) -> None:
         if h != self._next:
@@ -111,12 +165,25 @@ class Optimist(Agent):
         check_reward(reward, self.task.reward_range, None, h)
         self._next = h + 1
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that the agent owns now."""
+        return self._tie_draws.nbytes + (self._width.nbytes if self._width else 0)
+
     def state_dict(self) -> StateDict:
-        return super().state_dict() | {"tie_draws": self._tie_draws.copy()}
+        width = {"beta": np.array(self.beta_value), **self._width.state_dict()} if self._width else {}
+        return super().state_dict() | {"tie_draws": self._tie_draws.copy()} | prefixed("width", width)
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
         load_array(self._tie_draws, state, "tie_draws")
+        if self._width:
+            saved = under("width", state)
+            self._width.load_state_dict(saved)
+            beta = np.zeros(())
+            load_array(beta, saved, "beta")
+            self.beta_value = float(beta)
+            self._change_beta(self.beta_value)
 
 
 LARGEST_BONUS = 1e100

@@ -6,7 +6,7 @@ Arrays carry the axes (H, *batch, ...): `batch` is empty for one agent and (B,) 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,16 +89,23 @@ def add_sample(pending: Any, u: Any, phi: Any, reward: Any) -> None:
     u += phi * reward
 
 
+Rebuild = Callable[[int], Any]
+"""Lambda_h of step h, (d, d), from the samples that are in Lambda_inv; None where they have been dropped."""
+
+
 class Ridge(Component):
     """Lambda_h = lam I + sum phi phi' and u_h = sum phi r for all steps; one new sample a step may be pending.
 
     The newest phi is kept aside until the step is planned again, so that the Q of this episode goes on using the
     Lambda it was planned with, and so that one trip over the features can serve w and v together.
 
+    Lambda itself is needed for fresh inverses and for `drift` alone. Whoever holds every sample can make it anew then
+    (`rebuild`, a function of h), and need not keep it: `keep_Lambda` False saves H d^2 numbers.
+
     Attributes
     ----------
-    Lambda, Lambda_inv : (H, *batch, d, d); Lambda without the features in `waiting`, see `settle`
-    waiting : (H, *batch, DELAY, d) features that are in Lambda_inv and not yet in Lambda
+    Lambda, Lambda_inv : (H, *batch, d, d); Lambda without the features in `waiting`, see `settle`, or empty
+    waiting : (H, *batch, DELAY, d) features that are in Lambda_inv and not yet in Lambda; empty without Lambda
     u : (H, *batch, d) sum of phi r, the newest sample included
     pending : (H, *batch, d) phi not yet in Lambda; zero where there is none
     absorbed, delayed : updates since the inverses were made afresh, and since Lambda was settled
@@ -107,14 +114,23 @@ class Ridge(Component):
     _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending", "waiting")
     _counters: ClassVar = ("absorbed", "delayed")
 
-    def __init__(self, H: int, d: int, lam: Any, *, batch: tuple[int, ...] = (), backend: Backend = NUMPY) -> None:
+    def __init__(
+        self,
+        H: int,
+        d: int,
+        lam: Any,
+        *,
+        batch: tuple[int, ...] = (),
+        backend: Backend = NUMPY,
+        keep_Lambda: bool = True,
+    ) -> None:
         self.lam = backend.array(np.broadcast_to(lam, batch))
-        self.backend, self._d = backend, d
-        self.Lambda = backend.zeros((H, *batch, d, d))
+        self.backend, self._d, self.keep_Lambda = backend, d, keep_Lambda
+        self.Lambda = backend.zeros((H * keep_Lambda, *batch, d, d))
         self.Lambda_inv = backend.zeros((H, *batch, d, d))
         self.u = backend.zeros((H, *batch, d))
         self.pending = backend.zeros((H, *batch, d))
-        self.waiting = backend.zeros((H, *batch, DELAY, d))
+        self.waiting = backend.zeros((H * keep_Lambda, *batch, DELAY, d))
         self.absorbed = self.delayed = 0
         self.restart(np.ones((H, *batch), dtype=np.bool_))
 
@@ -123,11 +139,12 @@ class Ridge(Component):
         eye = self.backend.array(np.eye(self._d))
         for h, runs in masked_steps(mask):
             lam = self.lam[runs][..., None, None]
-            self.Lambda[h][runs] = lam * eye
             self.Lambda_inv[h][runs] = eye / lam
             self.u[h][runs] = 0.0
             self.pending[h][runs] = 0.0
-            self.waiting[h][runs] = 0.0
+            if self.keep_Lambda:
+                self.Lambda[h][runs] = lam * eye
+                self.waiting[h][runs] = 0.0
 
     def add(self, h: int, phi: Any, reward: Any) -> None:
         """One sample of step h in each run: phi (*batch, d), reward a number or (B, 1). A zero phi is no sample."""
@@ -151,12 +168,14 @@ class Ridge(Component):
         return v
 
     def keep(self, mask: Any, *, whole: bool) -> None:
-        """Before `absorb`, with the same mask: put the features where they wait for Lambda."""
+        """Before `absorb`, with the same mask: put the features where they wait for Lambda, if that is kept."""
+        self.absorbed += 1
+        if not self.keep_Lambda:
+            return
         if self.delayed == DELAY:
             self.settle()
         self.waiting[..., self.delayed, :] = self.pending if whole else self.pending * mask[..., None]
         self.delayed += 1
-        self.absorbed += 1
 
     @property
     def stale(self) -> bool:
@@ -170,25 +189,31 @@ class Ridge(Component):
         self.waiting[:] = 0.0
         self.delayed = 0
 
-    def refactor(self) -> None:
+    def refactor(self, rebuild: Rebuild | None = None) -> None:
         """Invert every Lambda afresh; what was derived from the old inverses has to follow."""
-        self.settle()
-        for h in range(len(self.Lambda)):
-            inverse = self.backend.xp.linalg.inv(self.Lambda[h])
-            self.Lambda_inv[h] = (inverse + inverse.swapaxes(-1, -2)) / 2
+        for h, Lambda in self._each_Lambda(rebuild):
+            self.Lambda_inv[h] = fresh_inverse(Lambda, self.backend)
         self.absorbed = 0
+
+    def _each_Lambda(self, rebuild: Rebuild | None) -> Iterator[tuple[int, Any]]:
+        """Every step with its Lambda, without those that can not be made anew."""
+        self.settle()
+        for h in range(len(self.Lambda_inv)):
+            if self.keep_Lambda:
+                yield h, self.Lambda[h]
+            elif rebuild is not None and (Lambda := rebuild(h)) is not None:
+                yield h, Lambda
 
     def solve(self, h: int, z: Any) -> Any:
         """w_h = Lambda_h^-1 (u_h + z), (*batch, d)."""
         return matvec(self.Lambda_inv[h], self.u[h] + z)
 
-    def drift(self) -> Any:
+    def drift(self, rebuild: Rebuild | None = None) -> Any:
         """max |Lambda Lambda^-1 - I| over all steps, (*batch)."""
-        self.settle()
-        worst, eye = None, self.backend.array(np.eye(self._d))
-        for Lambda, inverse in zip(self.Lambda, self.Lambda_inv, strict=True):
-            off = self.backend.xp.amax(abs(Lambda @ inverse - eye), (-1, -2))
-            worst = off if worst is None else self.backend.xp.maximum(worst, off)
+        worst, eye = self.backend.xp.zeros_like(self.lam), self.backend.array(np.eye(self._d))
+        for h, Lambda in self._each_Lambda(rebuild):
+            off = self.backend.xp.amax(abs(Lambda @ self.Lambda_inv[h] - eye), (-1, -2))
+            worst = self.backend.xp.maximum(worst, off)
         return worst
 
 
@@ -212,6 +237,13 @@ class Optimism:
         self.tie = tie_tolerance(caps)
         self.largest = np.maximum.reduce if backend.is_numpy else backend.xp.amax
 
+    def change(self, beta: float) -> float:
+        """Take another beta (of one run); the factor by which every squared bonus changes with it."""
+        factor = (beta / float(self.beta)) ** 2
+        self.beta = self.backend.array(beta)
+        self._beta_squared = self.beta**2
+        return factor
+
     def squared(self, forms: Any, runs: Any = ...) -> Any:
         """b from the quadratic forms phi' Lambda^-1 phi, which have the runs as their first axis if there are many."""
         if self.beta.ndim == 0:
@@ -234,13 +266,27 @@ class Optimism:
         return q >= self.largest(q, axis=axis, keepdims=True) - self.tie
 
 
-def value_caps(cap: str, H: int, r_max: float) -> Array:
+def effective_steps(H: int, discount: float) -> float:
+    """What H steps that pay 1 each are worth."""
+    return float(H) if discount == 1 else (1 - discount**H) / (1 - discount)
+
+
+def value_caps(cap: str, H: int, r_max: float, discount: float = 1.0) -> Array:
     """The largest value of Q at each step, (H,): H r_max (the paper's) or what the remaining steps can pay.
 
-    Never less than 0, which an episode that ends early is worth: that matters where all rewards are negative.
+    Never less than 0, which an episode that ends early is worth: that matters where all rewards are negative. With a
+    discount there is one Q for all steps, and one cap: what H discounted steps can pay.
     """
     best = max(r_max, 0.0)
+    if discount < 1:
+        return np.full(H, best * effective_steps(H, discount))
     return np.full(H, H * best) if cap == "H" else best * np.arange(H, 0, -1.0)
+
+
+def fresh_inverse(Lambda: Any, backend: Backend = NUMPY) -> Any:
+    """Lambda^-1, symmetric to the last bit."""
+    inverse = backend.xp.linalg.inv(Lambda)
+    return (inverse + inverse.swapaxes(-1, -2)) / 2
 
 
 def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | None) -> float:
@@ -248,7 +294,7 @@ def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | 
     if not isinstance(beta, str):
         return check_number(owner, "beta", beta, low=0.0)
     if beta not in ("theory", "published"):
-        invalid(owner, "beta", "a finite number >= 0, 'theory' or 'published'", beta)
+        invalid(owner, "beta", "a finite number >= 0, 'auto', 'theory' or 'published'", beta)
     if K is None:
         invalid(owner, "episodes", f"given when beta is {beta!r}, which depends on it", None)
     if beta == "theory":

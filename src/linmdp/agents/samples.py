@@ -100,6 +100,16 @@ class Samples(Memory):
         self._held += block.nbytes
         return block
 
+    def kept(self, phi: Array) -> Array:
+        return phi.astype(self.dtype).astype(np.float64, copy=False)
+
+    def gram(self, h: int) -> Array:
+        total = np.zeros((self.features.d, self.features.d))
+        for block in self.blocks[h]:
+            phi = block.phi[: block.count].astype(np.float64, copy=False)
+            total += phi.T @ phi
+        return total
+
     def clear(self, runs: Any = ...) -> None:
         self.blocks = [[] for _ in range(self.H)]
         self.valued = [0] * self.H
@@ -124,6 +134,17 @@ class Samples(Memory):
     def sweep(self, h: int, v: Array) -> None:
         if h > 0:
             self._value(h - 1, v, new_only=False)
+
+    def rescale(self, factor: float) -> None:
+        for block in (block for blocks in self.blocks for block in blocks):
+            block.b *= factor
+
+    def greedy_target(self, h: int, w: Array) -> Array:
+        z = np.zeros(self.features.d)
+        for block in self.blocks[h]:
+            V = (self._rows(block, 0) @ w.astype(self.dtype)).max(axis=1)
+            z += (np.minimum(V, self.optimism.caps[h + 1]) * block.alive[: block.count]) @ block.phi[: block.count]
+        return z
 
     def _value(self, h: int, v: Array, *, new_only: bool) -> None:
         """Renew b and V of the samples of step h, which look at Q_{h+1}: all, or only those never valued."""

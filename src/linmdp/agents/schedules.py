@@ -127,6 +127,8 @@ class AdaptiveIntervals(Schedule):
         return moved
 
     def watch(self, h: int, phi: Array) -> None:
+        if len(self._phi) == 1 and self._phi.any():  # one proxy for all steps of an episode: each moves it
+            self.end_episode()
         self._phi[h] = phi
 
     def end_episode(self) -> None:

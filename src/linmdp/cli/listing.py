@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from linmdp.runner.registry import AGENTS, ENVS, agent_parameters, env_maker, env_parameters
+from linmdp.errors import InvalidParameter
+from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, agent_parameters, env_maker, env_parameters
 
 
 def list_envs() -> None:
@@ -19,6 +20,11 @@ def list_agents() -> None:
     """Every agent with its parameters and defaults."""
     for name, agent in AGENTS.items():
         _entry(name, agent, agent_parameters(name))
+    for name, other in SB3_AGENTS.items():
+        try:
+            _entry(name, other, agent_parameters(name))
+        except InvalidParameter as error:
+            print(f"{name}\n    {error}\n")
 
 
 def _entry(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter]) -> None:

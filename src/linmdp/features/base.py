@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -39,16 +40,21 @@ class FeatureMap(Protocol):
         ...
 
 
-def check_phi(phi: Array, A: int, d: int, bound: float, *, where: str) -> Array:
-    """`phi` (..., A, d) if it is finite, of that shape and within the bound; else `InvalidData`."""
+def check_phi(phi: Array, A: int, d: int, bound: float, *, where: str | Callable[[], str]) -> Array:
+    """`phi` (..., A, d) if it is finite, of that shape and within the bound; else `InvalidData`.
+
+    `where` may be a function: to write down a state of many numbers takes longer than to check it.
+    """
     phi = np.asarray(phi)
+    rule = got = ""
     if phi.shape[-2:] != (A, d) or phi.ndim < 2:
-        raise InvalidData(f"Features {where} must have shape (..., {A}, {d}). Got {phi.shape}.")
-    if not np.isfinite(phi).all():
-        raise InvalidData(f"Features {where} must be finite. Got {phi[~np.isfinite(phi)][0]}.")
-    norm = float(np.sqrt(np.einsum("...d,...d->...", phi, phi).max(initial=0.0)))
-    if norm > bound * (1 + NORM_SLACK):
-        raise InvalidData(f"Features {where} must have norm at most {bound:g}. Got {norm:g}.")
+        rule, got = f"have shape (..., {A}, {d})", str(phi.shape)
+    elif not np.isfinite(phi).all():
+        rule, got = "be finite", str(phi[~np.isfinite(phi)][0])
+    elif (norm := float(np.sqrt(np.einsum("...d,...d->...", phi, phi).max(initial=0.0)))) > bound * (1 + NORM_SLACK):
+        rule, got = f"have norm at most {bound:g}", f"{norm:g}"
+    if rule:
+        raise InvalidData(f"Features {where if isinstance(where, str) else where()} must {rule}. Got {got}.")
     return phi
 
 
@@ -66,7 +72,7 @@ class CheckedFeatures:
 
     def phi(self, state: State) -> Array:
         """Checked features of `state`, (A, d)."""
-        return check_phi(self.inner.phi(state), self.A, self.d, self.bound, where=f"of state {state!r}")
+        return check_phi(self.inner.phi(state), self.A, self.d, self.bound, where=lambda: f"of state {state!r}")
 
     def batch(self, states: Array) -> Array:
         """Checked features of n states, (n, A, d)."""

@@ -17,6 +17,7 @@ from linmdp.features.tensorfile import packed, read_tensors
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.model import export
 from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
+from linmdp.linearize.recorded import RecordedUpdate
 from linmdp.results.files import write_atomic
 
 EVAL_BATCHES = 20
@@ -111,10 +112,12 @@ class Trainer:
             nets = Networks(self.encoder.inputs, data.A, settings.d, settings.hidden, settings.form)
         self.nets = nets.to(settings.device)
         cuda = settings.device == "cuda"
-        self.optimizer = torch.optim.Adam(self.nets.parameters(), lr=settings.lr, fused=cuda)
+        lr = torch.tensor(settings.lr, device="cuda") if cuda else settings.lr
+        self.optimizer = torch.optim.Adam(self.nets.parameters(), lr=lr, fused=cuda, capturable=cuda)
+        self._recorded: RecordedUpdate | None = None
         self.best_loss = math.inf
         self.best = self._copy()
-        self._autocast = torch.autocast(settings.device, dtype=torch.bfloat16, enabled=cuda)
+        self._autocast = torch.autocast(settings.device, dtype=torch.bfloat16, enabled=cuda, cache_enabled=False)
         rewards = data.scaled_rewards
         self._unit = float(max(rewards[self.rows].var(), 1e-6))
         self._x, self._next = (self._put(self.encoder(states)) for states in (data.states, data.next_states))
@@ -141,18 +144,27 @@ class Trainer:
 
     def _iterate(self, rows: Any) -> None:
         s, done = self.settings, self.step / self.settings.steps
-        for group in self.optimizer.param_groups:
-            group["lr"] = s.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+        lr = s.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+        balance = s.balance * max(0.0, 1 - 2 * done)
+        if s.device == "cuda":
+            self._recorded = self._recorded or RecordedUpdate(self._update, self.nets, self.optimizer, s.batch)
+            self._recorded(rows, lr, balance)
+        else:
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+            self._update(rows, balance)
+        self.step += 1
+
+    def _update(self, rows: Any, balance: Any) -> None:
         with self._autocast:
             phi = self.nets.features(self._x[rows], self._action[rows])
             mu = self.nets.training_measures(self._next[rows])
         loss = self._loss(phi, mu, self._reward[rows])
-        if s.form == "linear" and done < 0.5:
-            loss = loss + s.balance * (1 - 2 * done) * imbalance(phi)
+        if self.settings.form == "linear":
+            loss = loss + balance * imbalance(phi)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        self.step += 1
 
     def _loss(self, phi: Any, mu: Any, reward: Any) -> Any:
         squares = ((phi @ self.nets.theta - reward) ** 2).mean() / self._unit

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.optimist import Optimist
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import ClusterError, LinMDPWarning, check_int
+from linmdp.errors import ClusterError, InvalidParameter, LinMDPWarning, check_int
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.lockstep import run_lockstep
@@ -55,9 +56,15 @@ def jobs_for(
     check_int("run", "eval_every", eval_every, low=1)
     backend_for(device)
     environment = make_env(env)
-    for agent in agents:
-        make_agent(agent, environment, episodes)
-    return [Job(env, agent, episodes, seed + i, eval_every, device) for agent in agents for i in range(seeds)]
+    jobs = [Job(env, agent, episodes, seed + i, eval_every, device) for agent in agents for i in range(seeds)]
+    for job in jobs[::seeds]:
+        made = make_agent(job.agent, environment, episodes)
+        if device != "cpu" and isinstance(made, Optimist) and not runs_in_lockstep(job):
+            raise InvalidParameter(
+                f"The 'device' parameter must be 'cpu' for '{job.agent}': only LSVI agents with counts and a fixed beta "
+                f"(beta=NUMBER, stationary=false) run on a GPU. Got {device!r}."
+            )
+    return jobs
 
 
 def units(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -80,12 +87,17 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def runs_in_lockstep(job: Job) -> bool:
-    """Whether the job is LSVI with counts on a model that is known: those can share their products."""
+    """Whether the job is LSVI with counts on a model that is known: those can share their products.
+
+    Not with beta="auto", where each run has a width of its own from its own data, nor in a stationary task.
+    """
     agent, parameters = parse_spec(job.agent)
     return (
         model_known(job.env)
-        and issubclass(AGENTS[agent], LSVIUCB)
+        and issubclass(AGENTS.get(agent, object), LSVIUCB)
         and parameters.get("storage", "auto") in ("auto", "counts")
+        and parameters.get("beta", "auto") != "auto"
+        and not parameters.get("stationary")
     )
 
 

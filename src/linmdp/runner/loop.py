@@ -14,6 +14,7 @@ from linmdp.envs.planning import policy_value
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.progress import Advance, progress_bar
+from linmdp.runner.sb3 import SB3Agent
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import WHOLE, Array, EpisodeRecord, RunResult, Task, Transition
 
@@ -42,6 +43,17 @@ def run(
         raise InvalidParameter(f"The environment must have a 'task': use linmdp.make_env or GymTask. Got {env!r}.")
     if (agent.task.S, agent.task.A, agent.task.d, agent.task.H) != (task.S, task.A, task.d, task.H):
         raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {_size(agent.task)}.")
+    name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
+    if isinstance(agent, SB3Agent):  # its library drives the environment itself
+        return agent.learn(
+            env,
+            episodes=episodes,
+            seed=check_int("run", "seed", seed, low=0),
+            progress=progress,
+            eval_every=eval_every,
+            on_episode=on_episode,
+            name=name,
+        )
     env_seed, agent_seed = np.random.SeedSequence(check_int("run", "seed", seed, low=0)).spawn(2)
     agent.rng = np.random.default_rng(agent_seed)
     first_seed: int | None = int(env_seed.generate_state(1)[0])
@@ -78,7 +90,7 @@ def run(
     for words in found:
         warnings.warn(words, LinMDPWarning, stacklevel=2)
     return RunResult(
-        env=name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env)),
+        env=name,
         agent=agent.name,
         params=agent.get_params(),
         seed=seed,

@@ -22,6 +22,7 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.errors import InvalidParameter, check_int, unknown
+from linmdp.runner.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.runner.spec import check_names, keyword_parameters, parse_spec
 from linmdp.types import Task
 
@@ -45,6 +46,9 @@ AGENTS: dict[str, type[Agent]] = {
         ConstantAgent,
     )
 }
+SB3_AGENTS: dict[str, type[SB3Agent]] = {agent.name: agent for agent in (SB3DQN, SB3PPO)}
+"""Agents of another library, which drives the environment itself; they need the extra `baselines`."""
+
 ENVS = (*FAMILIES, "linearized", "rddl", "gym")
 
 
@@ -95,6 +99,9 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
     """The agent of a spec, for the task of `env`; `episodes` is K, for parameters that depend on it."""
     env = env.unwrapped
     name, parameters = parse_spec(spec)
+    if name in SB3_AGENTS:
+        check_names(name, parameters, agent_parameters(name))
+        return SB3_AGENTS[name](env, episodes=episodes, **parameters)
     if name != OptimalAgent.name:
         return make_learner(spec, env.task, episodes)
     check_names(name, parameters, agent_parameters(name))
@@ -109,7 +116,7 @@ def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:
     """The agent of a spec that needs to know no more than its task."""
     name, parameters = parse_spec(spec)
     if name not in AGENTS:
-        unknown("agent", name, AGENTS)
+        unknown("agent", name, (*AGENTS, *SB3_AGENTS))
     known = agent_parameters(name)
     check_names(name, parameters, known)
     if episodes is not None and "episodes" in known:
@@ -135,4 +142,5 @@ def env_maker(name: str) -> Callable[..., Any]:
 
 def agent_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Parameters of an agent and their defaults; what planning supplies (Q of the optimal agent) is left out."""
-    return {key: p for key, p in AGENTS[name].parameters().items() if key != "Q"}
+    agent: type[Agent] = AGENTS[name] if name in AGENTS else SB3_AGENTS[name]
+    return {key: p for key, p in agent.parameters().items() if key != "Q"}

@@ -1,0 +1,116 @@
+"""beta="auto": a confidence width from the noise of the data, and the multiple of it that earns most.
+
+    beta = kappa max(Z sigma, FLOOR sqrt(lam) r),   at most sqrt(lam) r H,   r the largest reward in size.
+
+sigma^2 is the mean square of the one-step errors r + V0(s') - phi'w0 of greedy weights w0 (planned without a bonus,
+from the same data): the noise that a regression has to average out. Greedy ones, because the noise of optimistic values
+grows with the bonus, and a width made of it would feed itself. The floor lets an agent look around before it has seen
+any noise; the cap is the width at which the first bonus is as large as any value can be.
+
+How wide a bonus has to be beyond the noise depends on what is not seen yet: rewards that are many steps away. No
+statistic of the data knows that, but the returns do. So kappa, one of a few multiples, is played by a bandit: before
+each planning the one with the largest upper confidence bound on its recent returns is taken. All share the same data:
+what a wide one finds, a narrow one uses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from linmdp.agents.base import Component
+from linmdp.agents.regression import effective_steps
+from linmdp.types import Array
+
+Z = 0.5
+FLOOR = 0.1
+MULTIPLES = (1.0, 6.0, 36.0)
+CONFIDENCE = 0.7
+"""Weight of the bandit's own bonus, in standard deviations of the returns."""
+
+MEMORY = 1.3
+"""Returns fade: those of the last t / MEMORY + 20 of t episodes count, since every multiple improves with the data."""
+
+RENEW = 0.1
+"""Greedy weights are planned anew when the number of episodes has grown by this fraction."""
+
+
+class Width(Component):
+    """What beta="auto" has to remember: a few numbers, and one weight vector a step.
+
+    Attributes
+    ----------
+    w : (levels, d) greedy weights
+    returns : (3, multiples) weight, sum and sum of squares of the faded returns of each multiple
+    numbers : mean square of the errors; sum of squares, errors and return in this episode; the last reward and its
+        prediction, which wait for the next state
+    """
+
+    _arrays: ClassVar = ("w", "returns", "numbers")
+    _counters: ClassVar = ("episodes", "due", "arm", "waiting")
+
+    def __init__(self, levels: int, d: int, *, lam: float, caps: Array, scale: float, discount: float) -> None:
+        self.caps, self.discount = caps, discount
+        self.floor = FLOOR * math.sqrt(lam) * scale
+        self.ceiling = math.sqrt(lam) * scale * effective_steps(len(caps), discount)
+        self.w = np.zeros((levels, d))
+        self.returns = np.zeros((3, len(MULTIPLES)))
+        self.numbers = np.zeros(6)
+        self.episodes = self.due = self.arm = self.waiting = 0
+
+    def choose(self) -> float:
+        """beta for the planning that comes."""
+        n, total, squares = self.returns
+        if n.min() < 0.5:
+            self.arm = int(n.argmin())
+        else:
+            mean = total / n
+            variance = max(float((squares - n * mean**2).sum() / n.sum()), 1e-12)
+            bound = mean + CONFIDENCE * np.sqrt(2 * variance * math.log(max(n.sum(), 2.0)) / n)
+            self.arm = int(bound.argmax())
+        return self.beta
+
+    @property
+    def beta(self) -> float:
+        """The width of the moment."""
+        return min(MULTIPLES[self.arm] * max(Z * math.sqrt(self.numbers[0]), self.floor), self.ceiling)
+
+    @property
+    def stale(self) -> bool:
+        """Whether greedy weights are due."""
+        return self.episodes >= self.due
+
+    def renew(self, w: Array) -> None:
+        """New greedy weights, (levels, d)."""
+        self.w[:] = w
+        self.due = self.episodes + max(1, int(RENEW * self.episodes))
+
+    def see(self, h: int, phi: Array, action: int, reward: float) -> None:
+        """A step: the features of its state, (A, d), and what was done and got there."""
+        w = self.w[min(h, len(self.w) - 1)]
+        values = phi @ w
+        if self.waiting:
+            self._error(self.discount * min(float(values.max()), float(self.caps[h])))
+        self.numbers[3] += reward
+        self.numbers[4], self.numbers[5] = reward, values[action]
+        self.waiting = 1
+
+    def end(self, *, over: bool) -> None:
+        """The episode has ended; `over`: nothing follows its last step, as opposed to something unknown."""
+        if self.waiting and over:
+            self._error(0.0)
+        self.waiting = 0
+        mean_square, squares, errors, earned = self.numbers[:4]
+        if errors:
+            self.numbers[0] += (squares / errors - mean_square) * min(1.0, 2 / (self.episodes + 2))
+        self.returns *= 1 - 1 / (self.episodes / MEMORY + 20)
+        self.returns[:, self.arm] += (1.0, earned, earned * earned)
+        self.numbers[1:4] = 0.0
+        self.episodes += 1
+
+    def _error(self, ahead: float) -> None:
+        error = self.numbers[4] + ahead - self.numbers[5]
+        self.numbers[1] += error * error
+        self.numbers[2] += 1
