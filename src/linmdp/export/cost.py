@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple
 
+from linmdp.agents.shared import SWEEPS
 from linmdp.export.learner import Learner
 
 COLUMNS = 8
@@ -53,36 +54,52 @@ class Algebra(NamedTuple):
 
 def costs(learner: Learner, blocks: int) -> Costs:
     """The worst case of each call; `linmdp_end_episode` does nothing that counts."""
-    d, algebra = learner.d, Algebra.of(blocks, learner.d // blocks)
-    value = Ops(wide=algebra.form + d).times(learner.A)  # Q of all actions of a state while planning,
-    act = Ops(quick=algebra.form, wide=d).times(learner.A).plus(Ops(looks=1))  # and while acting
-    observe = Ops(wide=algebra.outer + d + d * learner.counts, looks=1)
-    target = _fold_target(learner, value, algebra) if learner.kind == "fold" else _fixed_target(learner, value)
-    regress = Ops(wide=algebra.factor + algebra.solve)
-    return Costs(act, observe, target.times(learner.H - 1).plus(regress.times(learner.H)))
+    d, A, algebra = learner.d, learner.A, Algebra.of(blocks, learner.d // blocks)
+    act = Ops(quick=algebra.form, wide=d).times(A).plus(Ops(looks=1))
+    observe = Ops(wide=algebra.outer + d + d * learner.counts + A * d * learner.auto, looks=1)
+    value, greedy = Ops(wide=(algebra.form + d) * A), Ops(wide=d * A)  # Q of a state, with and without a bonus
+    begin = _solve(learner, algebra, _target(learner, algebra, value))
+    if learner.kind == "fold":
+        begin = begin.plus(_fold(learner, algebra, value))
+    if learner.auto:
+        begin = begin.plus(_solve(learner, algebra, _target(learner, algebra, greedy)))
+    return Costs(act, observe, begin)
 
 
-def _fixed_target(learner: Learner, value: Ops) -> Ops:
-    """The last planning of a phase: its last two episodes add no sample to it."""
-    d = learner.d
-    if learner.counts:
-        return value.plus(Ops(wide=d, looks=1)).times(learner.S)
-    return value.plus(Ops(wide=d, looks=2)).times(learner.room - 2)
+def _solve(learner: Learner, algebra: Algebra, target: Ops) -> Ops:
+    """Weights of every Q, where sum phi V(s') costs `target`."""
+    backups = SWEEPS if learner.levels == 1 < learner.H else learner.H
+    targets = backups if learner.levels == 1 < learner.H else backups - 1
+    factors, regress = Ops(wide=algebra.factor * learner.groups), Ops(wide=algebra.solve)
+    return target.times(targets).plus(factors, regress.times(backups))
 
 
-def _fold_target(learner: Learner, value: Ops, algebra: Algebra) -> Ops:
-    """A planning that folds, with all probes there."""
+def _target(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
+    """sum phi V(s') over all samples, where one V costs `value`."""
     d, M = learner.d, learner.room
-    total = value.plus(Ops(wide=2 * d, looks=2)).times(M)  # the buffer
-    if learner.correction == "frozen":
-        return total.plus(value.plus(Ops(looks=1)).times(M))
-    total = total.plus(value.plus(Ops(wide=algebra.outer + d, looks=2)).times(M))  # the probes
-    total = total.plus(Ops(wide=algebra.factor + algebra.solve + algebra.product + d))
-    if learner.correction == "slope":
-        total = total.plus(Ops(wide=d * d + M * d, looks=M))
+    if learner.kind == "fixed":
+        if learner.counts:
+            return value.plus(Ops(wide=d, looks=1)).times(learner.S)
+        return value.plus(Ops(wide=d, looks=2)).times(M)
+    buffer = value.plus(Ops(wide=2 * d, looks=2)).times(M)
+    if not learner.follow:
+        return buffer
+    probe = value.plus(Ops(wide=algebra.outer + d + d * learner.slopes, looks=2 + learner.slopes))
+    solve = Ops(wide=algebra.factor + algebra.solve + algebra.product + d + d * d * learner.slopes)
+    return buffer.plus(probe.times(M), solve)
+
+
+def _fold(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
+    """What folding adds to a planning: V at the new probes, and the slopes."""
+    d, M = learner.d, learner.room
+    pasts = learner.levels - 1 if learner.levels > 1 else int(learner.H > 1)
+    one = value.plus(Ops(looks=1)).times(M)
+    if learner.slopes:
         columns = d * (3 * M * d + algebra.solve + algebra.product + d)
-        total = total.plus(Ops(wide=columns, looks=5 * M * -(-d // min(COLUMNS, d))))
-    return total
+        one = one.plus(Ops(wide=columns, looks=5 * M * -(-d // min(COLUMNS, d))))
+    if learner.levels == 1 < learner.H:
+        one = one.plus(_target(learner, algebra, value))
+    return one.times(pasts)
 
 
 def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
@@ -93,40 +110,41 @@ def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) ->
 
 def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
     quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
-    wide, d, M, H = ctypes.c_double, learner.d, learner.room, learner.H
+    wide, d, M = ctypes.c_double, learner.d, learner.room
     action: Any = ctypes.c_uint8 if learner.A <= 256 else ctypes.c_uint16
-    best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
     sample = _struct(state=state, next=state, action=action, alive=ctypes.c_uint8)
-    step = _struct(Lambda=wide * packed, u=wide * d, q=_struct(w=wide * d, factor=quick * packed))
-    tail = {"seed": ctypes.c_uint32 * 3}
+    core, stores = _core(learner, wide, quick, packed), max(learner.groups - 1, 1)
     if learner.kind == "fixed":
-        past = wide * (learner.S * d) if learner.counts else _struct(sample=sample * (M - 1), count=ctypes.c_uint16)
-        return _struct(
-            step=step * H,
-            past=past * max(H - 1, 1),
-            factor=wide * packed,
-            **tail,
-            phase=ctypes.c_uint32,
-            next=ctypes.c_uint16,
-            learning=ctypes.c_uint8,
-        )
-    slopes = d * d if learner.correction == "slope" else 0
-    past = _struct(
-        sums=wide * (2 * d + slopes + M),
-        best_ref=best * M,
-        samples=sample * (2 * M),
-        folded=ctypes.c_uint32,
-        probes=ctypes.c_uint16,
-    )
-    scratch = _struct(wide=wide * (2 * packed + min(COLUMNS, d) * d + 2 * M), best=best * (2 * M))
+        store = wide * (learner.S * d) if learner.counts else _struct(sample=sample * M, count=ctypes.c_uint32)
+        return _struct(core=core, store=store * stores, phase=ctypes.c_uint32, learning=ctypes.c_uint8)
+    best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
+    store = _struct(samples=sample * (2 * M), folded=ctypes.c_uint32, probes=ctypes.c_uint16)
+    past = {"sums": wide * (d + M)}
+    scratch = {"matrix": wide * packed}
+    if learner.slopes:
+        past |= {"slopes": wide * (d + d * d), "best_ref": best * M}
+        scratch |= {"columns": wide * (min(COLUMNS, d) * d), "best": best * (2 * M)}
     return _struct(
-        step=step * H,
-        past=past * max(H - 1, 1),
-        scratch=scratch,
-        **tail,
+        core=core,
+        store=store * stores,
+        past=_struct(**past) * max(learner.levels - 1, 1),
+        scratch=_struct(**scratch),
         clock=ctypes.c_uint32 * 2,
-        count=ctypes.c_uint16 * H,
+        count=ctypes.c_uint16 * learner.groups,
+    )
+
+
+def _core(learner: Learner, wide: Any, quick: Any, packed: int) -> Any:
+    d, L = learner.d, learner.levels
+    group = _struct(sums=wide * (packed + d), factor=quick * packed)
+    width = _struct(w=wide * (L * d), returns=wide * 15, counters=ctypes.c_uint32 * 2, arm=ctypes.c_uint8 * 2)
+    return _struct(
+        group=group * learner.groups,
+        weights=wide * (L * d + packed + 1),
+        **({"width": width} if learner.auto else {}),
+        seed=ctypes.c_uint32 * 3,
         next=ctypes.c_uint16,
+        flags=ctypes.c_uint8 * 2,
     )
 
 

@@ -15,7 +15,7 @@ from linmdp.errors import InvalidParameter
 LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
 
-COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes"}
+COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount", "max_bytes"}
 KNOWN: dict[type[Agent], set[str]] = {
     LSVIUCBFold: COMMON | {"M", "replan", "probes", "correction"},
     LSVIUCBFixed: COMMON | {"rho", "storage"},
@@ -30,9 +30,13 @@ class Learner:
     ----------
     kind : "fold" or "fixed"
     H, A, d, S : of its task; S is 0 where states are not finite
-    room : transitions that one step has room for: M of Fold, the length of a phase of Fixed
+    groups, levels : regressions, and Q: each H or 1
+    cap : the largest value that Q can have
+    auto : beta comes from the data; else it is `beta`
+    room : transitions that one regression has room for: M of Fold, those of a phase of Fixed
+    phase : episodes of a phase of Fixed
     counts : Fixed keeps N (d x S) instead of the samples
-    replan, reservoir, correction : of Fold
+    replan, reservoir, follow, slopes : of Fold: when it plans, how it chooses probes, and how old targets follow V
     """
 
     kind: str
@@ -41,22 +45,29 @@ class Learner:
     A: int
     d: int
     S: int
+    groups: int
+    levels: int
+    discount: float
     beta: float
+    auto: bool
     lam: float
+    cap: float
     cap_step: float
     cap_remaining: bool
     random_ties: bool
     reward_range: tuple[float, float]
-    room: int
+    room: int = 0
+    phase: int = 0
     counts: bool = False
     replan: float = 0.0
     reservoir: bool = False
-    correction: str = ""
+    follow: bool = False
+    slopes: bool = False
 
     @property
-    def largest_cap(self) -> float:
-        """The largest value that Q can have."""
-        return self.cap_step * self.H
+    def reward_scale(self) -> float:
+        """The largest reward in size."""
+        return max(max(abs(r) for r in self.reward_range), 1e-12)
 
 
 def learner_of(agent: Agent) -> Learner:
@@ -72,24 +83,26 @@ def learner_of(agent: Agent) -> Learner:
             "room": agent._buffer.M,
             "replan": float(agent.replan),
             "reservoir": agent.probes == "reservoir",
-            "correction": agent.correction,
+            "follow": agent.correction != "frozen",
+            "slopes": agent._slopes,
         }
     else:
         assert isinstance(agent, LSVIUCBFixed)
         assert isinstance(agent.schedule, FixedPhases)
-        own = {"kind": "fixed", "room": agent.schedule.length, "counts": _keeps_counts(agent)}
+        phase = agent.schedule.length
+        room = (phase - 1) * (agent.task.H if agent.stationary else 1)
+        own = {"kind": "fixed", "phase": phase, "room": room, "counts": _keeps_counts(agent, room)}
     learner = Learner(**common, **own)
-    for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("room for samples", learner.room)):
+    for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of samples kept", learner.room)):
         if size > LARGEST:
             raise InvalidParameter(f"The {name} of an exported learner must be at most {LARGEST}. Got {size}.")
     return learner
 
 
-def _keeps_counts(agent: LSVIUCBFixed) -> bool:
+def _keeps_counts(agent: LSVIUCBFixed, room: int) -> bool:
     """As the agent was told or, if it was left the choice, whatever takes less room."""
-    assert isinstance(agent.schedule, FixedPhases)
-    task, sample = agent.task, 8
-    smaller = task.S is not None and 8 * task.S * task.d < sample * (agent.schedule.length - 1)
+    task, sample = agent.task, 6
+    smaller = task.S is not None and 8 * task.S * task.d < sample * room
     return agent.storage == "counts" or (agent.storage == "auto" and smaller)
 
 
@@ -106,11 +119,18 @@ def common_of(agent: Agent) -> dict[str, Any]:
         "cap_step": max(task.reward_range[1], 0.0),
     }
     if not isinstance(agent, Optimist):
-        return found | {"beta": 0.0, "lam": 1.0, "cap_remaining": False, "random_ties": False}
+        nothing = {"groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
+        return found | nothing | {"cap": 0.0, "cap_remaining": False, "random_ties": False}
+    assert agent.caps is not None
     return found | {
+        "groups": agent.groups,
+        "levels": agent.levels,
+        "discount": float(agent.discount),
         "beta": agent.beta_value,
+        "auto": agent._width is not None,
+        "cap": float(agent.caps[0]),
         "lam": float(agent.lam),
-        "cap_remaining": agent.cap == "remaining",
+        "cap_remaining": agent.cap == "remaining" and agent.discount == 1,
         "random_ties": agent.ties == "random",
     }
 

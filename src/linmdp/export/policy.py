@@ -7,8 +7,10 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.fold import LSVIUCBFold
 from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.optimist import Optimist
+from linmdp.agents.shared import SharedCore
 from linmdp.errors import InvalidParameter
-from linmdp.export.numbers import reals, rows, wholes
+from linmdp.export.numbers import real, reals, rows, wholes
 from linmdp.types import Array, IntArray
 
 TABLE = """/* linmdp_policy.c: see linmdp_policy.h. Written by `linmdp export`. */
@@ -29,8 +31,14 @@ WEIGHTS = """/* linmdp_policy.c: see linmdp_policy.h. Written by `linmdp export`
 
 #include "linmdp_value.h"
 
-static const linmdp_weights weights[LINMDP_H] = {{
-{rows}
+#define BETA {beta}
+
+static const linmdp_wide w[LINMDP_LEVELS][LINMDP_D] = {{
+{weights}
+}};
+
+static const linmdp_quick factor[LINMDP_GROUPS][LINMDP_PACKED] = {{
+{factors}
 }};
 
 int linmdp_policy(unsigned h, linmdp_state state)
@@ -40,7 +48,10 @@ int linmdp_policy(unsigned h, linmdp_state state)
     if (h >= LINMDP_H || !linmdp_is_state(state))
         return -1;
     linmdp_look(state, &seen);
-    return linmdp_quick_optimistic(&weights[h], h, &seen, q) == 0 ? (int)linmdp_first_best(q, LINMDP_TIE_ACT) : -1;
+    const unsigned level = LINMDP_LEVELS == 1 ? 0 : h, group = LINMDP_GROUPS == 1 ? 0 : h;
+    if (linmdp_quick_optimistic(w[level], factor[group], BETA, h, &seen, q) != 0)
+        return -1;
+    return (int)linmdp_first_best(q, LINMDP_TIE_ACT);
 }}
 """
 
@@ -50,16 +61,22 @@ def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
     task = agent.task
     if task.S is not None:
         actions = np.array([_actions(agent, h) for h in range(task.H)])
-        lines = [f"    {{\n{rows(wholes(line), 8)}\n    }}," for line in actions]
-        return TABLE.format(rows="\n".join(lines)), actions.size * (1 if task.A <= 256 else 2)
-    weights, inverses = _weights(agent)
-    lines = []
-    for w, inverse in zip(weights, inverses, strict=True):
-        parts = (reals(w, "double"), reals(packed_factor(inverse, blocks), kind))
-        lines.append("    {\n" + ",\n".join(f"        {{\n{rows(part, 12)}\n        }}" for part in parts) + "\n    },")
-    d, p = task.d, task.d // blocks
-    size = task.H * (8 * d + (4 if kind == "float" else 8) * blocks * p * (p + 1) // 2)
-    return WEIGHTS.format(rows="\n".join(lines)), size
+        return TABLE.format(rows="\n".join(_row(wholes(line)) for line in actions)), actions.size * (
+            1 if task.A <= 256 else 2
+        )
+    agent, weights, inverses = _weights(agent)
+    text = WEIGHTS.format(
+        beta=real(agent.beta_value, "double"),
+        weights="\n".join(_row(reals(w, "double")) for w in weights),
+        factors="\n".join(_row(reals(packed_factor(inverse, blocks), kind)) for inverse in inverses),
+    )
+    p = task.d // blocks
+    size = weights.size * 8 + len(inverses) * blocks * p * (p + 1) // 2 * (4 if kind == "float" else 8)
+    return text, size
+
+
+def _row(items: list[str]) -> str:
+    return f"    {{\n{rows(items, 8)}\n    }},"
 
 
 def _actions(agent: Agent, h: int) -> IntArray:
@@ -73,13 +90,16 @@ def _actions(agent: Agent, h: int) -> IntArray:
     return first
 
 
-def _weights(agent: Agent) -> tuple[Array, Array]:
-    """w (H, d) and Lambda^-1 (H, d, d), as of the last planning."""
+def _weights(agent: Agent) -> tuple[Optimist, Array, Array]:
+    """The agent, w (levels, d) and Lambda^-1 (groups, d, d), as of the last planning."""
     if isinstance(agent, LSVIUCBFold):
-        return agent._w, agent._Lambda_inv
-    if isinstance(agent, LSVIUCB):
-        return agent._core.w, agent._core.ridge.Lambda_inv
-    raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI. Got '{agent.name}'.")
+        return agent, agent._w, agent._Lambda_inv
+    if not isinstance(agent, LSVIUCB):
+        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI. Got '{agent.name}'.")
+    core = agent._core
+    if isinstance(core, SharedCore):
+        return agent, core.w, core.Lambda_inv[None]
+    return agent, core.w, core.ridge.Lambda_inv
 
 
 def packed_factor(inverse: Array, blocks: int) -> Array:

@@ -22,8 +22,9 @@ from linmdp.features.tabular import TableFeatures
 from linmdp.results.files import output_folder, write_atomic
 
 REALS = ("float", "double")
-VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_weights.h", "linmdp_value.h", "linmdp_value.c")
-LEARNER = ("linmdp.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
+VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_value.h", "linmdp_value.c")
+LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
+WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = ("cortex-m4/startup.c", "cortex-m4/main.c", "cortex-m4/link.ld")
 MOST_FEATURES = 1 << 24
@@ -45,7 +46,7 @@ def export_learner(
     """The policy of `agent`, a learner of its kind, and a self-test of so many steps in `env`."""
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
-    learner, code = learner_of(agent), feature_code(agent, real)
+    learner, code = learner_of(new_agent(agent, seed)), feature_code(agent, real)
     policy, flash = policy_code(agent, real, code.blocks)
     recorded = record(env, new_agent(agent, seed), steps, seed)
     state = _kept_state(learner, recorded[0], real)
@@ -61,7 +62,7 @@ def export_learner(
         "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
-        **{name: template(name) for name in (*VALUE, *LEARNER, *SELFTEST, *BOARD)},
+        **{name: template(name) for name in (*VALUE, *LEARNER, *(WIDTH if learner.auto else ()), *SELFTEST, *BOARD)},
     }
     return Exported(_write(folder, written), ram, code.flash + flash, cost)
 
@@ -71,7 +72,7 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
     check_choice("export", "real", real, REALS)
     code = feature_code(agent, real)
     policy, flash = policy_code(agent, real, code.blocks)
-    nobody = Learner(**common_of(agent), kind="policy", room=0)
+    nobody = Learner(**common_of(agent), kind="policy")
     written = {
         "linmdp_config.h": config(nobody, code, real, None, 0, run),
         "linmdp_features.h": template(code.header),

@@ -9,7 +9,7 @@ linmdp_wide linmdp_cap(unsigned h)
     return LINMDP_CAP_STEP * (linmdp_wide)(LINMDP_H - h);
 #else
     (void)h;
-    return LINMDP_CAP_STEP * (linmdp_wide)LINMDP_H;
+    return LINMDP_CAP;
 #endif
 }
 
@@ -21,29 +21,29 @@ static int bounded(linmdp_wide mean, linmdp_wide bonus, linmdp_wide cap, linmdp_
     return *q <= cap && *q >= -LINMDP_WIDE_MAX;
 }
 
-int linmdp_optimistic(const linmdp_wide w[LINMDP_D], const linmdp_wide factor[LINMDP_PACKED], unsigned h,
-                      const linmdp_seen *seen, linmdp_wide q[LINMDP_A])
+int linmdp_optimistic(const linmdp_wide w[LINMDP_D], const linmdp_wide factor[LINMDP_PACKED], linmdp_wide beta,
+                      unsigned h, const linmdp_seen *seen, linmdp_wide q[LINMDP_A])
 {
     const linmdp_wide cap = linmdp_cap(h);
     linmdp_real phi[LINMDP_D];
     for (unsigned a = 0; a < LINMDP_A; a++) {
         linmdp_phi(seen, a, phi);
-        if (!bounded(linmdp_dot(phi, w), LINMDP_BETA * LINMDP_WIDE_SQRT(linmdp_inverse_form(factor, phi)), cap, &q[a]))
+        const linmdp_wide bonus = beta > 0 ? beta * LINMDP_WIDE_SQRT(linmdp_inverse_form(factor, phi)) : 0;
+        if (!bounded(linmdp_dot(phi, w), bonus, cap, &q[a]))
             return -1;
     }
     return 0;
 }
 
-int linmdp_quick_optimistic(const linmdp_weights *weights, unsigned h, const linmdp_seen *seen,
-                            linmdp_wide q[LINMDP_A])
+int linmdp_quick_optimistic(const linmdp_wide w[LINMDP_D], const linmdp_quick factor[LINMDP_PACKED], linmdp_wide beta,
+                            unsigned h, const linmdp_seen *seen, linmdp_wide q[LINMDP_A])
 {
     const linmdp_wide cap = linmdp_cap(h);
     linmdp_real phi[LINMDP_D];
     for (unsigned a = 0; a < LINMDP_A; a++) {
         linmdp_phi(seen, a, phi);
-        const linmdp_quick form = linmdp_quick_inverse_form(weights->factor, phi);
-        const linmdp_quick bonus = (linmdp_quick)LINMDP_BETA * LINMDP_QUICK_SQRT(form);
-        if (!bounded(linmdp_dot(phi, weights->w), (linmdp_wide)bonus, cap, &q[a]))
+        const linmdp_quick bonus = (linmdp_quick)beta * LINMDP_QUICK_SQRT(linmdp_quick_inverse_form(factor, phi));
+        if (!bounded(linmdp_dot(phi, w), (linmdp_wide)bonus, cap, &q[a]))
             return -1;
     }
     return 0;

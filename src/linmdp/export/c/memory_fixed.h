@@ -4,21 +4,13 @@
 
 #include <stdint.h>
 
-#include "linmdp_features.h"
-#include "linmdp_weights.h"
-
-/* The regression of one step. */
-typedef struct {
-    linmdp_wide Lambda[LINMDP_PACKED]; /* lam I + sum phi phi' */
-    linmdp_wide u[LINMDP_D];           /* sum phi r */
-    linmdp_weights q;
-} linmdp_step;
+#include "linmdp_core.h"
 
 #if LINMDP_COUNTS
 /* N = sum phi e_{s'}', by columns: all that sum phi V(s') needs to know of the samples. */
 typedef struct {
     linmdp_wide N[LINMDP_S][LINMDP_D];
-} linmdp_past;
+} linmdp_store;
 #else
 /* One transition (s, a, s'). */
 typedef struct {
@@ -28,19 +20,18 @@ typedef struct {
 } linmdp_sample;
 
 typedef struct {
-    linmdp_sample sample[LINMDP_PHASE - 1]; /* the last episode of a phase stores nothing */
-    uint16_t count;
-} linmdp_past;
+    linmdp_sample sample[LINMDP_ROOM];
+    uint32_t count;
+} linmdp_store;
 #endif
 
+#define LINMDP_STORES (LINMDP_GROUPS > 1 ? LINMDP_GROUPS - 1 : 1) /* nothing follows the last step */
+
 typedef struct {
-    linmdp_step step[LINMDP_H];
-    linmdp_past past[LINMDP_H > 1 ? LINMDP_H - 1 : 1]; /* nothing follows the last step */
-    linmdp_wide factor[LINMDP_PACKED];                 /* of Lambda of the step ahead, while planning */
-    uint32_t seed, draws, tie_key;                     /* randomness is a hash of these: see linmdp_draws.h */
-    uint32_t phase;                                    /* episodes begun in this phase */
-    uint16_t next;                                     /* the step to be observed next; LINMDP_H between episodes */
-    uint8_t learning;                                  /* whether this episode's samples are stored */
+    linmdp_core core;
+    linmdp_store store[LINMDP_STORES];
+    uint32_t phase;   /* episodes begun in this phase */
+    uint8_t learning; /* whether this episode's samples are stored */
 } linmdp_learner;
 
 #endif
