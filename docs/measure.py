@@ -29,7 +29,7 @@ from linmdp.types import Array, IntArray, RunResult
 
 FOLDER = Path(__file__).parent / "generated"
 SYNTHETIC = "synthetic:S=500,A=15,d=30,H=50"
-FAMILIES = ("synthetic", "hypercube", "lock", "riverswim")
+FAMILIES = ("synthetic", "hypercube", "lock", "riverswim", "sensor", "inventory")
 
 
 def results(env: str, agents: Sequence[str], *, episodes: int, seeds: int, eval_every: int = 10) -> list[RunResult]:

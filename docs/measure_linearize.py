@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,6 @@ from linmdp.linearize.model import write_model
 from linmdp.linearize.train import Settings, Trainer, train
 from linmdp.report.style import RC
 from linmdp.report.tables import markdown
-from linmdp.results.stats import mean_interval
-from linmdp.results.summary import by_agent
-from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import Array, Task
 
 FOLDER = Path(__file__).parent / "generated"
@@ -42,8 +39,6 @@ GAMES = {"Alien": "ALE/Alien-ram-v5", "Phoenix": "ALE/Phoenix-ram-v5"}
 TRUTH: dict[str, Any] = {"S": 100, "A": 5, "d": 8, "H": 20, "concentration": 0.2, "stationary": True}
 STEPS = 5000
 """Iterations for the table over d: enough to compare, and minutes on a laptop."""
-
-GAME_AGENTS = ("lsvi-ucb:beta=0.1,lam=0.001,dtype=float32", "lsvi-ucb:beta=0.1,lam=0.1,dtype=float32")
 
 
 def dataset(game: str) -> Dataset:
@@ -123,75 +118,6 @@ def _linearity_row(game: str, d: str, found: Any) -> tuple[str, ...]:
         f"{found.bellman_error:.3f}",
         f"{found.used:.0f}",
     )
-
-
-def distilled() -> str:
-    """`mode=model`, shipped models: exact regret of LSVI-UCB over 500 episodes, and in the last 100 of them."""
-    agents = [*(f"lsvi-ucb:beta={beta}" for beta in (0.01, 0.05, 0.2)), "random"]
-    return _regret_table({name: name.lower() for name in GAMES}, agents, seeds=3)
-
-
-def distilled512() -> str:
-    """The same with d = 512, the models of the table over d."""
-    paths = {name: str(CACHE / f"{name}-512-{STEPS}.safetensors") for name in GAMES if model(name, 512)}
-    return _regret_table(paths, ["lsvi-ucb:beta=0.05", "random"], seeds=1)
-
-
-def _regret_table(models: dict[str, str], agents: Sequence[str], seeds: int) -> str:
-    rows = []
-    for name, path in models.items():
-        plan = jobs_for(f"linearized:model={path},mode=model", agents, episodes=500, seeds=seeds, eval_every=5)
-        for s in by_agent(list(run_jobs(plan))):
-            assert s.regret is not None
-            assert s.curve is not None
-            mean = s.curve.mean(axis=0)
-            last = (mean[-1] - mean[-101]) / 100
-            rows.append((name, s.agent, f"{s.regret.mean / 500:.4f}", f"{last:.4f}"))
-    return markdown(("game", "agent", "regret an episode, all 500", "in the last 100"), rows)
-
-
-def game() -> str:
-    """`mode=game`: real scores of 50 steps over 500 episodes, 3 seeds."""
-    rows = []
-    for name in GAMES:
-        env = f"linearized:model={name.lower()},mode=game"
-        scale = float(read_model(name.lower()).meta["reward_scale"])
-        constant, best = _best_constant(name)
-        rows.append((name, f"constant:action={constant} (the best)", *[f"{best:.1f}"] * 3))
-        plan = jobs_for(env, [*GAME_AGENTS, "random"], episodes=500, seeds=3)
-        scores: dict[str, list[Array]] = {}
-        for result in run_jobs(plan):
-            scores.setdefault(result.agent, []).append(scale * result.rewards)
-        for agent, runs in scores.items():
-            rows.append((name, agent, *(_interval([r[part].mean() for r in runs]) for part in _PARTS)))
-    return markdown(("game", "policy", "first 100 episodes", "middle 100", "last 100"), rows)
-
-
-_PARTS = (slice(0, 100), slice(200, 300), slice(400, 500))
-
-
-def _interval(values: Sequence[Any]) -> str:
-    found = mean_interval(np.asarray(values, dtype=float))
-    return f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"
-
-
-def _best_constant(name: str) -> tuple[int, float]:
-    """The best constant action and its mean score over 20 episodes of 50 steps."""
-    game = Game(GAMES[name])
-    game.reset(seed=0)
-    totals = [np.mean([_score(game, action) for _ in range(20)]) for action in range(game.A)]
-    return int(np.argmax(totals)), float(max(totals))
-
-
-def _score(game: Game, action: int) -> float:
-    game.reset()
-    total = 0.0
-    for _ in range(50):
-        _, reward, terminated, _, _ = game.step(action)
-        total += reward
-        if terminated:
-            break
-    return total
 
 
 def cost() -> str:
@@ -302,9 +228,6 @@ def _next_states(plt: Any, name: str, learned: LearnedModel, frames: Any, states
 FRAGMENTS: dict[str, Callable[[], str]] = {
     "truth": truth,
     "cost": cost,
-    "distilled": distilled,
-    "distilled512": distilled512,
-    "game": game,
     "linear": linear,
 }
 

@@ -82,9 +82,8 @@ def test_optimism_swims_up_the_river_and_greed_does_not() -> None:
     assert lost_at_the_end("riverswim", "q-learning-greedy", 1500) > 0.5
 
 
-def test_both_devices_are_learned_within_a_tenth() -> None:
+def test_a_store_is_run_within_a_tenth_of_the_best() -> None:
     assert lost_at_the_end("inventory", "q-learning", 1500) < 0.1
-    assert lost_at_the_end("sensor", "q-learning", 2500) < 0.1
 
 
 @pytest.mark.parametrize(

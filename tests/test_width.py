@@ -127,5 +127,8 @@ def test_one_regression_takes_less_memory_and_learns_sooner(agent: str) -> None:
         tau = ",tau_rel=1e-7" if "adaptive" in agent else ""
         made = linmdp.make_agent(f"{agent}:beta=0.05,stationary={mode}{tau}", env, episodes=150)
         found[mode] = linmdp.run(env, made, episodes=150, seed=0, eval_every=5)
-    assert found["true"].final_regret < 0.7 * found["false"].final_regret
+    regret = {mode: result.regret for mode, result in found.items()}
+    assert regret["true"] is not None
+    assert regret["false"] is not None
+    assert regret["true"][-1] < 0.7 * regret["false"][-1]
     assert found["true"].peak_bytes < 0.5 * found["false"].peak_bytes

@@ -75,6 +75,15 @@ class EpisodeRecord(NamedTuple):
     agent_bytes: int
 
 
+COST_POINTS = 25
+
+
+def cost_points(episodes: int) -> list[int]:
+    """After how many episodes a run notes what it has cost so far: evenly spaced, the last one among them."""
+    n = min(episodes, COST_POINTS)
+    return [i * episodes // n for i in range(1, n + 1)]
+
+
 @dataclass(kw_only=True)
 class RunResult:
     """One agent on one environment with one seed.
@@ -92,6 +101,7 @@ class RunResult:
     tied : fraction of those states where several actions share the largest Q
     drift : max |Lambda Lambda^-1 - I| at the end; None for agents without a regression
     warnings : what the diagnostics found, in words
+    costs : [episodes, peak bytes, CPU seconds] so far, at the episodes of `cost_points`; empty for runs in lockstep
     """
 
     env: str
@@ -112,6 +122,7 @@ class RunResult:
     tied: float
     drift: float | None
     warnings: list[str] = field(default_factory=list)
+    costs: list[list[float]] = field(default_factory=list)
 
     @property
     def final_regret(self) -> float | None:

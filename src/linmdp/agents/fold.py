@@ -16,12 +16,13 @@ and sum_i phi_i e_i is replaced by D_h g_h.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, prefixed, under
+from linmdp.agents.budget import Choice, common_bytes, descending, fold_bytes
 from linmdp.agents.optimist import Common, Optimist
 from linmdp.agents.regression import Optimism, fresh_inverse, matvec, quadratic_forms
 from linmdp.agents.shared import SWEEPS, TOLERANCE
@@ -81,13 +82,15 @@ class LSVIUCBFold(Optimist):
         check_choice(self.name, "correction", correction, CORRECTIONS)
         d, G, L = task.d, self.groups, self.levels
         size = self._buffer_size()
+        self._fit()
+        size = self.chosen.get("M", size)
         self._optimism = Optimism(self.beta_value, self.caps)
         eye = np.eye(d)
         self._Lambda, self._Lambda_inv = np.tile(self.lam * eye, (G, 1, 1)), np.tile(eye / self.lam, (G, 1, 1))
         self._u, self._w = np.zeros((G, d)), np.zeros((L, d))
         self._c, self._w_ref = np.zeros((L, d)), np.zeros((L, d))
         self._J = np.zeros((L if self._slopes else 0, d, d))
-        self._V_ref = np.zeros((L, size), dtype=self.dtype)
+        self._V_ref = np.zeros((L, size), dtype=self.chosen.get("dtype", self.dtype))
         self._best_ref = np.zeros((L, size), dtype=np.int32)  # the best action; -1 at the cap, where V has no slope
         self._buffer = Transitions(G, size, self._features)
         self._probe = Transitions(G, size, self._features)
@@ -105,7 +108,23 @@ class LSVIUCBFold(Optimist):
     @property
     def _slopes(self) -> bool:
         """Whether J is kept. With one regression and H values it would be larger than all the rest: probes alone."""
-        return self.correction == "slope" and (not self.stationary or self.levels == 1)
+        correction = self.chosen.get("correction", self.correction)
+        return bool(correction == "slope" and (not self.stationary or self.levels == 1))
+
+    def _choices(self) -> Iterator[Choice]:
+        """Fewer transitions, down to d; then no slopes; then as few transitions as can be."""
+        least, most = max(2, self.task.H if self.stationary else 2), self._buffer_size()
+        enough = min(most, max(least, self.task.d))
+        corrections = (self.correction, "probe") if self.correction == "slope" else (self.correction,)
+        for low, high in ((enough, most), (least, enough)):
+            for correction in corrections:
+                for M in descending(high, low):
+                    yield {"M": M, "correction": correction, "dtype": self._dtypes()[-1 if enough > M else 0]}
+
+    def _bytes_of(self, choice: Choice) -> int:
+        s, e = self._sizes(), np.dtype(choice["dtype"]).itemsize
+        slopes = choice["correction"] == "slope" and (not self.stationary or self.levels == 1)
+        return common_bytes(s, auto=self._width is not None) + fold_bytes(s, choice["M"], slopes=slopes, e=e)
 
     _ARRAYS = ("_Lambda", "_Lambda_inv", "_u", "_w", "_c", "_w_ref", "_J", "_V_ref", "_best_ref", "_folded", "_clock")
 

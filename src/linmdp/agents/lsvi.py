@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Unpack
 
 import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, prefixed, under
+from linmdp.agents.budget import Choice, adaptive_bytes, common_bytes, descending, lsvi_bytes
 from linmdp.agents.core import Core
 from linmdp.agents.memory import Counts, Memory
 from linmdp.agents.optimist import Common, Optimist
@@ -46,6 +47,8 @@ class LSVIUCB(Optimist):
     stationary : one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory, and H
         times more data for each weight
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
+    max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
+        and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
     """
 
     name = "lsvi-ucb"
@@ -53,6 +56,7 @@ class LSVIUCB(Optimist):
     def __init__(self, task: Task, *, storage: str = "auto", **common: Unpack[Common]) -> None:
         super().__init__(task, **common)
         self.storage = storage
+        self._fit()
         self.schedule = self._make_schedule(self._K)
         self._core: Core | SharedCore = self._make_core(Optimism(self.beta_value, self.caps))
         self._learning = np.zeros(task.H, dtype=np.bool_)
@@ -60,14 +64,42 @@ class LSVIUCB(Optimist):
     def _make_schedule(self, K: int | None) -> Schedule:
         return Always(self.groups)
 
+    def _choices(self) -> Iterator[Choice]:
+        """As asked, in single precision, as states: the forms in which the samples may be kept."""
+        asked = self._chosen_storage()
+        storages = [asked] if self.storage != "auto" or asked == "counts" else [asked, "states"]
+        if self.storage == "auto" and asked == "counts" and self.episodes is not None:
+            storages.append("states")
+        for storage in storages:
+            for dtype in self._dtypes():
+                yield {"storage": storage, "dtype": dtype}
+
+    def _bytes_of(self, choice: Choice) -> int:
+        s, samples = self._sizes(), self._most_samples(choice)
+        if choice["storage"] == "counts":
+            samples = 0
+        elif samples is None:
+            invalid(self.name, "episodes", "given with max_bytes, where samples are kept one by one", None)
+        if self.stationary:
+            samples *= self.task.H
+        lsvi = lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=self.episodes is not None)
+        return common_bytes(s, auto=self._width is not None) + lsvi
+
+    def _most_samples(self, choice: Choice) -> int | None:
+        """The most samples that one step holds at once; None if nobody knows."""
+        return self._K
+
     def _chosen_storage(self) -> str:
+        if "storage" in self.chosen:
+            return str(self.chosen["storage"])
         storage = check_choice(self.name, "storage", self.storage, ("auto", "features", "states", "counts"))
         if storage == "auto":
             storage = "counts" if isinstance(self._features, TableFeatures) else "features"
         return storage
 
     def _make_core(self, optimism: Optimism) -> Core | SharedCore:
-        features, dtype, lam, storage = self._features, self.dtype, float(self.lam), self._chosen_storage()
+        features, lam, storage = self._features, float(self.lam), self._chosen_storage()
+        dtype = self._chosen_dtype()
         if self.stationary:
             sight: SharedCounts | SharedSamples
             if storage == "counts":
@@ -87,10 +119,14 @@ class LSVIUCB(Optimist):
     def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
         H, features, storage = self.task.H, self._features, self._chosen_storage()
         if storage == "counts":
-            return Counts(H, self._table(), ridge, w, optimism, self.dtype)
+            return Counts(H, self._table(), ridge, w, optimism, self._chosen_dtype())
         capacity = None if self.episodes is None else self.samples_after(self.episodes)
         keep_features = storage == "features"
-        return Samples(H, features, ridge, w, optimism, self.dtype, keep_features=keep_features, capacity=capacity)
+        dtype = self._chosen_dtype()
+        return Samples(H, features, ridge, w, optimism, dtype, keep_features=keep_features, capacity=capacity)
+
+    def _chosen_dtype(self) -> str:
+        return str(self.chosen.get("dtype", self.dtype))
 
     def _table(self) -> TableFeatures:
         if not isinstance(self._features, TableFeatures):
@@ -189,7 +225,20 @@ class LSVIUCBFixed(LSVIUCB):
         super().__init__(task, **common)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        return FixedPhases(self.groups, max(2, math.floor(_power(self.name, "rho", K, self.rho))))
+        return FixedPhases(self.groups, self.chosen.get("length") or self._length(K))
+
+    def _length(self, K: int | None) -> int:
+        return max(2, math.floor(_power(self.name, "rho", K, self.rho)))
+
+    def _choices(self) -> Iterator[Choice]:
+        forms = list(super()._choices())
+        for length in descending(self._length(self._K), 2):
+            rho = round(math.log(length) / math.log(max(self._K or 2, 2)), 4)
+            for form in forms:
+                yield {**form, "length": length, "rho": rho}
+
+    def _most_samples(self, choice: Choice) -> int | None:
+        return int(choice["length"]) - 1
 
 
 class LSVIUCBAdaptive(LSVIUCB):
@@ -226,13 +275,10 @@ class LSVIUCBAdaptive(LSVIUCB):
         super().__init__(task, **common)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        m = check_int(self.name, "m", self.m, low=1)
+        m = self.chosen.get("m") or check_int(self.name, "m", self.m, low=1)
         check_choice(self.name, "proxy", self.proxy, ("all", "phase"))
         length = _power(self.name, "rho", K, self.rho)
-        if check_number(self.name, "budget", self.budget, low=0.0, open_low=True) <= 1:
-            budget = max(1, math.floor(_power(self.name, "budget", K, self.budget)))
-        else:
-            budget = check_int(self.name, "budget", self.budget, low=2)
+        budget = self.chosen.get("budget") or self._budget(K)
         return AdaptiveIntervals(
             self.groups,
             self.task.d,
@@ -243,6 +289,25 @@ class LSVIUCBAdaptive(LSVIUCB):
             length=length,
             proxy=self.proxy,
         )
+
+    def _budget(self, K: int | None) -> int:
+        """Learning episodes of a phase."""
+        if check_number(self.name, "budget", self.budget, low=0.0, open_low=True) <= 1:
+            return max(1, math.floor(_power(self.name, "budget", K, self.budget)))
+        return check_int(self.name, "budget", self.budget, low=2)
+
+    def _choices(self) -> Iterator[Choice]:
+        forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1)
+        for lookback in descending(m, 1):
+            for budget in descending(self._budget(self._K), 1):
+                for form in forms:
+                    yield {**form, "budget": budget, "m": lookback}
+
+    def _bytes_of(self, choice: Choice) -> int:
+        return super()._bytes_of(choice) + adaptive_bytes(self._sizes(), choice["m"])
+
+    def _most_samples(self, choice: Choice) -> int | None:
+        return int(choice["budget"])
 
     def _threshold(self, m: int) -> float:
         given = {n: getattr(self, n) for n in ("tau", "tau_c", "tau_rel") if getattr(self, n) is not None}

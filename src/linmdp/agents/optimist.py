@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
 import numpy as np
 
 from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
+from linmdp.agents.budget import Choice, Sizes, fit, parse_bytes
 from linmdp.agents.regression import confidence_width, value_caps
 from linmdp.agents.width import Width
 from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
@@ -28,6 +29,7 @@ class Common(TypedDict, total=False):
     episodes: int | None
     stationary: bool
     discount: float
+    max_bytes: int | str | None
 
 
 class Optimist(Agent):
@@ -40,6 +42,7 @@ class Optimist(Agent):
     ----------
     beta_value : beta as a number; with "auto" that of the moment
     groups, levels : how many regressions and how many Q there are, each H or 1
+    chosen : the parameters that `max_bytes` has chosen, in place of those given
     """
 
     def __init__(
@@ -54,10 +57,12 @@ class Optimist(Agent):
         episodes: int | None = None,
         stationary: bool = False,
         discount: float = 1.0,
+        max_bytes: int | str | None = None,
     ) -> None:
         super().__init__(task)
         self.beta, self.lam, self.cap, self.ties = beta, lam, cap, ties
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
+        self.max_bytes, self.chosen = max_bytes, Choice()
         check_choice(self.name, "cap", cap, ("H", "remaining"))
         check_choice(self.name, "ties", ties, ("random", "first"))
         check_choice(self.name, "dtype", dtype, ("float64", "float32"))
@@ -81,6 +86,30 @@ class Optimist(Agent):
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
         self._over = False  # whether the last step observed ended the episode for good
+
+    def _fit(self) -> None:
+        """Choose what `max_bytes` asks for, before anything is allocated."""
+        if self.max_bytes is None:
+            return
+        limit = parse_bytes(self.name, self.max_bytes)
+        choice = fit(self.name, limit, self._choices(), self._bytes_of)
+        self.chosen = choice | {"bytes": self._bytes_of(choice)}
+
+    @abstractmethod
+    def _choices(self) -> Iterator[Choice]:
+        """What `max_bytes` may choose, from the best to the smallest."""
+
+    @abstractmethod
+    def _bytes_of(self, choice: Choice) -> int:
+        """The most bytes at once, with that choice."""
+
+    def _sizes(self) -> Sizes:
+        task, table = self.task, isinstance(self._features, TableFeatures)
+        return Sizes(task.S or 0, task.A, task.d, task.H, self.groups, self.levels, table)
+
+    def _dtypes(self) -> tuple[str, ...]:
+        """Precisions to choose from: the one given, or a smaller one."""
+        return (self.dtype,) if self.dtype == "float32" else (self.dtype, "float32")
 
     def _make_width(self) -> Width:
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)

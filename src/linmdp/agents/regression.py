@@ -28,7 +28,8 @@ DELAY = 16
 """Features that wait before they are added to Lambda, which is needed for fresh inverses only: one product of DELAY
 rows costs little more than one outer product, and is bound by arithmetic instead of memory."""
 
-_BLOCK_BYTES = 1 << 21
+BLOCK_BYTES = 1 << 21
+"""Matrices are changed in blocks of this size, which stay in the cache."""
 
 
 def subtract_outer(matrices: Any, x: Any) -> None:
@@ -38,12 +39,12 @@ def subtract_outer(matrices: Any, x: Any) -> None:
         return
     d = x.shape[-1]
     matrices, x = matrices.reshape(-1, d, d), x.reshape(-1, d)
-    if d * d * 8 <= _BLOCK_BYTES:
-        block = _BLOCK_BYTES // (8 * d * d)
+    if d * d * 8 <= BLOCK_BYTES:
+        block = BLOCK_BYTES // (8 * d * d)
         for part in (slice(i, i + block) for i in range(0, len(x), block)):
             matrices[part] -= x[part, :, None] * x[part, None, :]
         return
-    rows = max(1, _BLOCK_BYTES // (8 * d))
+    rows = max(1, BLOCK_BYTES // (8 * d))
     for matrix, vector in zip(matrices, x, strict=True):
         if vector.any():
             for part in (slice(i, i + rows) for i in range(0, d, rows)):

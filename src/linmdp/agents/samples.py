@@ -18,6 +18,12 @@ _BLOCK_BYTES = 5 << 19
 """A block should be large enough that a product over it takes longer than the call."""
 
 
+def block_size(A: int, d: int, dtype: str, capacity: int | None) -> int:
+    """Samples in one block; if it is known how many there will be, equal blocks that hold them with little to spare."""
+    size = int(np.clip(_BLOCK_BYTES // (A * d * np.dtype(dtype).itemsize), 8, 256))
+    return -(-capacity // -(-capacity // size)) if capacity else size
+
+
 class _Block:
     """Room for a few samples of one step, side by side; blocks are added, never copied."""
 
@@ -57,10 +63,7 @@ class Samples(Memory):
     ) -> None:
         super().__init__(H, ridge, w, optimism)
         self.features, self.keep_features, self.dtype = features, keep_features, dtype
-        sample_bytes = features.A * features.d * np.dtype(dtype).itemsize
-        self.size = int(np.clip(_BLOCK_BYTES // sample_bytes, 8, 256))
-        if capacity:  # equal blocks that hold it with little to spare
-            self.size = -(-capacity // -(-capacity // self.size))
+        self.size = block_size(features.A, features.d, dtype, capacity)
         self.blocks: list[list[_Block]] = [[] for _ in range(H)]
         self.valued = [0] * H
         """How many samples of step h have a current b, V with respect to step h+1."""

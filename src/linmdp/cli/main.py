@@ -121,7 +121,8 @@ def sweep(
 @app.command()
 def reproduce(
     items: Annotated[
-        list[str] | None, typer.Argument(metavar="[ITEM...|all]", help="fig-..., bounds; all figures unless said")
+        list[str] | None,
+        typer.Argument(metavar="[ITEM...|all]", help="fig-..., bounds, table-...; all figures unless said"),
     ] = None,
     scale: Annotated[str, typer.Option(help="quick (K to 800, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
@@ -134,7 +135,7 @@ def reproduce(
         print(reproduced(items or [], scale, out, jobs, _say))
     except KeyboardInterrupt:
         _stop(f"stopped: finished runs are stored in {out}. The same command goes on.", 1)
-    _say(f"written: figures, reproduce.md and runs.sqlite in {out}")
+    _say(f"written: figures, tables, reproduce.md and runs.sqlite in {out}")
 
 
 @app.command()

@@ -1,13 +1,15 @@
-"""`linmdp reproduce`: the paper's figures and bounds, each in the published setting and where the agents learn."""
+"""`linmdp reproduce`: the paper's figures, bounds and tables, in the published setting and where the agents learn."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, unknown
+from linmdp.cli.planned import Say, run_planned
+from linmdp.errors import LinMDPWarning, check_choice, check_int, unknown
 from linmdp.report.findings import Found, bounds_table, choose_beta, verdict
+from linmdp.report.games import GAME_SCALES
 from linmdp.report.paper import (
     BASELINES,
     ENV,
@@ -31,10 +33,6 @@ from linmdp.results.files import output_folder, write_atomic
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import Job
-from linmdp.runner.estimate import estimate, in_words
-from linmdp.runner.sweep import run_key, run_sweep
-
-Say = Callable[[str], None]
 
 
 def chosen_items(items: Sequence[str]) -> list[str]:
@@ -44,14 +42,7 @@ def chosen_items(items: Sequence[str]) -> list[str]:
     for item in items:
         if item not in (*ITEMS, "all"):
             unknown("item", item, (*ITEMS, "all"))
-    named = ITEMS if "all" in items else dict.fromkeys(items)
-    tables = [item for item in named if item in TABLES]
-    if tables and "all" not in items:
-        raise InvalidParameter(
-            f"The item '{tables[0]}' is not there yet: it needs the linearized games at the scale of the paper. "
-            f"There are: {', '.join(i for i in ITEMS if i not in TABLES)}."
-        )
-    return [item for item in named if item not in TABLES]
+    return list(ITEMS if "all" in items else dict.fromkeys(items))
 
 
 def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None, say: Say) -> str:
@@ -62,21 +53,34 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
         check_int("run", "jobs", jobs, low=1)
     store = Store(output_folder(out))
     store.note("command", f"linmdp reproduce {' '.join(items)} --scale {scale_name} --out {out}".replace("  ", " "))
+    pages = [f"# The paper's experiments, scale {scale_name}"]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinMDPWarning)  # they are kept with each run
-            found = _run(_jobs(tuning_runs(scale)), store, jobs, say, "to choose beta")
-            beta, table = choose_beta(found, agents("algorithms", scale), scale.tuning_K)
-            needed = [r for item in chosen for s in SETTINGS for r in _runs_of(item, scale, s, beta)]
-            found = _run(_jobs(needed), store, jobs, say, f"for {', '.join(chosen)}")
+            drawn, tables = ([i for i in chosen if (i in TABLES) == table] for table in (False, True))
+            if drawn:
+                pages += _synthetic(drawn, scale, out, store, jobs, say)
+            if tables:
+                from linmdp.cli.tables import game_tables
+
+                pages.append(game_tables(tables, GAME_SCALES[scale_name], out, store, jobs, say))
     finally:
         store.close()
-    pages = [f"# The paper's experiments, scale {scale_name}\n\nEnvironment: `{ENV}`.", _tuned(table, beta, scale)]
-    for item in chosen:
-        pages.append(_draw(item, scale, beta, found, out) if item in FIGURES else _bounds(found, beta))
     text = "\n\n".join(pages) + "\n"
     write_atomic(out / "reproduce.md", text.encode())
     return text
+
+
+def _synthetic(chosen: Sequence[str], scale: Scale, out: Path, store: Store, jobs: int | None, say: Say) -> list[str]:
+    """The figures and the bounds, which are all about one synthetic environment."""
+    found = _run(_jobs(tuning_runs(scale)), store, jobs, say, "to choose beta")
+    beta, table = choose_beta(found, agents("algorithms", scale), scale.tuning_K)
+    needed = [r for item in chosen for s in SETTINGS for r in _runs_of(item, scale, s, beta)]
+    found = _run(_jobs(needed), store, jobs, say, f"for {', '.join(chosen)}")
+    pages = [f"Environment: `{ENV}`.", _tuned(table, beta, scale)]
+    for item in chosen:
+        pages.append(_draw(item, scale, beta, found, out) if item in FIGURES else _bounds(found, beta))
+    return pages
 
 
 def _runs_of(item: str, scale: Scale, setting: str, beta: float) -> list[Runs]:
@@ -89,13 +93,7 @@ def _jobs(runs: Iterable[Runs]) -> list[Job]:
 
 def _run(planned: list[Job], store: Store, jobs: int | None, say: Say, what: str) -> Found:
     """Everything that is planned, from the store or from now."""
-    there = store.keys()
-    left = [job for job in planned if run_key(job) not in there]
-    if left:
-        say(f"{len(left)} of {len(planned)} runs {what}: {in_words(estimate(left, processes=jobs))}")
-        run_sweep(planned, store, processes=jobs, progress=True)
-    mine = {run_key(job) for job in planned}
-    return {(s.agent, s.episodes): s for s in by_agent(list(store.results(mine)))}
+    return {(s.agent, s.episodes): s for s in by_agent(run_planned(planned, store, jobs, say, what))}
 
 
 def _tuned(table: str, beta: float, scale: Scale) -> str:

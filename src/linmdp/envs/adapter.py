@@ -40,7 +40,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess. Known for the
         classic environments, else 0 and 1
     features : onehot, fourier, tiles, rbf, rff, or a FeatureMap from observations to (A, d); by default onehot
-        where observations are whole numbers, else fourier
+        where observations are whole numbers, rbf for CartPole and Acrobot, else fourier
     order : of onehot and fourier
     coupling : of fourier, the most coordinates that one cosine joins
     tilings, tiles : of tiles
@@ -135,6 +135,11 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     def unwrapped(self) -> Any:
         """This adapter: what is inside has no task."""
         return self
+
+    @property
+    def _np_random(self) -> Any:  # type: ignore[override]
+        """Gymnasium's checker looks for it in `unwrapped`, which is the adapter."""
+        return self.env.unwrapped._np_random
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[State, dict[str, Any]]:
         """Start an episode."""

@@ -39,12 +39,13 @@ def sensor(
     *,
     battery: int = 3,
     queue: int = 2,
+    units: int = 2,
     bright: float = 0.9,
-    dark: float = 0.2,
+    dark: float = 0.0,
     persistence: float = 0.75,
     sample_cost: int = 1,
     send_cost: int = 2,
-    H: int = 24,
+    H: int = 48,
     seed: int = 0,
     noise: float = 0.0,
     start: str = "fixed",
@@ -55,9 +56,9 @@ def sensor(
     reading in the queue, for `sample_cost` units of energy) or transmits (2: all readings leave, for `send_cost`).
     Readings that are delivered pay their number divided by `queue`, so a full queue pays 1. Sending costs the same for
     one reading as for many: patience pays, but a reading sampled into a full queue is lost. An action that the battery
-    has not the energy for is sleep. Then the panel harvests one unit, with probability `bright` or `dark` as the
-    weather is, and the weather stays as it is with probability `persistence`. If the battery is empty after that, the
-    node browns out and forgets its queue.
+    has not the energy for is sleep. Then the panel harvests `units`, with probability `bright` or `dark` as the weather
+    is (what the battery can not hold is lost), and the weather stays as it is with probability `persistence`. If the
+    battery is empty after that, the node browns out and forgets its queue.
 
     States are (battery, queue, weather), the first (fixed) one is an empty battery and queue in the dark. The
     features are unit vectors of (battery, queue, weather, readings delivered) after the decision. Nothing in the model
@@ -66,12 +67,14 @@ def sensor(
     Parameters
     ----------
     battery, queue : the most units of energy, and the most readings
-    bright, dark : chance of a unit of energy in a step of such weather
+    units : of energy, harvested at once
+    bright, dark : chance of a harvest in a step of such weather
     persistence : chance that the weather of the next step is that of this one
     sample_cost, send_cost : units of energy
     """
     B = check_int("sensor", "battery", battery, low=1)
     Q = check_int("sensor", "queue", queue, low=1)
+    units = check_int("sensor", "units", units, low=1, high=B)
     gain = [check_number("sensor", n, x, low=0.0, high=1.0) for n, x in (("dark", dark), ("bright", bright))]
     persistence = check_number("sensor", "persistence", persistence, low=0.0, high=1.0)
     measure = check_int("sensor", "sample_cost", sample_cost, low=0, high=B)
@@ -96,7 +99,7 @@ def sensor(
         for gained, weather in itertools.product(range(2), range(2)):
             chance = gain[w] if gained else 1 - gain[w]
             chance *= persistence if weather == w else 1 - persistence
-            charge = min(b + gained, B)
+            charge = min(b + units * gained, B)
             mu[i, place[charge, q if charge else 0, weather]] += chance
     return _device("sensor", features, theta, mu, H, noise, start)
 

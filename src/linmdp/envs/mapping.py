@@ -148,11 +148,14 @@ def taxi_parts(states: np.ndarray) -> IntArray:
 
 MAPS: dict[str, Callable[..., Mapped]] = {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)}
 
+USUAL = {"CartPole": "rbf", "Acrobot": "rbf"}
+"""Where states that matter are near those that a random policy sees, centres from data do better than a grid."""
+
 
 def map_by_name(name: str | None, sight: Sight, given: dict[str, Any]) -> Mapped:
-    """How observations are read, and their features; by default one-hot for whole numbers, else Fourier."""
+    """How observations are read, and their features; by default one-hot for whole numbers, else USUAL or Fourier."""
     if name is None:
-        name = "onehot" if _whole(sight.space) else "fourier"
+        name = "onehot" if _whole(sight.space) else USUAL.get(re.sub(r"-v\d+$", "", sight.id), "fourier")
     if name not in MAPS:
         unknown("feature map", name, MAPS)
     known = [p.name for p in inspect.signature(MAPS[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]

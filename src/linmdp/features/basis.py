@@ -130,7 +130,7 @@ class RBF(BlockFeatures):
     Parameters
     ----------
     centres : (p, k), in [0, 1]
-    bandwidth : the mean distance from a centre to the one nearest to it, unless said
+    bandwidth : twice the mean distance from a centre to the one nearest to it, unless said
     """
 
     name: ClassVar = "rbf"
@@ -143,7 +143,7 @@ class RBF(BlockFeatures):
                 f"The 'centres' parameter of rbf must have shape (p, {scaling.k}). Got {self.centres.shape}."
             )
         if bandwidth is None:
-            bandwidth = spacing(self.centres)
+            bandwidth = 2 * spacing(self.centres)
         self.bandwidth = check_number(self.name, "bandwidth", bandwidth, low=0.0, open_low=True)
 
     @classmethod

@@ -30,6 +30,15 @@ def gallery(folder: Path) -> str:
     return "".join([*parts, "</section>"])
 
 
+def written_tables(folder: Path) -> str:
+    """The tables that `linmdp reproduce` wrote into the folder, as they are."""
+    paths = [path for path in sorted(folder.glob("table-*.md")) if path.is_file() and path.stat().st_size <= LARGEST]
+    if not paths:
+        return ""
+    shown = [details(code(path.name), f"<pre>{text(path.read_text(errors='replace'))}</pre>") for path in paths]
+    return f'<section id="tables"><h2>Tables in the folder</h2>{"".join(shown)}</section>'
+
+
 def settings(results: Sequence[RunResult]) -> str:
     """Every parameter of every environment and agent."""
     envs = [_env_row(env, [r for r in results if r.env == env]) for env in dict.fromkeys(r.env for r in results)]

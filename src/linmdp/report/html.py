@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from linmdp.errors import LinMDPError, OutputError
 from linmdp.report.blocks import growth_block, header, navigation, overview, section_block
-from linmdp.report.colophon import colophon, gallery, settings
+from linmdp.report.colophon import colophon, gallery, settings, written_tables
 from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
 from linmdp.report.looks import Look, is_baseline, looks_of
 from linmdp.report.payload import embedded, growth_payload, looks_payload, section_payload
@@ -125,7 +125,12 @@ class _Report:
                 number = 1 + list(self.growth).index(env)
                 parts.append(growth_block(number, self.growth[env], self.looks, self.figures))
             parts.append("</section>")
-        parts += [self.gallery, settings(self.stored.results), colophon(self.folder, self.stored)]
+        parts += [
+            self.gallery,
+            written_tables(self.folder),
+            settings(self.stored.results),
+            colophon(self.folder, self.stored),
+        ]
         return "\n".join(parts)
 
     def _payload(self) -> str:

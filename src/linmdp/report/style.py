@@ -39,7 +39,7 @@ def human_bytes(count: float) -> str:
     """1536 as "1.5 KiB"."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 999.5 else f"{count:.3g} {unit}"
         count /= 1024
     raise AssertionError("not reached")
 

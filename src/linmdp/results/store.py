@@ -28,8 +28,8 @@ from linmdp.types import IntArray, RunResult
 VERSION = 1
 POINTS = 2000
 CURVES = ("regret", "rewards")
-RECORD = 2000
-"""Bytes of a run without its curves, about: parameters, machine, warnings."""
+RECORD = 3000
+"""Bytes of a run without its curves, about: parameters, machine, costs on the way, warnings."""
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;

@@ -61,8 +61,8 @@ def jobs_for(
         made = make_agent(job.agent, environment, episodes)
         if device != "cpu" and isinstance(made, Optimist) and not runs_in_lockstep(job):
             raise InvalidParameter(
-                f"The 'device' parameter must be 'cpu' for '{job.agent}': only LSVI agents with counts and a fixed beta "
-                f"(beta=NUMBER, stationary=false) run on a GPU. Got {device!r}."
+                f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts and "
+                f"beta=NUMBER, not stationary. Got {device!r}."
             )
     return jobs
 
@@ -98,6 +98,7 @@ def runs_in_lockstep(job: Job) -> bool:
         and parameters.get("storage", "auto") in ("auto", "counts")
         and parameters.get("beta", "auto") != "auto"
         and not parameters.get("stationary")
+        and parameters.get("max_bytes") is None
     )
 
 

@@ -16,7 +16,7 @@ from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.sb3 import SB3Agent
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import WHOLE, Array, EpisodeRecord, RunResult, Task, Transition
+from linmdp.types import WHOLE, Array, EpisodeRecord, RunResult, Task, Transition, cost_points
 
 
 def run(
@@ -62,6 +62,7 @@ def run(
     probe = Probe(agent)
     rewards, regret = np.zeros(episodes), np.zeros(episodes)
     peak, clock, before = agent.nbytes, Stopwatch(), (agent.updates, agent.resets)
+    costs, points = [], set(cost_points(episodes))
     with (
         threadpool_limits(1, user_api="blas"),
         progress_bar("episodes", episodes, progress) as advance,
@@ -82,6 +83,8 @@ def run(
             for step in play(env, agent, state, k, watch):
                 rewards[k] += step.reward
             peak = max(peak, agent.nbytes)
+            if k + 1 in points:
+                costs.append([k + 1, peak, clock.cpu_so_far])
             if on_episode:
                 with clock.paused():
                     on_episode(EpisodeRecord(k, rewards[k], regret[k] if regret_meter.known else None, agent.nbytes))
@@ -108,6 +111,7 @@ def run(
         tied=probe.tied,
         drift=agent.drift(),
         warnings=found,
+        costs=costs,
     )
 
 

@@ -17,7 +17,7 @@ from linmdp.agents.base import Agent, StateDict, check_reward
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import Array, EpisodeRecord, IntArray, RunResult, State
+from linmdp.types import Array, EpisodeRecord, IntArray, RunResult, State, cost_points
 
 OURS = ("self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "stats_window_size")
 """What we say ourselves; a user's parameters are the others that can be written in a spec."""
@@ -161,6 +161,7 @@ class SB3Agent(Agent):
             saturated=0.0,
             tied=0.0,
             drift=None,
+            costs=diary.costs,
         )
 
 
@@ -223,22 +224,27 @@ class _Diary:
 
         self.meter = RegretMeter(env.unwrapped, agent, eval_every)
         self.rewards, self.regret, self.peak = np.zeros(episodes), np.zeros(episodes), 0
+        self.costs: list[list[float]] = []
+        self._points = set(cost_points(episodes))
         self._range = agent.task.reward_range
         self._agent, self._clock, self._advance, self._on_episode = agent, clock, advance, on_episode
 
     def options(self, k: int) -> dict[str, Any] | None:
         """Close the episode before, and look at the policy where it is due."""
+        cpu = self._clock.cpu_so_far
         with self._clock.paused():
             if k > 0:
-                self._close(k - 1)
+                self._close(k - 1, cpu)
             self._agent.policy_version = k + 1
             if k < len(self.rewards) and self.meter.due(k):
                 self.meter.evaluate()
         return self.meter.reset_options()
 
-    def _close(self, k: int) -> None:
+    def _close(self, k: int, cpu: float) -> None:
         held = self._agent.nbytes
         self.peak = max(self.peak, held)
+        if k + 1 in self._points:
+            self.costs.append([k + 1, self.peak, cpu])
         if self._on_episode:
             regret = float(self.regret[k]) if self.meter.known else None
             self._on_episode(EpisodeRecord(k, float(self.rewards[k]), regret, held))

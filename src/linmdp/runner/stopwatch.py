@@ -21,6 +21,11 @@ class Stopwatch:
         self.cpu += time.process_time()
         self.wall += time.perf_counter()
 
+    @property
+    def cpu_so_far(self) -> float:
+        """CPU time until now, while it runs."""
+        return self.cpu + time.process_time()
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Stand still meanwhile."""

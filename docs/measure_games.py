@@ -1,0 +1,90 @@
+"""The tables of agents in the linearized games, into docs/generated, from the runs that are in a store so far:
+
+.venv/bin/python docs/measure_games.py quick FOLDER    the folder of `linmdp reproduce table-... --out FOLDER`
+.venv/bin/python docs/measure_games.py paper FOLDER    the same of `--scale paper` (d = 512)
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from linmdp.cli.tables import Runs, grouped, policies_of, table_page
+from linmdp.features.learned import read_model
+from linmdp.linearize.measure import linearity
+from linmdp.report.games import GAME_SCALES, GAMES, MODES, GameScale, env_spec
+from linmdp.report.paper import TABLES
+from linmdp.report.tables import markdown
+from linmdp.results.stats import mean_interval
+from linmdp.results.store import existing_store
+from linmdp.types import Array
+
+FOLDER = Path(__file__).parent / "generated"
+Policies = dict[tuple[str, str], dict[str, tuple[str, str]]]
+
+
+def tables(scale_name: str, folder: Path) -> None:
+    """Each item as a fragment; headings go one level down, since a page includes them."""
+    scale = GAME_SCALES[scale_name]
+    paths = {game: str(folder / f"{game.lower()}{scale.d}.safetensors") for game in GAMES}
+    models = paths if scale_name == "paper" else {game: game.lower() for game in GAMES}
+    store = existing_store(folder)
+    found = grouped([r for r in store.results() if r.episodes == scale.K])
+    store.close()
+    policies = {}
+    for game in GAMES:
+        for mode in MODES:
+            env = env_spec(models[game], mode, scale)
+            constant = next((agent for e, agent in found if e == env and agent.startswith("constant")), None)
+            policies[game, mode] = policies_of(mode, constant)
+    write(f"linearize_distilled_{scale_name}", distilled(found, models, scale, policies))
+    for item in TABLES:
+        text = table_page(item, models, scale, found, policies).partition("\n")[2].strip()
+        write(f"linearize_{item}_{scale_name}", text.replace("\n### ", "\n#### "))
+
+
+def distilled(found: Runs, models: dict[str, str], scale: GameScale, policies: Policies) -> str:
+    """`mode=model`: exact regret an episode, over all and at the end, and the latter over the random policy's."""
+    rows = []
+    for game, model in models.items():
+        env = env_spec(model, "model", scale)
+        named = {spec: name for spec, (name, _) in policies[game, "model"].items() if (env, spec) in found}
+        curves = {spec: np.array([r.regret for r in found[env, spec]]) for spec in named}
+        ends = {spec: (c[:, -1] - c[:, -1 - scale.last]) / scale.last for spec, c in curves.items()}
+        for spec, name in named.items():
+            share = f"{ends[spec].mean() / ends['random'].mean():.2f}" if "random" in ends else "-"
+            all_of_it = _interval(curves[spec][:, -1] / scale.K)
+            rows.append((game, name, str(len(curves[spec])), all_of_it, _interval(ends[spec]), share))
+    last = f"in the last {scale.last}"
+    return markdown(("game", "policy", "seeds", f"regret an episode, all {scale.K}", last, "of random"), rows)
+
+
+def _interval(values: Array) -> str:
+    found = mean_interval(values)
+    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]" if found.low < found.high else f"{found.mean:.3f}"
+
+
+def models(folder: Path) -> None:
+    """How linear the games are in the features of the large models."""
+    rows = []
+    for game in GAMES:
+        learned = read_model(folder / f"{game.lower()}512.safetensors")
+        found = linearity(learned)
+        figures = (found.rank_first, found.times_chance, found.loss, found.reward_r2, found.bellman_error, found.used)
+        forms = ("{:.1%}", "{:.0f}", "{:.2f}", "{:.3f}", "{:.3f}", "{:.0f}")
+        stopped = f"{learned.meta['settings']['stopped']:,}"
+        rows.append((game, stopped, *(form.format(x) for form, x in zip(forms, figures, strict=True))))
+    head = ("game", "iterations", "ranks first", "times chance", "loss", "reward R^2", "Bellman error", "d in use")
+    write("linearize_models_paper", markdown(head, rows))
+
+
+def write(name: str, text: str) -> None:
+    (FOLDER / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    tables(sys.argv[1], Path(sys.argv[2]))
+    if sys.argv[1] == "paper":
+        models(Path(sys.argv[2]))

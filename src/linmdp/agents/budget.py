@@ -1,0 +1,133 @@
+"""max_bytes: which parameters keep an agent's memory below a number that the user chooses.
+
+The formulas here say beforehand what the arrays of an agent will take, and what planning needs beside them for a
+moment. `tests/test_budget.py` holds them to what agents really allocate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.regression import BLOCK_BYTES, DELAY
+from linmdp.agents.samples import block_size
+from linmdp.errors import InvalidParameter, invalid
+from linmdp.types import WHOLE
+
+Choice = dict[str, Any]
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+OBJECTS = 8192
+"""Small Python objects that no array counts."""
+
+BUFFERS = 8 * 8192
+"""NumPy's own buffers for products that do not lie in one piece."""
+
+
+def parse_bytes(owner: str, value: Any) -> int:
+    """A number of bytes, or text such as "256KiB" or "2 MB"."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
+    if found and found[2].upper() in UNITS:
+        value = int(float(found[1]) * UNITS[found[2].upper()])
+    if not isinstance(value, WHOLE) or isinstance(value, bool) or value < 1:
+        invalid(owner, "max_bytes", "a whole number of bytes, or text such as 256KiB or 2MiB", value)
+    return int(value)
+
+
+def in_bytes(count: int) -> str:
+    """A count of bytes, in words."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"
+
+
+def fit(owner: str, max_bytes: int, choices: Iterable[Choice], bytes_of: Callable[[Choice], int]) -> Choice:
+    """The first choice that fits; they come in the order of preference."""
+    least = None
+    for choice in choices:
+        need = bytes_of(choice)
+        if need <= max_bytes:
+            return choice
+        least = need if least is None else min(least, need)
+    raise InvalidParameter(
+        f"The 'max_bytes' parameter of {owner} must be at least {least} ({in_bytes(least or 0)}): its smallest form on "
+        f"this task needs that. Got {max_bytes}."
+    )
+
+
+def descending(high: int, low: int) -> Iterator[int]:
+    """Whole numbers from `high` down to `low`, each about a tenth less than the one before."""
+    while high > low:
+        yield high
+        high = min(high - 1, int(high * 0.9))
+    yield low
+
+
+class Sizes(NamedTuple):
+    """The sizes of a task, and how many regressions and how many Q an agent has for it; `table`: states are finite."""
+
+    S: int
+    A: int
+    d: int
+    H: int
+    groups: int
+    levels: int
+    table: bool
+
+
+def common_bytes(s: Sizes, *, auto: bool) -> int:
+    """What every optimist holds: the tie-breaks, and the width of beta="auto"."""
+    return 8 * s.H + OBJECTS + (8 * (s.levels * s.d + 15 + 3 * s.d) if auto else 0)
+
+
+def lsvi_bytes(s: Sizes, storage: str, dtype: str, samples: int, *, capacity: bool) -> int:
+    """An LSVI agent with at most that many samples a step (in all, if there is one regression), and its planning."""
+    e, rows = np.dtype(dtype).itemsize, s.A * s.S
+    if s.groups < s.H:
+        return _shared_bytes(s, storage, e, samples)
+    kept = storage == "counts"
+    fixed = 8 * s.H * s.d * (s.d * (1 + kept) + 3 + kept * DELAY) + 2 * s.H
+    work = BUFFERS + 8 * (3 * s.d * s.d + 6 * s.H * s.d) + min(BLOCK_BYTES + 8 * s.d * s.d, 8 * s.H * s.d * s.d)
+    if kept:
+        counts = e * ((s.H - 1) * s.d * s.S + s.H * rows + (s.H + 1) * s.S + 2 * s.d + 2 * rows) + s.H * rows
+        own = e * s.d * rows if e < 8 else 0
+        return fixed + counts + own + work + 3 * 8 * s.d * rows  # fresh bonuses, and their product with the features
+    size = block_size(s.A, s.d, dtype, samples if capacity else None)
+    return fixed + work + _sample_bytes(s, storage, e, samples, size, s.H)
+
+
+def _shared_bytes(s: Sizes, storage: str, e: int, samples: int) -> int:
+    fixed = 8 * (2 * s.d * s.d + s.d + s.levels * s.d) + s.H
+    work = 8 * (3 * s.d * s.d + s.levels * s.d)
+    if storage == "counts":
+        return fixed + work + e * (s.d * s.S + 3 * s.A * s.S + 3 * s.d * s.A * s.S)
+    return fixed + work + _sample_bytes(s, storage, e, samples, block_size(s.A, s.d, f"f{e}", None), 1)
+
+
+def _sample_bytes(s: Sizes, storage: str, e: int, samples: int, size: int, steps: int) -> int:
+    """Samples in blocks; a state counts as 64 numbers at most, since nobody knows it before the first one comes."""
+    state = s.A * s.d * e if storage == "features" else (8 if s.table else 512)
+    one = (s.d + s.A + 1) * e + 1 + state
+    blocks = -(-max(samples, 1) // size)
+    return blocks * size * steps * one + 4 * size * s.A * s.d * 8
+
+
+def adaptive_bytes(s: Sizes, m: int) -> int:
+    """What LEARN holds, and the Gram matrix of its window."""
+    window = m * (s.H if s.groups < s.H else 1)
+    return 8 * s.groups * (s.d * s.d + window * s.d + 1 + s.d) + 8 * (s.groups * window * window + 3 * s.groups * s.d)
+
+
+def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int) -> int:
+    """An LSVIUCBFold, and its planning."""
+    G, L, d = s.groups, s.levels, s.d
+    matrices = 8 * d * d * (2 * G + L * slopes)
+    vectors = 8 * d * (G + 3 * L) + L * M * (e + 4) + 8 * (G + 2)
+    state = 2 * (4 if s.table else 512)
+    kept = 2 * (G * M * (state + 4 + 1) + 8 * G)
+    sets = 2 if G < s.H else 1  # in a stationary task both are looked at for a whole planning
+    work = 8 * (6 * d * d + 6 * M * d + sets * M * (3 * s.A * d + 4 * s.A))
+    return matrices + vectors + kept + work

@@ -1,0 +1,23 @@
+"""Runs that are planned: from the store, or from now on in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from linmdp.results.store import Store
+from linmdp.runner.batch import Job
+from linmdp.runner.estimate import estimate, in_words
+from linmdp.runner.sweep import run_key, run_sweep
+from linmdp.types import RunResult
+
+Say = Callable[[str], None]
+
+
+def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, what: str) -> list[RunResult]:
+    """The results of everything planned; what the store does not have is run, after a word on how long it takes."""
+    there = store.keys()
+    left = [job for job in planned if run_key(job) not in there]
+    if left:
+        say(f"{len(left)} of {len(planned)} runs {what}: {in_words(estimate(left, processes=jobs))}")
+        run_sweep(planned, store, processes=jobs, progress=True)
+    return list(store.results({run_key(job) for job in planned}))

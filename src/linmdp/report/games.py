@@ -1,0 +1,218 @@
+"""The paper's tables of the linearized games: which runs they need, what was published, and the tables themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from linmdp.report.style import human_bytes
+from linmdp.report.tables import markdown
+from linmdp.results.stats import Interval, mean_interval
+from linmdp.types import Array, RunResult
+
+GAMES = {"Alien": "ALE/Alien-ram-v5", "Phoenix": "ALE/Phoenix-ram-v5"}
+MODES = ("game", "model", "published")
+SETTINGS = {"published": "beta=published,lam=0.1,cap=H,ties=first", "tuned": "beta=0.1,lam=0.001"}
+"""beta is 1.3 as published with d=64 and 11 with d=512, where one step of Alien pays 0.03 on average: phi is close to a
+corner of its simplex, so after n visits the bonus is about beta / sqrt(n). Tuned: 3 at first, then 0.1 / sqrt(n)."""
+
+FIXED = "lsvi-ucb-fixed:rho=0.75"
+ADAPTIVE = "lsvi-ucb-adaptive:m=10,tau_c=0.1,budget=0.5,rho=0.75"
+REACHABLE = "lsvi-ucb-adaptive:m=10,tau_rel=1e-4,budget=0.5,rho=0.75"
+LEARNERS = {"published": ("lsvi-ucb", FIXED, ADAPTIVE), "tuned": ("lsvi-ucb", FIXED, REACHABLE)}
+NAMES = {"lsvi-ucb": "LSVI-UCB", FIXED: "Fixed", ADAPTIVE: "Adaptive, tau_c=0.1", REACHABLE: "Adaptive, tau_rel=1e-4"}
+OTHERS = {"sb3-dqn": "DQN (SB3)", "sb3-ppo": "PPO (SB3)"}
+MODE_WORDS = {
+    "game": "the real game: real scores, real ends of life",
+    "published": "as published: real transitions, learned reward, no ends",
+    "model": "the learned model: a finite linear MDP, exact regret",
+}
+
+
+class GameScale(NamedTuple):
+    """How much of it; `trial` episodes are what each constant action gets to show itself."""
+
+    d: int
+    seeds: int
+    snapshots: tuple[int, ...] = (100, 280, 500)
+    trial: int = 20
+    anchors: int = 500
+
+    @property
+    def K(self) -> int:
+        """Episodes of a run."""
+        return self.snapshots[-1]
+
+    @property
+    def last(self) -> int:
+        """Episodes that count as the end of a run: a hundred of five hundred."""
+        return max(1, self.K // 5)
+
+
+GAME_SCALES = {"quick": GameScale(d=64, seeds=3), "paper": GameScale(d=512, seeds=3)}
+
+Figures = Mapping[str, tuple[float | None, ...]]
+PUBLISHED: dict[str, dict[str, Figures]] = {
+    "table-reward": {
+        "Alien": {
+            "lsvi-ucb": (9927.16, 27798.32, None),
+            FIXED: (9927.16, 27798.32, 49635.66),
+            ADAPTIVE: (9927.16, 27795.68, 49635.66),
+        },
+        "Phoenix": {
+            "lsvi-ucb": (10061.76, 28171.04, 50306.24),
+            FIXED: (10061.76, 28171.04, 50306.23),
+            ADAPTIVE: (10061.76, 28171.85, 50306.24),
+        },
+    },
+    "table-space": {
+        "Alien": {"lsvi-ucb": (0.988, 2.390, None), FIXED: (0.716, 1.284, 1.868), ADAPTIVE: (2.610, 2.657, 2.703)},
+        "Phoenix": {"lsvi-ucb": (0.579, 1.243, 2.054), FIXED: (0.449, 0.719, 0.995), ADAPTIVE: (2.561, 2.583, 2.605)},
+    },
+    "table-time": {
+        "Alien": {"lsvi-ucb": (0.19, 1.66, None), FIXED: (0.23, 1.35, 3.19), ADAPTIVE: (0.14, 0.34, 0.72)},
+        "Phoenix": {"lsvi-ucb": (0.184, 0.703, 2.879), FIXED: (0.115, 0.580, 1.476), ADAPTIVE: (0.108, 0.207, 0.423)},
+    },
+}
+"""Total reward, GiB and hours at 100, 280 and 500 episodes (d = 512, H = 50)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One policy of a table, its runs (the same but for their seed), and the algorithm of the paper that it is."""
+
+    name: str
+    algorithm: str
+    runs: Sequence[RunResult]
+
+
+def learner_specs(mode: str) -> dict[str, tuple[str, str]]:
+    """The learners of a mode: spec -> (name, algorithm). `mode=published` is there for the published setting alone."""
+    chosen = [(setting, algorithm) for setting in SETTINGS for algorithm in LEARNERS[setting]]
+    if mode == "published":
+        chosen = [("published", algorithm) for algorithm in (*LEARNERS["published"], REACHABLE)]
+    specs = {}
+    for setting, algorithm in chosen:
+        own = SETTINGS[setting] + (",dtype=float32" if mode != "model" else "")
+        spec = algorithm + (":" if ":" not in algorithm else ",") + own
+        specs[spec] = (f"{NAMES[algorithm]}, {setting}", algorithm)
+    return specs
+
+
+def env_spec(model: str, mode: str, scale: GameScale) -> str:
+    """The environment of a model in a mode."""
+    return f"linearized:model={model},mode={mode}" + (f",anchors={scale.anchors}" if mode == "model" else "")
+
+
+def reward_table(game: str, mode: str, rows: Sequence[Row], scale: GameScale, points: float) -> str:
+    """Total rewards at the snapshots, and how it goes at the end; `points` are what a reward of 1 is in the game."""
+    last = f"last {scale.last}"
+    header = ["policy", "seeds", *(f"total reward, {K}" for K in scale.snapshots), f"an episode, {last}"]
+    ends: Callable[[Row], list[str]]
+    if mode == "game":
+        header[-1] = f"points an episode, {last}"
+        ends = lambda row: [_words(final(row, scale) * points)]  # noqa: E731
+    elif mode == "model":
+        header += ["regret an episode", f"regret, {last}"]
+        ends = lambda row: [_words(final(row, scale), 3), *_regrets(row, scale)]  # noqa: E731
+    else:
+        header += [f"published, {K}" for K in scale.snapshots]
+        ends = lambda row: [_words(final(row, scale)), *_known(published("table-reward", game, row), "{:.2f}")]  # noqa: E731
+    totals = [[_words(at(row, K)) for K in scale.snapshots] for row in rows]
+    return markdown(
+        header, [[row.name, str(len(row.runs)), *total, *ends(row)] for row, total in zip(rows, totals, strict=True)]
+    )
+
+
+def space_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
+    """Peak bytes of the agent at the snapshots beside those published; the ratio is that of the last figures."""
+    table = []
+    for row in rows:
+        held, known = costs(row, scale)[0].mean(axis=0), published("table-space", game, row)
+        theirs = _last(known)
+        ratio = "-" if theirs is None else f"{held[-1] / (theirs[1] * 2**30):.3f}"
+        table.append([row.name, str(len(row.runs)), *map(human_bytes, held), *_known(known, "{:.3f} GiB"), ratio])
+    names = [f"{K} episodes" for K in scale.snapshots]
+    return markdown(["agent", "seeds", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
+
+
+def time_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
+    """CPU seconds at the snapshots (agent and game) beside the published hours, at the last that was published."""
+    table = []
+    for row in rows:
+        seconds, known = costs(row, scale)[1], published("table-time", game, row)
+        theirs = _last(known)
+        ratio = "-" if theirs is None else f"1/{theirs[1] * 3600 / seconds[:, theirs[0]].mean():.0f}"
+        mine = [_words(seconds[:, i]) for i in range(len(scale.snapshots))]
+        table.append([row.name, str(len(row.runs)), *mine, *_known(known, "{:.3f} h"), ratio])
+    names = [f"CPU s, {K} episodes" for K in scale.snapshots]
+    return markdown(["agent", "seeds", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
+
+
+def comparison(rows: Sequence[Row], scale: GameScale, points: float) -> str:
+    """In words: how far the best learner came, against the best constant action and the others."""
+    found = {row: mean_interval(final(row, scale) * points) for row in rows}
+    learners = [row for row in rows if row.algorithm in NAMES]
+    best = max(learners, key=lambda row: found[row].mean)
+    words = f"In the last {scale.last} episodes ({len(best.runs)} seeds) the best learner, {best.name}, scores "
+    words += f"{_shown(found[best])} points an episode"
+    for row in (row for row in rows if row.algorithm == "constant"):
+        words += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"
+    others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*NAMES, "constant")]
+    return words + "".join(f"; {other}" for other in others) + "."
+
+
+def _against(mine: Interval, theirs: Interval) -> str:
+    if mine.low > theirs.high:
+        return "above"
+    return "below" if mine.high < theirs.low else "not to be told from"
+
+
+def at(row: Row, K: int) -> Array:
+    """Total reward of each run after K episodes."""
+    return np.array([r.rewards[:K].sum() for r in row.runs])
+
+
+def final(row: Row, scale: GameScale) -> Array:
+    """Reward an episode of each run, at its end."""
+    return np.array([r.rewards[-scale.last :].mean() for r in row.runs])
+
+
+def costs(row: Row, scale: GameScale) -> tuple[Array, Array]:
+    """Peak bytes and CPU seconds of each run at the snapshots, (runs, snapshots) each."""
+    noted = [{int(k): (held, cpu) for k, held, cpu in r.costs} for r in row.runs]
+    both = np.array([[found[K] for K in scale.snapshots] for found in noted])
+    return both[..., 0], both[..., 1]
+
+
+def published(table: str, game: str, row: Row) -> tuple[float | None, ...]:
+    """What the paper has for the algorithm; it has one Adaptive."""
+    figures = PUBLISHED[table][game]
+    return figures.get(ADAPTIVE if row.algorithm == REACHABLE else row.algorithm, (None, None, None))
+
+
+def _last(figures: Sequence[float | None]) -> tuple[int, float] | None:
+    known = [(i, value) for i, value in enumerate(figures) if value is not None]
+    return known[-1] if known else None
+
+
+def _known(figures: Sequence[float | None], form: str) -> list[str]:
+    return ["-" if value is None else form.format(value) for value in figures]
+
+
+def _regrets(row: Row, scale: GameScale) -> list[str]:
+    curves = [r.regret for r in row.runs if r.regret is not None]
+    ends = [(c[-1] - c[-1 - scale.last]) / scale.last for c in curves]
+    return [_words(np.array([c[-1] / scale.K for c in curves]), 3), _words(np.array(ends), 3)]
+
+
+def _words(values: Array, digits: int = 1) -> str:
+    return _shown(mean_interval(values), digits)
+
+
+def _shown(i: Interval, digits: int = 1) -> str:
+    mean, low, high = (f"{x:,.{digits}f}" for x in i)
+    return mean if low == high else f"{mean} [{low}, {high}]"

@@ -1,0 +1,145 @@
+"""max_bytes is kept: by every agent, planning included, as tracemalloc sees it."""
+
+from __future__ import annotations
+
+import gc
+import re
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmdp
+from linmdp.agents.budget import parse_bytes
+
+EPISODES = 60
+TABLES = ("synthetic:S=60,A=4,d=12,H=8", "riverswim:S=8,H=12", "lock:H=6,A=4")
+AGENTS = (
+    "lsvi-ucb",
+    "lsvi-ucb:storage=features",
+    "lsvi-ucb:stationary=true",
+    "lsvi-ucb-fixed:rho=0.9,storage=features",
+    "lsvi-ucb-fixed",
+    "lsvi-ucb-adaptive:rho=0.9,budget=0.9,storage=states",
+    "lsvi-ucb-adaptive:stationary=true,m=3",
+    "lsvi-ucb-fold",
+    "lsvi-ucb-fold:beta=0.1",
+    "lsvi-ucb-fold:stationary=true",
+    "lsvi-ucb-fold:stationary=true,discount=0.9",
+)
+OBJECTS = 64 << 10
+"""Python's own objects: the loop, the environment's steps, small arrays on their way."""
+
+
+class Waves:
+    """Features of continuous states."""
+
+    A, d, bound, nbytes = 3, 10, 1.0, 0
+
+    def batch(self, states: Any) -> Any:
+        return np.cos(np.asarray(states)[:, :1, None] * np.arange(1, 11) + np.arange(3)[None, :, None]) / np.sqrt(10)
+
+    def phi(self, state: Any) -> Any:
+        return self.batch(np.asarray(state)[None])[0]
+
+
+def play(agent: Any, states: Any, episodes: int) -> None:
+    """Random transitions: what an agent holds does not depend on where they come from."""
+    rng = np.random.default_rng(0)
+    for _ in range(episodes):
+        agent.begin_episode()
+        state = states(rng)
+        for h in range(agent.task.H):
+            action, following = agent.act(h, state), states(rng)
+            agent.observe(h, state, action, float(rng.random()), following, False)
+            state = following
+        agent.end_episode()
+
+
+def peak_of(make: Any, states: Any) -> tuple[int, Any]:
+    play(make(), states, 3)  # whatever is loaded or cached once
+    gc.collect()
+    tracemalloc.start()
+    try:
+        agent = make()
+        play(agent, states, EPISODES)
+        return tracemalloc.get_traced_memory()[1], agent
+    finally:
+        tracemalloc.stop()
+
+
+def smallest(make: Any) -> int:
+    """What the refusal says would fit."""
+    with pytest.raises(linmdp.InvalidParameter, match="'max_bytes' parameter of lsvi") as refusal:
+        make(1)
+    return int(re.findall(r"at least (\d+)", str(refusal.value))[0])
+
+
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+@pytest.mark.parametrize("env_spec", TABLES)
+@pytest.mark.parametrize("spec", AGENTS)
+def test_no_agent_ever_holds_more_than_it_may(spec: str, env_spec: str) -> None:
+    env: Any = linmdp.make_env(env_spec)
+    S = env.task.S
+
+    def make(limit: Any) -> Any:
+        join = ":" if ":" not in spec else ","
+        return linmdp.make_agent(f"{spec}{join}max_bytes={limit}", env, episodes=EPISODES)
+
+    least = smallest(make)
+    for limit in (least, 2 * least, 100 << 20):
+        peak, agent = peak_of(lambda limit=limit: make(limit), lambda rng: int(rng.integers(S)))
+        assert peak <= limit + OBJECTS
+        assert agent.nbytes <= agent.chosen["bytes"] <= limit
+
+
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+@pytest.mark.parametrize("name", ["lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-fold", "lsvi-ucb-fold:stationary=true"])
+def test_continuous_states_are_within_the_limit_too(name: str) -> None:
+    task = linmdp.Task(S=None, A=3, d=10, H=6, reward_range=(0.0, 1.0), features=Waves())
+
+    class Env:
+        unwrapped: Any = None
+
+    env: Any = Env()
+    env.task, env.unwrapped, env.model = task, env, None
+
+    def make(limit: Any) -> Any:
+        join = ":" if ":" not in name else ","
+        return linmdp.make_agent(f"{name}{join}max_bytes={limit}", env, episodes=EPISODES)
+
+    least = smallest(make)
+    for limit in (least, 3 * least):
+        peak, agent = peak_of(lambda limit=limit: make(limit), lambda rng: rng.random(1))
+        assert peak <= limit + OBJECTS
+        assert agent.nbytes <= limit
+
+
+def test_with_room_to_spare_nothing_is_given_up() -> None:
+    env: Any = linmdp.make_env("synthetic:S=60,A=4,d=12,H=8")
+    free: Any = linmdp.make_agent("lsvi-ucb-fold", env)
+    bounded: Any = linmdp.make_agent("lsvi-ucb-fold:max_bytes=1GiB", env)
+    assert bounded.nbytes == free.nbytes
+    assert bounded.chosen["M"] == 48
+    assert bounded.chosen["correction"] == "slope"
+
+
+def test_what_was_chosen_is_played() -> None:
+    env: Any = linmdp.make_env("synthetic:S=60,A=4,d=12,H=8")
+    agent: Any = linmdp.make_agent("lsvi-ucb-fixed:storage=features,max_bytes=300KiB", env, episodes=500)
+    assert agent.chosen["length"] == agent.schedule.length < 500**0.75
+    assert 500 ** agent.chosen["rho"] == pytest.approx(agent.chosen["length"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("2MiB", 2 << 20), ("256 KiB", 256 << 10), ("1.5kb", 1500), (4096, 4096), ("10", 10)]
+)
+def test_sizes_are_read_as_people_write_them(text: Any, count: int) -> None:
+    assert parse_bytes("x", text) == count
+
+
+@pytest.mark.parametrize("text", ["", "two", "-3", "2 furlongs", 0, -1, 1.5, True])
+def test_other_sizes_are_refused(text: Any) -> None:
+    with pytest.raises(linmdp.InvalidParameter, match="'max_bytes' parameter of x must be a whole number of bytes"):
+        parse_bytes("x", text)
