@@ -10,14 +10,14 @@ from linmdp.agents.fold import LSVIUCBFold
 from linmdp.agents.lsvi import LSVIUCBFixed
 from linmdp.agents.optimist import Optimist
 from linmdp.agents.schedules import FixedPhases
-from linmdp.errors import InvalidParameter
+from linmdp.errors import InvalidParameter, invalid
 
 LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
 
-COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount", "max_bytes"}
+COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount"}
 KNOWN: dict[type[Agent], set[str]] = {
-    LSVIUCBFold: COMMON | {"M", "replan", "probes", "correction"},
+    LSVIUCBFold: COMMON | {"M", "replan", "probes", "correction", "max_bytes"},
     LSVIUCBFixed: COMMON | {"rho", "storage"},
 }
 
@@ -70,12 +70,19 @@ class Learner:
         return max(max(abs(r) for r in self.reward_range), 1e-12)
 
 
-def learner_of(agent: Agent) -> Learner:
-    """What goes onto the device, if the C library can do what this agent does."""
+def check_exportable(agent: Agent) -> None:
+    """Refuse an agent that does what the C library does not."""
     if type(agent) not in KNOWN:
         names = f"{LSVIUCBFold.name} or {LSVIUCBFixed.name}"
         raise InvalidParameter(f"The agent to export must be {names}, unless '--only policy'. Got '{agent.name}'.")
-    _check_parameters(agent, KNOWN[type(agent)])
+    defaults = {name: parameter.default for name, parameter in agent.parameters().items()}
+    for name, value in agent.get_params().items():
+        if name not in KNOWN[type(agent)] and value != defaults[name]:
+            invalid(f"an exported {agent.name}", name, "left out", value)
+
+
+def learner_of(agent: Agent) -> Learner:
+    """What goes onto the device, of an agent that has not begun."""
     common: dict[str, Any] = common_of(agent)
     if isinstance(agent, LSVIUCBFold):
         own: dict[str, Any] = {
@@ -133,13 +140,3 @@ def common_of(agent: Agent) -> dict[str, Any]:
         "cap_remaining": agent.cap == "remaining" and agent.discount == 1,
         "random_ties": agent.ties == "random",
     }
-
-
-def _check_parameters(agent: Agent, known: set[str]) -> None:
-    """A parameter that the C library does not know must be what it is by default."""
-    defaults = {name: parameter.default for name, parameter in agent.parameters().items()}
-    for name, value in agent.get_params().items():
-        if name not in known and value != defaults[name]:
-            raise InvalidParameter(
-                f"The '{name}' parameter of an exported {agent.name} must be left out. Got {value!r}."
-            )

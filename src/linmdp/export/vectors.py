@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Agent
+from linmdp.agents.fold import LSVIUCBFold
 from linmdp.export.draws import DeviceDraws
 from linmdp.export.numbers import braces, real, reals
 from linmdp.types import Array, State
@@ -38,6 +39,9 @@ class Decision(NamedTuple):
 def new_agent(agent: Agent, seed: int) -> Agent:
     """The same agent before it has learned anything, in float64, with the random numbers of a device."""
     parameters = agent.get_params()
+    if isinstance(agent, LSVIUCBFold):  # what `max_bytes` chose is given outright, so that it is not chosen again
+        chosen = {name: agent.chosen[name] for name in ("M", "correction") if name in agent.chosen}
+        parameters |= chosen | {"max_bytes": None}
     if "dtype" in parameters:
         parameters["dtype"] = "float64"
     make: Any = type(agent)
@@ -67,9 +71,9 @@ def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
 
 
 def decisions(agent: Agent, states: list[State], most: int = 100) -> list[Decision]:
-    """What the frozen policy does in some of the states, at steps all over the horizon."""
+    """What the frozen policy does in some of the states, at steps all over the horizon; nothing before a planning."""
     found: list[Decision] = []
-    for i, state in enumerate(states):
+    for i, state in enumerate(states if agent.policy_version else []):
         h = i % agent.task.H
         q = np.sort(agent.q_values(h, state))
         if len(found) < most and (len(q) == 1 or q[-1] - q[-2] > GAP):

@@ -13,7 +13,7 @@ from linmdp.errors import InvalidParameter, check_choice, check_int
 from linmdp.export.basis import basis_code
 from linmdp.export.cost import Costs, costs, learner_bytes
 from linmdp.export.header import config, quick_kind
-from linmdp.export.learner import Learner, common_of, learner_of
+from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
 from linmdp.export.policy import policy_code
 from linmdp.export.tables import FeatureCode, table_code
 from linmdp.export.templates import template
@@ -46,6 +46,7 @@ def export_learner(
     """The policy of `agent`, a learner of its kind, and a self-test of so many steps in `env`."""
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
+    check_exportable(agent)
     learner, code = learner_of(new_agent(agent, seed)), feature_code(agent, real)
     policy, flash = policy_code(agent, real, code.blocks)
     recorded = record(env, new_agent(agent, seed), steps, seed)
