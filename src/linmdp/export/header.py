@@ -133,7 +133,7 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
     names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
     rows = [*zip(names, costs, strict=True), ("a step (act, observe)", Ops().plus(costs.act, costs.observe))]
     lines = [f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows]
-    stack = 8 * (8 * learner.d + 4 * learner.A + code.states) + 600
+    stack = 8 * (9 * learner.d + 4 * learner.A + code.states) + 800
     return (
         f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and no call takes more than some {stack:,} bytes of stack.\n"
         + tables
