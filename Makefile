@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench bench-micro docs clean
+.PHONY: demo test lint bench bench-micro trust audit docs clean
 
 demo: .venv/report  ## the main job: the paper's figures and a report in demo/ (about 5 minutes)
 	$(BIN)/linmdp reproduce --scale quick --out demo
@@ -24,6 +24,12 @@ bench: .venv/test  ## ratios of speed and memory, into docs/generated (about 20 
 
 bench-micro: .venv/test
 	$(BIN)/pytest benchmarks -o addopts=-q --benchmark-only
+
+trust: .venv/test  ## every promise of reliability, tried many times, into docs/generated/trust.md (about half an hour)
+	$(BIN)/python benchmarks/trust.py
+
+audit: .venv/test  ## what is installed is what is locked, and unchanged; needs no network
+	$(BIN)/python benchmarks/audit.py
 
 docs: .venv/docs  ## the site, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html

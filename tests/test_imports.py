@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "errors": set[str](),
     "features": {"features", "envs"},
     "envs": {"envs", "features"},
-    "agents": {"agents", "features"},
+    "agents": {"agents", "features", "results"},  # results.files, to write whole files or none
     "linearize": {"linearize", "envs", "features", "results"},  # results.files, to write whole files or none
     "runner": {"runner", "envs", "features", "agents", "results"},
     "results": {"results"},

@@ -99,14 +99,16 @@ def test_single_precision_in_lockstep(library: str) -> None:
 
 
 def test_groups_depend_on_the_jobs_alone() -> None:
-    def sizes(n: int, agent: str = "lsvi-ucb") -> list[int]:
+    def sizes(n: int, agent: str = "lsvi-ucb:beta=0.1") -> list[int]:
         return [len(unit) for unit in units(jobs_for("lock", [agent], episodes=3, seeds=n))]
 
     assert [sizes(n) for n in (1, 3, 4, 5, 16, 20)] == [[1], [1] * 3, [2, 2], [2, 3], [8, 8], [6, 7, 7]]
     assert sizes(4, "random") == [1] * 4
-    assert sizes(4, "lsvi-ucb:storage=features") == [1] * 4
-    mixed = jobs_for("lock", ["lsvi-ucb", "lsvi-ucb-fixed"], episodes=3, seeds=4)
-    assert [unit[0].agent for unit in units(mixed)] == ["lsvi-ucb"] * 2 + ["lsvi-ucb-fixed"] * 2
+    for alone in ("lsvi-ucb:beta=0.1,storage=features", "lsvi-ucb", "lsvi-ucb:beta=0.1,stationary=true"):
+        assert sizes(4, alone) == [1] * 4
+    names = ["lsvi-ucb:beta=0.1", "lsvi-ucb-fixed:beta=0.1"]
+    mixed = jobs_for("lock", names, episodes=3, seeds=4)
+    assert [unit[0].agent for unit in units(mixed)] == [names[0]] * 2 + [names[1]] * 2
 
 
 def test_results_come_in_the_order_of_the_jobs() -> None:
@@ -118,7 +120,7 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
 
 def test_inverses_made_afresh_in_the_middle_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def regret() -> Any:
-        return run_unit([Job(ENVS[0], "lsvi-ucb", 40, seed, 1) for seed in range(3)])[1].regret
+        return run_unit([Job(ENVS[0], "lsvi-ucb:beta=0.1", 40, seed, 1) for seed in range(3)])[1].regret
 
     before = regret()
     monkeypatch.setattr("linmdp.agents.regression.REFACTOR_EVERY", 7)

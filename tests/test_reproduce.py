@@ -75,6 +75,9 @@ def test_the_published_setting_is_the_papers() -> None:
         "dtype": "float64",
         "episodes": 100,
         "rho": 0.5,
+        "stationary": False,
+        "discount": 1.0,
+        "max_bytes": None,
     }
 
 

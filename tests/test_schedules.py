@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp.agents.schedules import AdaptiveIntervals, FixedPhases, largest_tau
+from linmdp.agents.schedules import SHORTEST, AdaptiveIntervals, FixedPhases, Power, largest_tau
 from linmdp.features import TableFeatures
 from linmdp.types import Array
 
@@ -112,3 +114,34 @@ def test_nothing_is_stored_in_a_reset_episode() -> None:
     agent.begin_episode()  # from the empty set
     np.testing.assert_array_equal(agent.q_values(0, 0), [0.5, 0.5])
     assert agent.resets == 1
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.75, 1.0])
+def test_where_k_is_not_known_it_is_doubled(rho: float) -> None:
+    """A phase is never shorter than it would be if the run ended now, nor more than 2^rho times as long."""
+    anytime = Power(rho, None, 2)
+    for k in range(1, 3000):
+        known = Power(rho, max(k, SHORTEST), 2).at(k)
+        assert known <= anytime.at(k) <= 2**rho * (known + 1)
+
+
+def test_phases_grow_where_k_is_not_known() -> None:
+    schedule = FixedPhases(2, Power(0.5, None, 2))
+    resets = [k for k in range(1, 2000) if schedule.begin_episode().reset]
+    lengths = np.diff(resets)
+    assert (np.diff(lengths) >= -1).all()
+    assert lengths[-1] == 45  # floor(2048^0.5)
+    assert schedule.most_samples(1999) == 44
+
+
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+@pytest.mark.parametrize("agent", ["lsvi-ucb-fixed", "lsvi-ucb-adaptive"])
+def test_an_agent_that_does_not_know_k_loses_little(agent: str) -> None:
+    env: Any = linmdp.make_env("synthetic:S=30,A=4,d=5,H=6,concentration=0.3")
+    anytime = linmdp.make_agent(f"{agent}:beta=0.1", env)
+    regret = linmdp.run(env, anytime, episodes=400, seed=0).regret
+    assert regret is not None
+    for K in (100, 200, 400):
+        known = linmdp.run(env, linmdp.make_agent(f"{agent}:beta=0.1", env, episodes=K), episodes=K, seed=0)
+        assert known.final_regret is not None
+        assert regret[K - 1] <= 2 * known.final_regret

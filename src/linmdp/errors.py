@@ -10,11 +10,24 @@ import difflib
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import NoReturn
+from typing import Any, NoReturn
+
+LONGEST = 1000
+LONGEST_VALUE = 120
+"""Characters of a message, and of a value in it: both may come from a file that someone else wrote."""
 
 
 class LinMDPError(Exception):
-    """Base of all errors that are the caller's to mend."""
+    """Base of all errors that are the caller's to mend; its message is one line, whatever it quotes."""
+
+    def __init__(self, words: str = "") -> None:
+        super().__init__(one_line(words))
+
+
+def one_line(words: str, longest: int = LONGEST) -> str:
+    """`words` without line breaks and control characters, cut where they are too long."""
+    line = words if words.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    return line if len(line) <= longest else line[: longest - 3] + "..."
 
 
 class InvalidParameter(LinMDPError, ValueError):
@@ -46,7 +59,8 @@ class LinMDPWarning(UserWarning):
 
 def invalid(owner: str, parameter: str, rule: str, value: object) -> NoReturn:
     """Raise `InvalidParameter` in the one style that the project has."""
-    raise InvalidParameter(f"The '{parameter}' parameter of {owner} must be {rule}. Got {value!r}.")
+    got = one_line(repr(value), LONGEST_VALUE)
+    raise InvalidParameter(f"The '{parameter}' parameter of {owner} must be {rule}. Got {got}.")
 
 
 def check_number(
@@ -64,6 +78,13 @@ def check_number(
         if math.isfinite(number) and (low < number if open_low else low <= number) and number <= high:
             return number
     invalid(owner, parameter, _interval_rule("a finite number", low, high, open_low), value)
+
+
+def one_number(value: Any) -> float:
+    """`value` as a float. An array of one number, or a number in words, is none: TypeError or ValueError."""
+    if isinstance(value, str | bytes) or bool(getattr(value, "ndim", False)):
+        raise TypeError(f"{type(value).__name__} is no number")
+    return float(value)
 
 
 def check_int(owner: str, parameter: str, value: object, *, low: int, high: int | None = None) -> int:
@@ -90,6 +111,7 @@ def check_choice(owner: str, parameter: str, value: object, choices: Iterable[st
 def unknown(kind: str, name: str, known: Iterable[str]) -> NoReturn:
     """Raise `UnknownName` with the nearest match, or all that there is."""
     options = sorted(known)
+    name = one_line(name, LONGEST_VALUE)
     near = difflib.get_close_matches(name, options, n=1)
     hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(options) or 'none'}."
     raise UnknownName(f"There is no {kind} '{name}'. {hint}")

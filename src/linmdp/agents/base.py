@@ -6,11 +6,12 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.errors import InvalidData
+from linmdp.errors import InvalidData, one_number
 from linmdp.types import Array, IntArray, State, Task
 
 StateDict = dict[str, np.ndarray]
@@ -53,7 +54,7 @@ def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, 
     """`reward` of episode k (None: not known) and step h as a float, if it is one number within the range."""
     low, high = reward_range
     try:
-        value = float(reward)
+        value = reward if type(reward) is float else one_number(reward)
         rule = "" if low - REWARD_SLACK <= value <= high + REWARD_SLACK else f"in [{low:g}, {high:g}]"  # NaN fails it
     except (TypeError, ValueError):
         rule = "one number"
@@ -84,6 +85,17 @@ def load_array(mine: np.ndarray, state: Mapping[str, np.ndarray], name: str) -> 
 def _packed(value: Any) -> np.ndarray:
     """A JSON value as an array of bytes, so that a saved state is arrays and nothing else."""
     return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8).copy()
+
+
+def _unpacked(state: Mapping[str, np.ndarray], name: str) -> dict[str, Any]:
+    """The JSON object that `_packed` made an array of."""
+    try:
+        value = json.loads(saved_array(state, name).tobytes())
+    except (ValueError, RecursionError) as error:
+        raise InvalidData(f"'{name}' of the saved agent is damaged.") from error
+    if not isinstance(value, dict):
+        raise InvalidData(f"'{name}' of the saved agent must be a JSON object. Got {value!r:.80}.")
+    return value
 
 
 def prefixed(prefix: str, state: Mapping[str, np.ndarray]) -> StateDict:
@@ -184,7 +196,7 @@ class Agent(ABC):
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what `state_dict` saved, of an agent with the same parameters; if that fails nothing has changed."""
-        saved, mine = json.loads(saved_array(state, "identity").tobytes()), self._identity()
+        saved, mine = _unpacked(state, "identity"), self._identity()
         for name in (*mine, *saved):
             if saved.get(name) != mine.get(name):
                 raise InvalidData(
@@ -193,11 +205,21 @@ class Agent(ABC):
         before = self.state_dict()
         try:
             self._load(state)
-        except Exception:
+        except Exception as error:
             self._load(before)
-            raise
+            if isinstance(error, InvalidData):
+                raise
+            words = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+            raise InvalidData(f"The saved agent is damaged: {words}.") from error
+
+    def save(self, path: str | Path) -> None:
+        """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it."""
+        from linmdp.features.tensorfile import packed
+        from linmdp.results.files import write_atomic
+
+        write_atomic(Path(path), packed("agent", {"agent": self._identity()}, self.state_dict()))
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
-        self.rng.bit_generator.state = json.loads(saved_array(state, "rng").tobytes())
+        self.rng.bit_generator.state = _unpacked(state, "rng")
         counters = saved_array(state, "counters")
         self.policy_version, self.updates, self.resets = (int(x) for x in counters)

@@ -125,9 +125,9 @@ def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int) -> int:
     """An LSVIUCBFold, and its planning."""
     G, L, d = s.groups, s.levels, s.d
     matrices = 8 * d * d * (2 * G + L * slopes)
-    vectors = 8 * d * (G + 3 * L) + L * M * (e + 4) + 8 * (G + 2)
+    vectors = 8 * d * (G + 3 * L) + L * M * (e + 4 * slopes) + 8 * (G + 2)
     state = 2 * (4 if s.table else 512)
     kept = 2 * (G * M * (state + 4 + 1) + 8 * G)
-    sets = 2 if G < s.H else 1  # in a stationary task both are looked at for a whole planning
-    work = 8 * (6 * d * d + 6 * M * d + sets * M * (3 * s.A * d + 4 * s.A))
+    # both sets are looked at at once, each with the features of what followed
+    work = 8 * (6 * d * d + 6 * M * d + 2 * M * (s.A * d + 5 * s.A) + 3 * 16 * s.A * d)
     return matrices + vectors + kept + work

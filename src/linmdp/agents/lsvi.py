@@ -16,7 +16,16 @@ from linmdp.agents.memory import Counts, Memory
 from linmdp.agents.optimist import Common, Optimist
 from linmdp.agents.regression import Optimism, Ridge
 from linmdp.agents.samples import Samples
-from linmdp.agents.schedules import AdaptiveIntervals, Always, FixedPhases, Schedule, largest_tau
+from linmdp.agents.schedules import (
+    AdaptiveIntervals,
+    Always,
+    FixedPhases,
+    Power,
+    Schedule,
+    check_exponent,
+    episodes_at,
+    largest_tau,
+)
 from linmdp.agents.shared import SharedCore, SharedCounts, SharedSamples
 from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
@@ -79,7 +88,7 @@ class LSVIUCB(Optimist):
         if choice["storage"] == "counts":
             samples = 0
         elif samples is None:
-            invalid(self.name, "episodes", "given with max_bytes, where samples are kept one by one", None)
+            samples = self._known_K()
         if self.stationary:
             samples *= self.task.H
         lsvi = lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=self.episodes is not None)
@@ -87,6 +96,12 @@ class LSVIUCB(Optimist):
 
     def _most_samples(self, choice: Choice) -> int | None:
         """The most samples that one step holds at once; None if nobody knows."""
+        return self._K
+
+    def _known_K(self) -> int:
+        """K, which some choices can not be made without."""
+        if self._K is None:
+            invalid(self.name, "episodes", "given with max_bytes", None)
         return self._K
 
     def _chosen_storage(self) -> str:
@@ -215,7 +230,7 @@ class LSVIUCBFixed(LSVIUCB):
     Parameters
     ----------
     rho : in (0, 1]; a phase has max(2, floor(K^rho)) episodes
-    common : the parameters of `LSVIUCB`; `episodes` (K) is needed.
+    common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
     """
 
     name = "lsvi-ucb-fixed"
@@ -225,15 +240,16 @@ class LSVIUCBFixed(LSVIUCB):
         super().__init__(task, **common)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        return FixedPhases(self.groups, self.chosen.get("length") or self._length(K))
+        return FixedPhases(self.groups, self.chosen.get("length") or self._length())
 
-    def _length(self, K: int | None) -> int:
-        return max(2, math.floor(_power(self.name, "rho", K, self.rho)))
+    def _length(self) -> Power:
+        return Power(check_exponent(self.name, "rho", self.rho), self._K, 2)
 
     def _choices(self) -> Iterator[Choice]:
         forms = list(super()._choices())
-        for length in descending(self._length(self._K), 2):
-            rho = round(math.log(length) / math.log(max(self._K or 2, 2)), 4)
+        K = self._known_K()
+        for length in descending(self._length().at(K), 2):
+            rho = round(math.log(length) / math.log(max(K, 2)), 4)
             for form in forms:
                 yield {**form, "length": length, "rho": rho}
 
@@ -252,7 +268,7 @@ class LSVIUCBAdaptive(LSVIUCB):
     budget : learning episodes a phase: an exponent c in (0, 1] for K^c, or a count from 2 on
     rho : in (0, 1]; a phase has at most K^rho episodes
     proxy : "all" (literal: L is never reset) or "phase" (L starts anew with each phase)
-    common : the parameters of `LSVIUCB`; `episodes` (K) is needed.
+    common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
     """
 
     name = "lsvi-ucb-adaptive"
@@ -277,8 +293,9 @@ class LSVIUCBAdaptive(LSVIUCB):
     def _make_schedule(self, K: int | None) -> Schedule:
         m = self.chosen.get("m") or check_int(self.name, "m", self.m, low=1)
         check_choice(self.name, "proxy", self.proxy, ("all", "phase"))
-        length = _power(self.name, "rho", K, self.rho)
-        budget = self.chosen.get("budget") or self._budget(K)
+        rho = check_exponent(self.name, "rho", self.rho)
+        length = Power(rho, None, 1) if K is None else round(math.pow(K, rho), 9)
+        budget = self.chosen.get("budget") or self._budget()
         return AdaptiveIntervals(
             self.groups,
             self.task.d,
@@ -290,16 +307,17 @@ class LSVIUCBAdaptive(LSVIUCB):
             proxy=self.proxy,
         )
 
-    def _budget(self, K: int | None) -> int:
+    def _budget(self) -> int | Power:
         """Learning episodes of a phase."""
         if check_number(self.name, "budget", self.budget, low=0.0, open_low=True) <= 1:
-            return max(1, math.floor(_power(self.name, "budget", K, self.budget)))
+            budget = Power(self.budget, self._K, 1)
+            return budget if self._K is None else budget.at(self._K)
         return check_int(self.name, "budget", self.budget, low=2)
 
     def _choices(self) -> Iterator[Choice]:
         forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1)
         for lookback in descending(m, 1):
-            for budget in descending(self._budget(self._K), 1):
+            for budget in descending(episodes_at(self._budget(), self._known_K()), 1):
                 for form in forms:
                     yield {**form, "budget": budget, "m": lookback}
 
@@ -335,11 +353,3 @@ class LSVIUCBAdaptive(LSVIUCB):
 
 DEFAULT_TAU_REL = 1e-4
 """Small on purpose: an agent that stops learning repeats its data, which change the inverse less and less."""
-
-
-def _power(owner: str, parameter: str, K: int | None, exponent: float) -> float:
-    """K^exponent, checked."""
-    check_number(owner, parameter, exponent, low=0.0, high=1.0, open_low=True)
-    if K is None:
-        invalid(owner, "episodes", f"given, since K^{parameter} depends on it", None)
-    return round(math.pow(K, exponent), 9)  # 1000 is 1000, not 999.9999999999998, before it is rounded down

@@ -67,6 +67,8 @@ class Optimist(Agent):
         check_choice(self.name, "ties", ties, ("random", "first"))
         check_choice(self.name, "dtype", dtype, ("float64", "float32"))
         check_number(self.name, "lam", lam, low=0.0, open_low=True)
+        if lam < 1 / LARGEST_BONUS:
+            invalid(self.name, "lam", f"at least {1 / LARGEST_BONUS:g}", lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
 
         if not isinstance(stationary, bool):

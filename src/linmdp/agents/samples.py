@@ -10,6 +10,7 @@ import numpy as np
 from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.memory import Memory
 from linmdp.agents.regression import Optimism, Ridge, quadratic_forms
+from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
@@ -240,10 +241,17 @@ class Samples(Memory):
             self.valued[h] = valued
             for i in range(blocks):
                 self._load_block(h, state, f"{h}.{i}")
+            if not 0 <= valued <= (self._count(h) if blocks > 0 else 0):
+                raise InvalidData(f"'counts' of a saved agent must be those of its samples. Got {valued} at step {h}.")
 
     def _load_block(self, h: int, state: Mapping[str, np.ndarray], prefix: str) -> None:
         following, phi = saved_array(state, f"{prefix}.next"), saved_array(state, f"{prefix}.phi")
-        block = self._append(h, following.shape[1:], following.dtype)
-        block.count = min(len(phi), self.size)
+        n, before = len(phi), self.blocks[h][-1].count if self.blocks[h] else self.size
+        shape = (self.features.A, self.features.d) if self.keep_features else following.shape[1:]
+        shape = (0,) if h == self.H - 1 else shape
+        if following.shape != (n, *shape) or not 0 < n <= self.size or before != self.size:
+            raise InvalidData(f"'{prefix}' of a saved agent must be a block of samples. Got {following.shape}.")
+        block = self._append(h, shape, following.dtype)
+        block.count = n
         for name in _Block.NAMES:
             load_array(getattr(block, name)[: block.count], state, f"{prefix}.{name}")

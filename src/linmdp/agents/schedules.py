@@ -13,7 +13,35 @@ import numpy as np
 
 from linmdp.agents.base import Component
 from linmdp.agents.regression import downdate
+from linmdp.errors import check_number
 from linmdp.types import Array, BoolArray
+
+
+class Power(NamedTuple):
+    """A number of episodes that grows with K: floor(K^exponent), at least `least`.
+
+    Where K is not known it is doubled whenever it is reached: K is the power of two from the episode of the moment on,
+    so the number is at most 2^exponent times what it would be had the run been meant to end there.
+    """
+
+    exponent: float
+    K: int | None
+    least: int
+
+    def at(self, k: int) -> int:
+        """Its value in episode k."""
+        K = self.K if self.K is not None else 1 << max(k - 1, SHORTEST - 1).bit_length()
+        # 1000 is 1000, not 999.9999999999998, before it is rounded down
+        return max(self.least, math.floor(round(math.pow(K, self.exponent), 9)))
+
+
+SHORTEST = 16
+"""The first K that is assumed where none is known."""
+
+
+def episodes_at(number: int | Power, k: int) -> int:
+    """A number of episodes that may grow, in episode k."""
+    return number.at(k) if isinstance(number, Power) else number
 
 
 class Decision(NamedTuple):
@@ -59,20 +87,25 @@ class FixedPhases(Schedule):
 
     _counters: ClassVar = ("k", "K_0")
 
-    def __init__(self, H: int, length: int) -> None:
+    def __init__(self, H: int, length: int | Power) -> None:
         super().__init__(H)
-        self.length = length
+        self._length = length
         self.k = self.K_0 = 0  # line 4
+
+    @property
+    def length(self) -> int:
+        """Episodes of the phase of the moment."""
+        return episodes_at(self._length, max(self.k, 1))
 
     def begin_episode(self) -> Decision:
         self.k += 1
         if self.k < self.K_0 + self.length:  # line 6
             return Decision(reset=False, learn=self._all)
-        self.K_0 += self.length  # lines 17 to 19
+        self.K_0 = self.k  # lines 17 to 19
         return Decision(reset=True, learn=self._none)
 
     def most_samples(self, episodes: int) -> int:
-        return min(self.length - 1, episodes)
+        return min(episodes_at(self._length, episodes) - 1, episodes)
 
 
 class AdaptiveIntervals(Schedule):
@@ -91,10 +124,10 @@ class AdaptiveIntervals(Schedule):
     """
 
     _arrays: ClassVar = ("L_inv", "window", "learn_its", "_phi")
-    _counters: ClassVar = ("tot_its", "seen", "resetting")
+    _counters: ClassVar = ("tot_its", "seen", "resetting", "k")
 
     def __init__(
-        self, H: int, d: int, *, lam: float, m: int, tau: float, budget: int, length: float, proxy: str
+        self, H: int, d: int, *, lam: float, m: int, tau: float, budget: int | Power, length: float | Power, proxy: str
     ) -> None:
         super().__init__(H)
         self.lam, self.m, self.tau, self.budget, self.length, self.proxy = lam, m, tau, budget, length, proxy
@@ -102,11 +135,13 @@ class AdaptiveIntervals(Schedule):
         self._phi = np.zeros((H, d))
         self.window = np.zeros((H, m, d))
         self.L_inv = np.empty((H, d, d))
-        self.tot_its = self.seen = self.resetting = 0
+        self.tot_its = self.seen = self.resetting = self.k = 0
         self._restart_proxy()
 
     def begin_episode(self) -> Decision:
-        self.resetting = int(self.tot_its >= self.length or bool((self.learn_its >= self.budget).any()))  # line 8
+        self.k += 1
+        length, budget = self._limits(self.k)
+        self.resetting = int(self.tot_its >= length or bool((self.learn_its >= budget).any()))  # line 8
         if self.resetting:  # lines 22 and 23
             self.tot_its = 0
             self.learn_its[:] = 0
@@ -143,10 +178,21 @@ class AdaptiveIntervals(Schedule):
         diagonal = np.arange(self.L_inv.shape[-1])
         self.L_inv[:, diagonal, diagonal] = 1 / self.lam
 
+    def _limits(self, k: int) -> tuple[float, int]:
+        """The longest phase and the budget, in episode k."""
+        length = self.length.at(k) if isinstance(self.length, Power) else self.length
+        return length, episodes_at(self.budget, k)
+
     def most_samples(self, episodes: int) -> int:
-        return min(self.budget, math.ceil(self.length), episodes)
+        length, budget = self._limits(episodes)
+        return min(budget, math.ceil(length), episodes)
 
 
 def largest_tau(m: int, d: int, lam: float) -> float:
     """No two inverses m episodes apart can differ by more: min(m, d) eigenvalues, each at most 1/lam."""
     return math.sqrt(min(m, d)) / lam
+
+
+def check_exponent(owner: str, parameter: str, exponent: float) -> float:
+    """An exponent of K, in (0, 1]."""
+    return check_number(owner, parameter, exponent, low=0.0, high=1.0, open_low=True)

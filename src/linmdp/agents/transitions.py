@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from linmdp.agents.base import Component, saved_array
+from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, State
@@ -87,3 +88,5 @@ class Transitions(Component):
             if mine.shape[1] == 0 and saved.ndim >= 2 and saved.shape[:2] == (len(self.count), self.M):
                 setattr(self, name, np.zeros_like(saved))
         super().load_state_dict(state)
+        if not ((self.count >= 0) & (self.count <= self.M)).all():
+            raise InvalidData(f"'count' of a saved agent must be in [0, {self.M}] at each step.")

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 from linmdp.agents.base import Agent
 from linmdp.agents.optimist import Optimist
 from linmdp.envs.base import LinearModel
-from linmdp.envs.checks import check_linear
+from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import check_int
 from linmdp.report.style import human_bytes
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
 from linmdp.runner.spec import parse_spec
+from linmdp.runner.trial import trial
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
 
 
 def check_env(spec: str, agent: str | None, episodes: int) -> bool:
-    """Print the verdicts; False if the environment is not a linear MDP."""
+    """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
     env = make_env(spec)
     learner = make_agent(agent, env, episodes) if agent else None
@@ -29,15 +30,14 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     ok = True
     if env.model is None:
         print("  The model is not known, so neither is V*: regret can not be measured, rewards can.")
+        ok = _print_findings(trial(env))
+        print(f"  It {'behaves' if ok else 'does NOT behave'}.")
     elif not isinstance(env.model, LinearModel):
         print("  The model is known, so V* and regret are exact; it is NOT linear in these features.")
         first = int(env.reset(seed=0)[0])
         _print_values(env, first)
     else:
-        findings = check_linear(env.model)
-        for finding in findings:
-            print(f"  {'yes' if finding.ok else 'NO '}  {finding.words}")
-        ok = all(finding.ok for finding in findings)
+        ok = _print_findings(check_linear(env.model))
         print(f"  It is {'' if ok else 'NOT '}a linear MDP.")
         _print_values(env, 0)
     _check_linearity(spec)
@@ -45,6 +45,12 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         print(f"{agent}, {episodes:,} episodes:")
         _check_agent(env, learner, episodes)
     return ok
+
+
+def _print_findings(findings: list[Finding]) -> bool:
+    for finding in findings:
+        print(f"  {'yes' if finding.ok else 'NO '}  {finding.words}")
+    return all(finding.ok for finding in findings)
 
 
 def _print_values(env: Any, state: int) -> None:

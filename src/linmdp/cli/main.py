@@ -42,6 +42,15 @@ EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object a seed on standard output, nothing else")]
 Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
+Reward = Annotated[
+    str | None,
+    typer.Option(metavar="RULE", help="rewards outside their range: error, clip, or rescale (gym environments)"),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),
+]
+Every = Annotated[int | None, typer.Option(metavar="N", help="episodes between checkpoints; a twentieth unless said")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
 
@@ -58,9 +67,13 @@ def run(
     as_json: AsJson = False,
     out: Out = None,
     track: Track = None,
+    checkpoint: Checkpoint = None,
+    every: Every = None,
+    reward: Reward = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
-    plan = _plan(env, [agent], episodes, seeds, seed, eval_every, device)
+    env = _paid(env, reward)
+    plan = _plan(env, [agent], episodes, seeds, seed, eval_every, device, checkpoint, every)
     results = _execute(plan, jobs, as_json, out, track)
     _show(results, env, as_json, out)
 
@@ -161,11 +174,12 @@ def check(
         str | None, typer.Option("--agent", help="will this agent ever learn here? how many bytes?")
     ] = None,
     episodes: Episodes = 1000,
+    reward: Reward = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
     from linmdp.cli.check import check_env
 
-    if not check_env(env, agent, episodes):
+    if not check_env(_paid(env, reward), agent, episodes):
         raise typer.Exit(1)
 
 
@@ -209,11 +223,38 @@ def version(show: Annotated[bool, typer.Option("--version", help="print the vers
 
 
 def _plan(
-    env: str, agents: Sequence[str], episodes: int, seeds: int, seed: int, eval_every: int, device: str
+    env: str,
+    agents: Sequence[str],
+    episodes: int,
+    seeds: int,
+    seed: int,
+    eval_every: int,
+    device: str,
+    checkpoint: Path | None = None,
+    every: int | None = None,
 ) -> list[Job]:
     from linmdp.runner.batch import jobs_for
 
-    return jobs_for(env, agents, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
+    return jobs_for(
+        env,
+        agents,
+        episodes=episodes,
+        seeds=seeds,
+        seed=seed,
+        eval_every=eval_every,
+        device=device,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+        every=every,
+    )
+
+
+def _paid(env: str, reward: str | None) -> str:
+    """The spec with what becomes of rewards outside their range, which it may also say itself."""
+    if reward is None:
+        return env
+    if env.partition(":")[0].strip() != "gym":
+        invalid("run", "reward", f"given for gym environments: rewards of '{env}' are in their range", reward)
+    return f"{env},reward={reward}"
 
 
 def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
@@ -230,6 +271,7 @@ def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None,
     from linmdp.results.files import ResultFile
     from linmdp.results.tracking import make_tracker
     from linmdp.runner.batch import run_jobs
+    from linmdp.runner.guard import RunStopped
 
     tracker = make_tracker(track, out)
     if jobs is not None:
@@ -246,11 +288,25 @@ def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None,
                     tracker(result)
         except KeyboardInterrupt:
             _stop(_where_it_stopped(plan, len(results), file.path), 1)
+        except RunStopped as error:
+            _stop(f"{error}{_what_is_kept(error.result, plan, out)}", 2)
     return results
+
+
+def _what_is_kept(result: RunResult | None, plan: list[Job], out: Path | None) -> str:
+    """What there is of a run that was stopped by its environment, and where."""
+    from linmdp.results.files import write_atomic
+
+    if result and out:
+        write_atomic(out / "partial.jsonl", json.dumps(result.to_json()).encode() + b"\n")
+        return f" Its first {result.episodes} episodes are in '{out / 'partial.jsonl'}'."
+    return "" if plan[0].checkpoint or out else " Nothing is kept: use --out or --checkpoint."
 
 
 def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
     """What is finished, where it is, and how to go on."""
+    if plan[0].checkpoint:
+        return f"stopped: {done} of {len(plan)} runs are finished. The same command goes on from {plan[0].checkpoint}."
     if not done:
         return f"stopped: none of {len(plan)} runs is finished."
     kept = f"they are in {path}" if path else "use --out to keep them"
@@ -263,6 +319,7 @@ def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
     from linmdp.report.plots import comparison_figure
+    from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.report.words import in_words
     from linmdp.results.files import write_atomic
@@ -281,7 +338,10 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
         write_atomic(out / "table.md", f"{title}\n\n{table}\n".encode())
         paths = [out / "table.md", out / "results.jsonl"]
         if any(s.curve is not None for s in summaries):
-            paths += comparison_figure(summaries, title, out)
+            try:
+                paths += comparison_figure(summaries, title, out)
+            except NoFigures as missing:
+                _say(str(missing))
         _say("written: " + ", ".join(map(str, paths)))
 
 

@@ -27,7 +27,7 @@ from linmdp.report.paper import (
     tuning_runs,
     with_setting,
 )
-from linmdp.report.style import setting_name
+from linmdp.report.style import pyplot, setting_name
 from linmdp.report.tables import comparison_table
 from linmdp.results.files import output_folder, write_atomic
 from linmdp.results.store import Store
@@ -48,6 +48,7 @@ def chosen_items(items: Sequence[str]) -> list[str]:
 def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None, say: Say) -> str:
     """Run what is missing in the store, draw, and return what was found, as Markdown."""
     chosen = chosen_items(items)
+    pyplot()  # before hours are spent on what can not be drawn
     scale = SCALES[check_choice("reproduce", "scale", scale_name, tuple(SCALES))]
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)

@@ -11,6 +11,7 @@ import numpy as np
 from linmdp.envs.games import make_gym
 from linmdp.envs.mapping import Sight, map_by_name
 from linmdp.envs.observations import counted
+from linmdp.envs.rewards import reward_rule
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
@@ -39,6 +40,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     H : steps of an episode; the environment's own limit if it has one, and never more
     reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess. Known for the
         classic environments, else 0 and 1
+    reward : what becomes of a reward outside its range: "error", "clip" or "rescale" (see `envs.rewards`)
     features : onehot, fourier, tiles, rbf, rff, or a FeatureMap from observations to (A, d); by default onehot
         where observations are whole numbers, rbf for CartPole and Acrobot, else fourier
     order : of onehot and fourier
@@ -62,6 +64,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         H: int | None = None,
         reward_low: float | None = None,
         reward_high: float | None = None,
+        reward: str = "error",
         features: str | FeatureMap | None = None,
         order: int | None = None,
         coupling: int | None = None,
@@ -101,6 +104,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         S, phi = self._mapped(id, A, features, given)
         self.id, self._h = id, 0
         self.task = Task(S=S, A=A, d=phi.d, H=H, reward_range=(low, high), features=phi)
+        self._paid = reward_rule(env, id, reward, low, high, H)
 
     def _mapped(
         self, id: str, A: int, features: str | FeatureMap | None, given: dict[str, Any]
@@ -153,4 +157,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(f"The action of '{self.id}' must be in [0, {self.task.A - 1}]. Got {action!r}.")
         state, reward, terminated, truncated, info = self.env.step(action + self._first_action)
         self._h += 1
+        if self._paid is not None:
+            reward = self._paid(reward)
         return self._state(state), reward, bool(terminated), bool(truncated) or self._h >= self.task.H, info

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -121,6 +123,15 @@ class Chance:
 
     def __init__(self, generator: np.random.Generator) -> None:
         self._start, self._noise, self._move = generator.spawn(3)
+
+    def state(self) -> list[Any]:
+        """Where the streams stand, as plain data."""
+        return [stream.bit_generator.state for stream in (self._start, self._noise, self._move)]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Go on from where `state` was taken."""
+        for stream, saved in zip((self._start, self._noise, self._move), state, strict=True):
+            stream.bit_generator.state = saved
 
     def start(self, S: int) -> int:
         """A state, uniformly."""

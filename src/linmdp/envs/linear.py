@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import gymnasium
+import numpy as np
 
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.catalog import linear_model
@@ -63,6 +64,16 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         else:
             self._state = 0
         return self._state, {}
+
+    def random_state(self) -> list[Any]:
+        """Where its random streams stand between two episodes, as plain data; empty before the first."""
+        return [] if self._chance is None else self._chance.state()
+
+    def restore_random_state(self, state: list[Any]) -> None:
+        """Go on, with the next episode, as the environment whose `random_state` this is."""
+        self._chance = Chance(np.random.default_rng(0)) if state else None
+        if self._chance is not None:
+            self._chance.restore(state)
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """One step: next state, reward, terminated (never), truncated (after step H)."""

@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from linmdp.envs.games import flat, layout_of
 from linmdp.features.onehot import Decode
-from linmdp.types import Array, IntArray, State
+from linmdp.types import WHOLE, Array, IntArray, State
 
 MOST_STATES = 1 << 20
 """Combinations of whole numbers that are still counted as states, one by one."""
@@ -39,12 +39,18 @@ class Reading:
     decode: Decode | None = None
 
 
+def _whole(observation: Any, first: int) -> State:
+    """A whole number counted from 0; anything else as it is, for the run loop to refuse."""
+    value = observation[()] if isinstance(observation, np.ndarray) and observation.ndim == 0 else observation
+    return int(value) - first if isinstance(value, WHOLE) else value
+
+
 def counted(id: str, space: spaces.Space[Any]) -> Reading | None:
     """States are numbered, if observations are whole numbers only; None if they are not."""
     if isinstance(space, spaces.Discrete):
         n, first = int(space.n), int(space.start)
         decode = partial(unravelled, sizes=(n,))
-        return Reading(read=lambda o: int(o) - first, space=spaces.Discrete(n), S=n, sizes=(n,), decode=decode)
+        return Reading(read=partial(_whole, first=first), space=spaces.Discrete(n), S=n, sizes=(n,), decode=decode)
     if isinstance(space, spaces.MultiBinary):
         sizes = (2,) * int(np.prod(space.shape))
     else:

@@ -79,6 +79,8 @@ def check_exportable(agent: Agent) -> None:
     for name, value in agent.get_params().items():
         if name not in KNOWN[type(agent)] and value != defaults[name]:
             invalid(f"an exported {agent.name}", name, "left out", value)
+    if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
+        invalid(f"an exported {agent.name}", "episodes", "given", None)
 
 
 def learner_of(agent: Agent) -> Learner:

@@ -6,6 +6,7 @@ proportional to exp(<phi, mu>) p(s') (form "energy", the published one, which is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, check_choice, unknown
+from linmdp.errors import InvalidData, LinMDPError, check_choice, check_int, check_number, unknown
 from linmdp.features.tensorfile import TensorFile, array_of, read_tensors
 from linmdp.types import Array, BoolArray, IntArray, State
 
@@ -196,10 +197,11 @@ def read_model(name: str | Path) -> LearnedModel:
     file = read_tensors(path, "model")
     try:
         _check_model(file, path)
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidData):
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, LinMDPError):
             raise
-        raise InvalidData(f"The model file '{path}' lacks a part: {error}.") from error
+        words = " ".join(str(error).split())[:200]
+        raise InvalidData(f"The model file '{path}' lacks a part: {words}.") from error
     return LearnedModel(file.meta, file.arrays)
 
 
@@ -207,8 +209,9 @@ def _check_model(file: TensorFile, path: Path) -> None:
     """Every array that a model needs, in its shape."""
     meta, where = file.meta, f"the model '{path}'"
     check_choice(where, "form", meta["form"], FORMS)
-    A, d, hidden = int(meta["A"]), int(meta["d"]), int(meta["hidden"])
-    layout = tuple((str(kind), int(n)) for kind, n in meta["layout"])
+    A, d, hidden = (check_int(where, name, meta[name], low=1) for name in ("A", "d", "hidden"))
+    layout = checked_layout(where, meta["layout"])
+    check_origin(where, meta)
     encoder = Encoder(layout=layout, mean=np.empty(0), scale=np.empty(0))
     shapes: dict[str, tuple[int | None, ...]] = {
         "encoder.mean": (encoder.width,),
@@ -228,5 +231,34 @@ def _check_model(file: TensorFile, path: Path) -> None:
     shapes |= {f"held.{name}": (rows,) for name in ("action", "reward", "terminated")}
     for name, shape in shapes.items():
         array_of(file, name, shape, where=where)
-    if not (isinstance(meta["env"], str) and meta["reward_scale"] > 0 and len(meta["reward_range"]) == 2):
-        raise InvalidData(f"The metadata of {where} must name 'env', 'reward_scale' > 0 and 'reward_range'.")
+    check_number(where, "reward_scale", meta["reward_scale"], low=0.0, open_low=True)
+    low, high = meta["reward_range"]
+    check_number(where, "reward_range", high, low=check_number(where, "reward_range", low))
+    for name, array in file.arrays.items():
+        if array.dtype.kind not in ("bui" if name in ("held.action", "held.terminated") else "fbui"):
+            raise InvalidData(f"{name!r:.40} of {where} must be made of whole numbers. Got {array.dtype}.")
+    actions = file.arrays["held.action"]
+    if rows and not (actions.min() >= 0 and actions.max() < A):
+        raise InvalidData(f"'held.action' of {where} must be in [0, {A - 1}].")
+
+
+def checked_layout(where: str, layout: Any) -> Layout:
+    """The parts of an observation as a file names them."""
+    return tuple(
+        (check_choice(where, "layout", kind, ("box", "onehot")), check_int(where, "layout", n, low=1))
+        for kind, n in layout
+    )
+
+
+PLAIN_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def check_origin(where: str, meta: Mapping[str, Any]) -> None:
+    """Gymnasium makes the environment that a file names: that must be no way to import a module or to read a path."""
+    env, kwargs = meta["env"], meta.get("kwargs") or {}
+    if not isinstance(env, str) or not PLAIN_ID.fullmatch(env):
+        raise InvalidData(f"The 'env' of {where} must be a plain Gymnasium id. Got {env!r:.80}.")
+    for name, value in dict(kwargs).items():
+        plain = isinstance(value, bool | int | float) or value is None
+        if not plain and not (isinstance(value, str) and re.fullmatch(r"[\w .-]*", value) and ".." not in value):
+            raise InvalidData(f"The argument {name!r:.40} in {where} must be a number or a word. Got {value!r:.80}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,11 @@ from linmdp.errors import InvalidData
 
 FORMAT = 1
 KEY = "linmdp"
+CHECKSUM = "sha256"
+
+
+class Damaged(InvalidData):
+    """A file that is not whole, or not what was written: an older copy of it may be."""
 
 
 class TensorFile(NamedTuple):
@@ -23,32 +29,63 @@ class TensorFile(NamedTuple):
 
 
 def packed(kind: str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """A file of that kind ("model", "dataset", "checkpoint") as bytes."""
+    """A file of that kind ("model", "dataset", "agent", "checkpoint") as bytes, with a checksum over all of it."""
     from safetensors.numpy import save
 
-    words = json.dumps({"format": FORMAT, "kind": kind, **meta})
-    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {KEY: words})
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    words = json.loads(json.dumps({"format": FORMAT, "kind": kind, **meta}))
+    return save(whole, {KEY: json.dumps(words | {CHECKSUM: checksum(words, whole)})})
 
 
-def read_tensors(path: str | Path, kind: str) -> TensorFile:
-    """The file, if it is whole, one of ours and of that kind, and every number in it is finite."""
+def checksum(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 over the words, and over the name, type, shape and bytes of every array."""
+    whole = hashlib.sha256(json.dumps({**meta, CHECKSUM: None}, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        whole.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        whole.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return whole.hexdigest()
+
+
+def read_tensors(path: str | Path, *kinds: str, signed: bool = False) -> TensorFile:
+    """The file, if it is whole, one of ours and of such a kind, and every number in it is finite.
+
+    A checksum that is there must be right; `signed`: it must be there (files of older versions have none).
+    """
+    kind = kinds[0]
+    meta, arrays = _opened(Path(path), kind)
+    found = meta.get(CHECKSUM) if isinstance(meta, dict) else None
+    if found is not None and found != checksum(meta, arrays):
+        raise Damaged(f"The {kind} file '{path}' is damaged: its checksum is not that of its contents.")
+    if not isinstance(meta, dict) or meta.get("kind") not in kinds or meta.get("format") != FORMAT:
+        known = meta if isinstance(meta, dict) else {}
+        got = f"a {known['kind']} file of format {known.get('format')}"[:80] if "kind" in known else "another"
+        raise InvalidData(f"'{path}' must be a {kind} file of format {FORMAT} written by linmdp. Got {got}.")
+    if signed and found is None:
+        raise Damaged(f"The {kind} file '{path}' must have a checksum. It has none.")
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise Damaged(f"The {kind} file '{path}' must hold finite numbers. {name!r:.80} has NaN or infinity.")
+    return TensorFile(meta, arrays)
+
+
+def _opened(path: Path, kind: str) -> tuple[Any, dict[str, np.ndarray]]:
+    """What stands in a safetensors file. Its header may claim no more than the file's own bytes."""
     from safetensors import SafetensorError, safe_open
 
     try:
+        if not path.is_file():  # opening a pipe would wait for ever
+            raise InvalidData(f"The {kind} file '{path}' can not be read: there is no such file.")
         with safe_open(path, framework="numpy") as file:
             meta = json.loads((file.metadata() or {}).get(KEY, "null"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, ValueError) as error:
-        raise InvalidData(f"The {kind} file '{path}' is damaged or no safetensors file: {_line(error)}.") from error
     except OSError as error:
         raise InvalidData(f"The {kind} file '{path}' can not be read: {error.strerror or _line(error)}.") from error
-    if not isinstance(meta, dict) or meta.get("kind") != kind or meta.get("format") != FORMAT:
-        found = f"a {meta.get('kind')} file of format {meta.get('format')}" if isinstance(meta, dict) else "another"
-        raise InvalidData(f"'{path}' must be a {kind} file of format {FORMAT} written by linmdp. Got {found}.")
-    for name, array in arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise InvalidData(f"The {kind} file '{path}' must hold finite numbers. '{name}' has NaN or infinity.")
-    return TensorFile(meta, arrays)
+    except InvalidData:
+        raise
+    except (SafetensorError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise Damaged(f"The {kind} file '{path}' is damaged or no safetensors file: {_line(error)}.") from error
+    return meta, arrays
 
 
 def array_of(file: TensorFile, name: str, shape: tuple[int | None, ...], *, where: str) -> np.ndarray:
@@ -62,4 +99,4 @@ def array_of(file: TensorFile, name: str, shape: tuple[int | None, ...], *, wher
 
 
 def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:200]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, check_number
-from linmdp.features.learned import Layout
+from linmdp.errors import InvalidData, LinMDPError, check_int, check_number
+from linmdp.features.learned import Layout, check_origin, checked_layout
 from linmdp.features.tensorfile import array_of, packed, read_tensors
 from linmdp.results.files import write_atomic
 from linmdp.types import Array, BoolArray, IntArray
@@ -120,12 +120,17 @@ def read_dataset(path: Path, env_id: str | None = None) -> Dataset:
         array_of(file, name, (n, width) if name in ("states", "next_states") else (n,), where=where)
     try:
         data = Dataset(meta=file.meta, **{name: file.arrays[name] for name in ARRAYS})
-        fits = width == sum(k if kind == "box" else 1 for kind, k in data.layout) and n > 0
-        fits = fits and bool(data.actions.min() >= 0 and data.actions.max() < data.A)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidData(f"The metadata of {where} lack a part: {error}.") from error
+        check_origin(where, file.meta)
+        A, layout = check_int(where, "A", file.meta["A"], low=1), checked_layout(where, file.meta["layout"])
+        fits = width == sum(k if kind == "box" else 1 for kind, k in layout) and n > 0
+        fits = fits and all(file.arrays[name].dtype.kind in "bui" for name in ("actions", "terminated", "episode"))
+        fits = fits and bool(data.actions.min() >= 0 and data.actions.max() < A)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, LinMDPError):
+            raise
+        raise InvalidData(f"The metadata of {where} lack a part: {' '.join(str(error).split())[:200]}.") from error
     if not fits:
-        raise InvalidData(f"The arrays of {where} must fit its metadata: {data.A} actions, layout {data.layout}.")
+        raise InvalidData(f"The arrays of {where} must fit its metadata: {A} actions, layout {layout}.")
     return data
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from linmdp.report.looks import MARKERS, Look, width_of
 from linmdp.report.sections import MEASURES, Growth, Section
-from linmdp.report.style import RC
+from linmdp.report.style import RC, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,12 +117,9 @@ def growth_figure(env: str, grown: Sequence[Growth], looks: Looks) -> Drawn:
 @contextmanager
 def _drawing(entries: int, panels: int = 1) -> Iterator[tuple[Any, ...]]:
     """A figure as high as its legend of `entries` needs, and its axes."""
-    import matplotlib
+    plt = pyplot()
 
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(RC), warnings.catch_warnings():  # type: ignore[arg-type]  # the stubs list every key
+    with plt.rc_context(RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a name may hold letters that the font has not
         height = max(3.9, 0.9 + 0.2 * entries)
         figure, axes = plt.subplots(1, panels, figsize=(6.2 if panels == 1 else 11.5, height), squeeze=False)

@@ -157,7 +157,8 @@ def comparison(rows: Sequence[Row], scale: GameScale, points: float) -> str:
     found = {row: mean_interval(final(row, scale) * points) for row in rows}
     learners = [row for row in rows if row.algorithm in NAMES]
     best = max(learners, key=lambda row: found[row].mean)
-    words = f"In the last {scale.last} episodes ({len(best.runs)} seeds) the best learner, {best.name}, scores "
+    seeds = f"{len(best.runs)} seed{'s' * (len(best.runs) > 1)}"
+    words = f"In the last {scale.last} episodes ({seeds}) the best learner, {best.name}, scores "
     words += f"{_shown(found[best])} points an episode"
     for row in (row for row in rows if row.algorithm == "constant"):
         words += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"

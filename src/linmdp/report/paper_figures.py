@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from linmdp.report.paper import BASELINES, FIGURES
 from linmdp.report.plots import MIB, draw_curve, save
 from linmdp.report.style import BASELINES as MARKS
-from linmdp.report.style import PALETTE, RC, setting_name
+from linmdp.report.style import PALETTE, RC, pyplot, setting_name
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.summary import Summary
 
@@ -28,14 +28,11 @@ PANELS = {
 
 def paper_figure(name: str, panels: Mapping[str, Sequence[Summary]], beta: float, folder: Path) -> list[Path]:
     """NAME.png and NAME.svg: the summaries of each setting side by side, on axes with the same limits."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     figure = FIGURES[name]
     draw = _draw_regret if figure.metric == "regret" else _draw_cost
-    with plt.rc_context(RC):  # type: ignore[arg-type]  # the stubs list every key as a literal
+    with plt.rc_context(RC):
         image, axes = plt.subplots(1, len(panels), figsize=(11, 4.6), sharey=True, squeeze=False)
         for ax, (setting, summaries) in zip(axes[0], panels.items(), strict=True):
             draw(ax, figure.metric, summaries)

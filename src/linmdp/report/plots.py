@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.report.style import BASELINES, PALETTE, RC, short_name
+from linmdp.report.style import BASELINES, PALETTE, RC, pyplot, short_name
 from linmdp.results.files import write_atomic
 from linmdp.results.stats import mean_interval
 from linmdp.results.summary import Summary
@@ -25,12 +25,9 @@ POINTS = 60
 
 def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) -> list[Path]:
     """Regret over episodes on a linear axis, and memory against regret: regret.png and regret.svg in `folder`."""
-    import matplotlib
+    plt = pyplot()
 
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(RC):  # type: ignore[arg-type]  # the stubs list every key as a literal
+    with plt.rc_context(RC):
         figure, (curves, trade) = plt.subplots(1, 2, figsize=(11, 4.4), width_ratios=(1.6, 1))
         looks = _looks(summaries)
         for s in summaries:

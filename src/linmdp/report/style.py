@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from linmdp.errors import LinMDPError
+
 PALETTE = ("#2266aa", "#d1690e", "#3a8f3a", "#8e4ec6", "#b8336a", "#7a6a00", "#008a9b")
 BASELINES = {
     "random": ("#777777", (0, (5, 2))),
     "optimal": ("#111111", (0, (1, 1.5))),
     "constant": ("#aaaaaa", (0, (3, 1, 1, 1))),
 }
+
+
+class NoFigures(LinMDPError, ImportError):
+    """The library that draws is not installed."""
+
+
+def pyplot() -> Any:
+    """matplotlib, which draws without a screen; it is as large as all the rest, so an install may be without it."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise NoFigures("Figures need matplotlib: install linmdp with its extra 'figures'.") from None
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
 
 RC: dict[str, Any] = {
     "figure.dpi": 110,

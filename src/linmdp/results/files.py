@@ -57,7 +57,7 @@ class ResultFile:
     """
 
     def __init__(self, folder: Path | None, runs: Sequence[tuple[str, str, int, int]]) -> None:
-        self._new = folder is not None and not folder.exists()
+        self._new = folder is not None and not os.path.exists(folder)  # a name that is too long is not there, either
         self.path = output_folder(folder) / "results.jsonl" if folder else None
         self._runs = set(runs)
 

@@ -15,6 +15,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.errors import InvalidData, OutputError
+from linmdp.errors import InvalidData, OutputError, check_int, one_line
 from linmdp.types import IntArray, RunResult
 
 VERSION = 1
@@ -30,6 +31,21 @@ POINTS = 2000
 CURVES = ("regret", "rewards")
 RECORD = 3000
 """Bytes of a run without its curves, about: parameters, machine, costs on the way, warnings."""
+
+LARGEST_VALUE = 1 << 24
+"""Bytes of one value in the file; far more than any that is written."""
+
+NUMBER = (int, float)
+KINDS: dict[str, Any] = {
+    "env": str,
+    "agent": str,
+    "params": dict,
+    **dict.fromkeys(("seed", "episodes", "eval_every", "peak_bytes", "feature_bytes", "updates", "resets"), int),
+    **dict.fromkeys(("cpu_seconds", "wall_seconds", "saturated", "tied"), NUMBER),
+    "drift": (*NUMBER, type(None)),
+    "warnings": list,
+}
+"""What the record of a run holds, and of which type."""
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -69,29 +85,43 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "runs.sqlite"
-        try:
+        with self._errors("can not be opened"):
             self._db = sqlite3.connect(self.path, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._open()
+        try:
+            with self._errors("can not be opened"):
+                self._open()
+        except BaseException:
+            self._db.close()
+            raise
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Whatever SQLite raises, in one line."""
+        try:
+            yield
         except sqlite3.OperationalError as error:
-            raise OutputError(f"The store '{self.path}' can not be opened: {error}.") from error
-        except sqlite3.DatabaseError as error:
+            raise OutputError(f"The store '{self.path}' {what}: {error}.") from error
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
             raise InvalidData(
                 f"'{self.path}' is damaged or no store of linmdp: {error}. It is left as it is."
             ) from error
 
     def _open(self) -> None:
+        """Nothing is written before it is known that the file is ours; nothing in it may run as SQL."""
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
+        self._db.execute("PRAGMA trusted_schema = OFF")
         if not self._db.execute("SELECT name FROM sqlite_master").fetchall():
             self._db.executescript(f"BEGIN; {SCHEMA} INSERT INTO meta VALUES ('version', '{VERSION}'); COMMIT;")
-        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if not {"meta", "runs"} <= tables:
+        there = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        if there != {statement.strip() for statement in SCHEMA.split(";") if statement.strip()}:
             raise InvalidData(f"'{self.path}' is no store of linmdp. It is left as it is.")
         (found,) = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ("none",)
         if found != str(VERSION):
             raise InvalidData(
-                f"The store '{self.path}' must be of version {VERSION}. Got {found}. It is left as it is."
+                f"The store '{self.path}' must be of version {VERSION}. Got {found:.40}. It is left as it is."
             )
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
 
     @staticmethod
     def key(configuration: dict[str, Any]) -> str:
@@ -100,7 +130,8 @@ class Store:
 
     def keys(self) -> set[str]:
         """What is stored."""
-        return {key for (key,) in self._db.execute("SELECT key FROM runs")}
+        with self._errors("can not be read"):
+            return {key for (key,) in self._db.execute("SELECT key FROM runs")}
 
     def add(
         self,
@@ -114,15 +145,16 @@ class Store:
         runs are read back in that order, however they finished. A place that is taken means a place at the end.
         """
         ran_on, ends = json.dumps(where or machine()), [None] * len(runs)
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            for place, (key, result) in zip(places or ends, runs, strict=True):
-                self._db.execute(INSERT, (place, place, *_row(key, result, ran_on)))
-            self._db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise OutputError(f"The store '{self.path}' could not be written: {error}.") from error
+        with self._errors("could not be written"):
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                for place, (key, result) in zip(places or ends, runs, strict=True):
+                    self._db.execute(INSERT, (place, place, *_row(key, result, ran_on)))
+                self._db.execute("COMMIT")
+            except sqlite3.Error:
+                with suppress(sqlite3.Error):  # what went wrong first is what counts
+                    self._db.execute("ROLLBACK")
+                raise
 
     def results(self, keys: Container[str] | None = None) -> Iterator[RunResult]:
         """Every stored run, or those of `keys`; curves are as stored: `rewards` are sums between stored episodes."""
@@ -131,36 +163,67 @@ class Store:
     def stored(self) -> Iterator[Stored]:
         """Every stored run with what is stored beside it."""
         columns = "key, record, at, regret, rewards, machine, finished"
-        for key, record, at, regret, rewards, where, finished in self._db.execute(
-            f"SELECT {columns} FROM runs ORDER BY rowid"
-        ):
-            totals = np.frombuffer(rewards, dtype=np.float32).astype(np.float64)
-            result = RunResult(
-                **json.loads(record),
-                regret=None if regret is None else np.frombuffer(regret, dtype=np.float32).astype(np.float64),
-                rewards=np.diff(totals, prepend=0.0),
-            )
-            yield Stored(key, result, np.frombuffer(at, dtype=np.int32), json.loads(where), finished)
+        with self._errors("can not be read"):
+            for row in self._db.execute(f"SELECT {columns} FROM runs ORDER BY rowid"):
+                with self._reading(f"run {row[0]!r:.20}"):
+                    stored = _stored(row)
+                yield stored
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """A part of the store that can not be understood, in one line."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            words = one_line(f"{type(error).__name__}: {error}", 200)
+            raise InvalidData(f"'{self.path}' is damaged at {what}: {words}.") from error
 
     def machines(self) -> list[dict[str, Any]]:
         """The machines (and versions) that the stored runs ran on, each once, with the number of its runs."""
-        rows = self._db.execute("SELECT machine, count(*) FROM runs GROUP BY machine ORDER BY min(rowid)")
-        return [json.loads(text) | {"runs": count} for text, count in rows]
+        with self._errors("can not be read"), self._reading("a machine"):
+            rows = self._db.execute("SELECT machine, count(*) FROM runs GROUP BY machine ORDER BY min(rowid)")
+            return [_object(text) | {"runs": count} for text, count in rows]
 
     def note(self, key: str, value: str) -> None:
         """Remember a line about the store, such as the command that filled it; a line that is there stays once."""
         lines = self.notes(key)
         if value not in lines:
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note.{key}", json.dumps([*lines, value])))
+            row = (f"note.{key}", json.dumps([*lines, value]))
+            with self._errors("could not be written"):
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
 
     def notes(self, key: str) -> list[str]:
         """The lines remembered under `key`."""
-        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (f"note.{key}",)).fetchone()
-        return list(json.loads(found[0])) if found else []
+        with self._errors("can not be read"), self._reading("its notes"):
+            found = self._db.execute("SELECT value FROM meta WHERE key = ?", (f"note.{key}",)).fetchone()
+            return [str(line) for line in json.loads(found[0])] if found else []
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    """A row of the store, if its parts are what they must be."""
+    key, record, at, regret, rewards, where, finished = row
+    said = _object(record)
+    wrong = [name for name, kind in KINDS.items() if not isinstance(said.get(name), kind)]
+    if wrong or set(said) - {"costs"} != set(KINDS) or not isinstance(said.get("costs", []), list):
+        raise ValueError(f"its record must have {', '.join(KINDS)}, each of its type, and no more")
+    episodes = check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
+    places, points = np.frombuffer(at, dtype=np.int32), thinned(episodes)
+    curves = [np.frombuffer(c, dtype=np.float32).astype(np.float64) for c in (rewards, regret) if c is not None]
+    if not (np.array_equal(places, points) and all(c.shape == points.shape and np.isfinite(c).all() for c in curves)):
+        raise ValueError(f"its curves must be {len(points)} finite numbers each, in their places")
+    result = RunResult(**said, regret=None if regret is None else curves[1], rewards=np.diff(curves[0], prepend=0.0))
+    return Stored(key, result, places, _object(where), finished)
+
+
+def _object(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("it must be a JSON object")
+    return found
 
 
 def thinned(episodes: int) -> IntArray:

@@ -14,9 +14,10 @@ from linmdp.agents.lsvi import LSVIUCB
 from linmdp.agents.optimist import Optimist
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import ClusterError, InvalidParameter, LinMDPWarning, check_int
+from linmdp.errors import ClusterError, InvalidParameter, LinMDPWarning, check_int, invalid
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
+from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
@@ -37,6 +38,8 @@ class Job(NamedTuple):
     seed: int
     eval_every: int
     device: str = "cpu"
+    checkpoint: str | None = None
+    every: int | None = None
 
 
 def jobs_for(
@@ -48,6 +51,8 @@ def jobs_for(
     seed: int = 0,
     eval_every: int = 1,
     device: str = "cpu",
+    checkpoint: str | None = None,
+    every: int | None = None,
 ) -> list[Job]:
     """Every agent with every seed, after one trial of each spec: bad input is refused before anything runs."""
     check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
@@ -55,8 +60,10 @@ def jobs_for(
     check_int("run", "seed", seed, low=0)
     check_int("run", "eval_every", eval_every, low=1)
     backend_for(device)
+    _check_checkpoint(device, checkpoint, every)
     environment = make_env(env)
-    jobs = [Job(env, agent, episodes, seed + i, eval_every, device) for agent in agents for i in range(seeds)]
+    rest = (eval_every, device, checkpoint, every)
+    jobs = [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
     for job in jobs[::seeds]:
         made = make_agent(job.agent, environment, episodes)
         if device != "cpu" and isinstance(made, Optimist) and not runs_in_lockstep(job):
@@ -65,6 +72,15 @@ def jobs_for(
                 f"beta=NUMBER, not stationary. Got {device!r}."
             )
     return jobs
+
+
+def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) -> None:
+    if checkpoint is not None and device != "cpu":
+        invalid("run", "device", "'cpu' where 'checkpoint' is given", device)
+    if every is not None:
+        if checkpoint is None:
+            invalid("run", "every", "given with 'checkpoint'", every)
+        check_int("run", "every", every, low=1)
 
 
 def units(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -89,11 +105,13 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 def runs_in_lockstep(job: Job) -> bool:
     """Whether the job is LSVI with counts on a model that is known: those can share their products.
 
-    Not with beta="auto", where each run has a width of its own from its own data, nor in a stationary task.
+    Not with beta="auto", where each run has a width of its own from its own data, nor in a stationary task, nor a run
+    that is to be saved on its way.
     """
     agent, parameters = parse_spec(job.agent)
     return (
-        model_known(job.env)
+        job.checkpoint is None
+        and model_known(job.env)
         and issubclass(AGENTS.get(agent, object), LSVIUCB)
         and parameters.get("storage", "auto") in ("auto", "counts")
         and parameters.get("beta", "auto") != "auto"
@@ -115,15 +133,22 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
     from linmdp.runner.loop import run
 
     env = _env(job.env)
-    result = run(
-        env,
-        make_agent(job.agent, env, job.episodes),
-        episodes=job.episodes,
-        seed=job.seed,
-        progress=progress,
-        eval_every=job.eval_every,
-        name=job.env,
-    )
+    try:
+        result = run(
+            env,
+            make_agent(job.agent, env, job.episodes),
+            episodes=job.episodes,
+            seed=job.seed,
+            progress=progress,
+            eval_every=job.eval_every,
+            name=job.env,
+            checkpoint=job.checkpoint,
+            every=job.every,
+        )
+    except RunStopped as stopped:
+        if stopped.result:
+            stopped.result.agent = job.agent
+        raise
     result.agent = job.agent
     return result
 

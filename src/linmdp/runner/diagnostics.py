@@ -47,6 +47,18 @@ class Probe:
         self._ties += int((q >= q.max() - slack).sum() > 1)
         self._played[action] += 1
 
+    def state(self) -> dict[str, list[int]]:
+        """What was counted so far, as plain data."""
+        counts = [self._acts, self._values, self._capped, self._ties]
+        return {"counts": counts, "before": list(self._before), "played": self._played.tolist()}
+
+    def restore(self, state: dict[str, list[int]]) -> None:
+        """Go on counting from there."""
+        self._acts, self._values, self._capped, self._ties = map(int, state["counts"])
+        updates, resets = map(int, state["before"])
+        self._before = (updates, resets)
+        self._played[:] = state["played"]
+
     @property
     def saturated(self) -> float:
         """Fraction of Q values at their cap."""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from linmdp.agents.base import Agent, check_reward
+from linmdp.agents.base import Agent
 from linmdp.envs.planning import policy_value
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int, invalid
+from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
+from linmdp.runner.guard import Guard, RunStopped
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.sb3 import SB3Agent
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import WHOLE, Array, EpisodeRecord, RunResult, Task, Transition, cost_points
+from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition, cost_points
 
 
 def run(
@@ -29,102 +32,158 @@ def run(
     eval_every: int = 1,
     on_episode: Callable[[EpisodeRecord], None] | None = None,
     name: str | None = None,
+    checkpoint: str | Path | None = None,
+    every: int | None = None,
 ) -> RunResult:
     """Let `agent` learn in `env` for that many episodes.
 
     Regret is exact: V*(s_1) - V^pi(s_1) of the policy of each episode, by planning in the model. It is computed when
     the policy has changed; with `eval_every` n only in every n-th episode, and the value is held in between.
     One BLAS thread is used, so that the numbers do not depend on the machine's load or on the number of processes.
+
+    With `checkpoint`, a folder, all of it is saved there after every `every` episodes (a twentieth of them unless
+    said), and the same call goes on from what is saved, bit for bit as if it had never stopped. `on_episode` hears of
+    the episodes that are played now. If the environment fails, `RunStopped` says where; it carries the `result` of the
+    episodes before, and what was learned is saved in the folder.
     """
-    episodes = check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
-    eval_every = check_int("run", "eval_every", eval_every, low=1)
-    task = getattr(env.unwrapped, "task", None)
-    if not isinstance(task, Task):
-        raise InvalidParameter(f"The environment must have a 'task': use linmdp.make_env or GymTask. Got {env!r}.")
-    if (agent.task.S, agent.task.A, agent.task.d, agent.task.H) != (task.S, task.A, task.d, task.H):
-        raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {_size(agent.task)}.")
-    name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
+    course = Course(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
     if isinstance(agent, SB3Agent):  # its library drives the environment itself
+        if checkpoint is not None:
+            invalid(
+                "run", "checkpoint", f"left out for {agent.name}, whose library keeps its own state", str(checkpoint)
+            )
         return agent.learn(
             env,
-            episodes=episodes,
-            seed=check_int("run", "seed", seed, low=0),
+            episodes=course.episodes,
+            seed=course.seed,
             progress=progress,
-            eval_every=eval_every,
+            eval_every=course.eval_every,
             on_episode=on_episode,
-            name=name,
+            name=course.name,
         )
-    env_seed, agent_seed = np.random.SeedSequence(check_int("run", "seed", seed, low=0)).spawn(2)
-    agent.rng = np.random.default_rng(agent_seed)
-    first_seed: int | None = int(env_seed.generate_state(1)[0])
-
-    regret_meter = RegretMeter(env.unwrapped, agent, eval_every)
-    probe = Probe(agent)
-    rewards, regret = np.zeros(episodes), np.zeros(episodes)
-    peak, clock, before = agent.nbytes, Stopwatch(), (agent.updates, agent.resets)
-    costs, points = [], set(cost_points(episodes))
+    keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, course)
     with (
         threadpool_limits(1, user_api="blas"),
-        progress_bar("episodes", episodes, progress) as advance,
-        clock,
+        progress_bar("episodes", course.episodes, progress) as advance,
+        course.clock,
     ):
-        for k in range(episodes):
-            if k == probe_from(episodes):
-                probe.begin()
-            agent.begin_episode()
-            if regret_meter.due(k):
-                with clock.paused():
-                    regret_meter.evaluate()
-            state, _ = env.reset(seed=first_seed, options=regret_meter.reset_options())
-            first_seed = None
-            _check_state(state, task.S, k, None)
-            regret[k] = regret_meter.gap(state)
-            watch = probe if k >= probe_from(episodes) else None
-            for step in play(env, agent, state, k, watch):
-                rewards[k] += step.reward
-            peak = max(peak, agent.nbytes)
-            if k + 1 in points:
-                costs.append([k + 1, peak, clock.cpu_so_far])
+        if keeper:
+            with course.clock.paused():
+                advance(keeper.resume())
+        while course.k < course.episodes:
+            try:
+                course.episode()
+            except InvalidData as error:
+                raise _stopped(error, course, keeper) from error
             if on_episode:
-                with clock.paused():
-                    on_episode(EpisodeRecord(k, rewards[k], regret[k] if regret_meter.known else None, agent.nbytes))
+                with course.clock.paused():
+                    on_episode(course.record())
+            if keeper:
+                with course.clock.paused():
+                    keeper.episode_done()
             advance()
-    found = probe.findings(episodes)
-    for words in found:
+    for words in course.findings():
         warnings.warn(words, LinMDPWarning, stacklevel=2)
-    return RunResult(
-        env=name,
-        agent=agent.name,
-        params=agent.get_params(),
-        seed=seed,
-        episodes=episodes,
-        eval_every=eval_every,
-        regret=np.cumsum(regret) if regret_meter.known else None,
-        rewards=rewards,
-        peak_bytes=peak,
-        feature_bytes=task.features.nbytes,
-        cpu_seconds=clock.cpu,
-        wall_seconds=clock.wall,
-        updates=agent.updates - before[0],
-        resets=agent.resets - before[1],
-        saturated=probe.saturated,
-        tied=probe.tied,
-        drift=agent.drift(),
-        warnings=found,
-        costs=costs,
-    )
+    return course.result()
 
 
-def play(env: Any, agent: Agent, state: Any, k: int, probe: Probe | None = None) -> Iterator[Transition]:
+class Course:
+    """One run on its way: who plays where, how far it is, and what was noted on the way.
+
+    Attributes
+    ----------
+    k : episodes that are finished
+    next_seed : with what the environment is reset next; None where its own randomness goes on
+    rewards, regret : (K,) of each episode; zero from k on
+    notes : what the result has to tell beside its numbers
+    """
+
+    def __init__(self, env: Any, agent: Agent, *, episodes: int, seed: int, eval_every: int, name: str | None) -> None:
+        self.episodes = check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
+        self.eval_every = check_int("run", "eval_every", eval_every, low=1)
+        self.seed = check_int("run", "seed", seed, low=0)
+        self.env, self.agent, self.guard = env, agent, Guard(env)
+        task = self.guard.task
+        if (agent.task.S, agent.task.A, agent.task.d, agent.task.H) != (task.S, task.A, task.d, task.H):
+            got = _size(agent.task)
+            raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {got}.")
+        self.name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
+        env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)
+        agent.rng = np.random.default_rng(agent_seed)
+        self.next_seed: int | None = int(env_seed.generate_state(1)[0])
+        self.meter, self.probe = RegretMeter(env.unwrapped, agent, self.eval_every), Probe(agent)
+        self.rewards, self.regret = np.zeros(self.episodes), np.zeros(self.episodes)
+        self.k, self.peak, self.before = 0, agent.nbytes, (agent.updates, agent.resets)
+        self.clock, self.notes = Stopwatch(), list[str]()
+        self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
+
+    def episode(self) -> None:
+        """Plan, play and note one episode."""
+        k, agent, meter = self.k, self.agent, self.meter
+        if k == probe_from(self.episodes):
+            self.probe.begin()
+        agent.begin_episode()
+        if meter.due(k):
+            with self.clock.paused():
+                meter.evaluate()
+        state = self.guard.reset(k, self.next_seed, meter.reset_options())
+        self.next_seed = None
+        self.regret[k] = meter.gap(state)
+        watch = self.probe if k >= probe_from(self.episodes) else None
+        reward = 0.0
+        for step in play(self.env, agent, state, k, watch, self.guard):
+            reward += step.reward
+        self.rewards[k] = reward
+        self.peak = max(self.peak, agent.nbytes)
+        self.k = k + 1
+        if self.k in self._points:
+            self.costs.append([self.k, self.peak, self.clock.cpu_so_far])
+
+    def record(self) -> EpisodeRecord:
+        """The episode that was played last."""
+        k = self.k - 1
+        return EpisodeRecord(k, self.rewards[k], self.regret[k] if self.meter.known else None, self.agent.nbytes)
+
+    def findings(self) -> list[str]:
+        """What a user should hear of it, once all episodes are played."""
+        return self.probe.findings(self.episodes) if self.k == self.episodes else []
+
+    def result(self) -> RunResult:
+        """The episodes so far."""
+        agent, k = self.agent, self.k
+        return RunResult(
+            env=self.name,
+            agent=agent.name,
+            params=agent.get_params(),
+            seed=self.seed,
+            episodes=k,
+            eval_every=self.eval_every,
+            regret=np.cumsum(self.regret[:k]) if self.meter.known else None,
+            rewards=self.rewards[:k],
+            peak_bytes=self.peak,
+            feature_bytes=self.guard.task.features.nbytes,
+            cpu_seconds=self.clock.cpu,
+            wall_seconds=self.clock.wall,
+            updates=agent.updates - self.before[0],
+            resets=agent.resets - self.before[1],
+            saturated=self.probe.saturated,
+            tied=self.probe.tied,
+            drift=agent.drift(),
+            warnings=[*self.notes, *self.findings()],
+            costs=self.costs,
+        )
+
+
+def play(
+    env: Any, agent: Agent, state: Any, k: int, probe: Probe | None = None, guard: Guard | None = None
+) -> Iterator[Transition]:
     """One episode, step by step; it may end early."""
-    task = env.unwrapped.task
-    for h in range(task.H):
+    guard = guard or Guard(env)
+    for h in range(guard.task.H):
         action = agent.act(h, state)
         if probe:
             probe.look(h, state, action)
-        next_state, reward, terminated, truncated, _ = env.step(action)
-        reward = check_reward(reward, task.reward_range, k, h)
-        _check_state(next_state, task.S, k, h)
+        next_state, reward, terminated, truncated = guard.step(k, h, action)
         agent.observe(h, state, action, reward, next_state, terminated)
         yield Transition(h, state, action, reward, next_state, terminated)
         if terminated or truncated:
@@ -140,38 +199,36 @@ class RegretMeter:
         self.model: Any = getattr(env, "model", None)
         self.known = self.model is not None
         self._agent, self._every = agent, eval_every
-        self._version: int | None = None
+        self.version: int | None = None
+        """That of the policy that was evaluated last."""
         self._optimal: Array = env.optimum.V[0] if self.known else np.zeros(0)
-        self._gap: Array = np.zeros_like(self._optimal)
+        self.gaps: Array = np.zeros_like(self._optimal)
+        """V* - V^pi of that policy, (S,)."""
 
     def due(self, k: int) -> bool:
         """Whether the policy of episode k is to be evaluated: its turn has come, and it is not the one of last time."""
-        return self.known and k % self._every == 0 and self._version != self._agent.policy_version
+        return self.known and k % self._every == 0 and self.version != self._agent.policy_version
 
     def evaluate(self) -> None:
         """Evaluate the policy of the moment."""
-        self._gap = self._optimal - policy_value(self.model, self._agent.policy)[0]
-        self._version = self._agent.policy_version
+        self.gaps = self._optimal - policy_value(self.model, self._agent.policy)[0]
+        self.version = self._agent.policy_version
 
     def gap(self, state: Any) -> float:
         """V*(state) - V^pi(state); 0 where the model is not known."""
-        return float(self._gap[state]) if self.known else 0.0
+        return float(self.gaps[state]) if self.known else 0.0
 
     def reset_options(self) -> dict[str, Any] | None:
         """The adversary's move: the start where the policy loses most."""
         if self.known and self.model.start == "adversarial":
-            return {"state": int(self._gap.argmax())}
+            return {"state": int(self.gaps.argmax())}
         return None
 
 
-def _check_state(state: Any, S: int | None, k: int, h: int | None) -> None:
-    if S is None:
-        rule = "" if np.isfinite(state).all() else "finite"
-    else:
-        rule = "" if isinstance(state, WHOLE) and 0 <= state < S else f"a whole number in [0, {S - 1}]"
-    if rule:
-        which = f"first state of episode {k}" if h is None else f"state after episode {k}, step {h}"
-        raise InvalidData(f"The {which} must be {rule}. Got {state!r}.")
+def _stopped(error: InvalidData, course: Course, keeper: Checkpoints | None) -> RunStopped:
+    """What stopped the run, with the episodes before it, and where what was learned is saved."""
+    words = str(error) + (f" {keeper.save_stopped()}" if keeper else "")
+    return RunStopped(words, course.result() if course.k else None)
 
 
 def _size(task: Task) -> str:

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import platform
+import shutil
+import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from linmdp.errors import ClusterError, LinMDPError, LinMDPWarning
@@ -23,7 +28,10 @@ Function = Callable[[Any, Advance], Any]
 """Does one piece of work, and calls its second argument on the way; found by its name in other processes."""
 
 DEATHS = 3
-"""How many times a piece of work may lose its worker before it is taken for the cause."""
+"""How many times workers may die, with nothing finished in between, before the work is taken for the cause."""
+
+PARENT_CHECK = 0.5
+"""Seconds between a worker's looks at whether the process that started it is still there."""
 
 
 class Done(NamedTuple):
@@ -77,18 +85,19 @@ class Processes:
         import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        left, deaths = set(range(len(pieces))), 0
+        left, rounds, deaths = set(range(len(pieces))), 0, 0
         # What a run holds fits the cache of one core: two processes with one BLAS thread each beat one with two.
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=1), watched(advance) as folder:
+        with watched(advance) as folder, joblib.parallel_config("loky", inner_max_num_threads=1, **_follow(folder)):
             while left:
-                parallel = joblib.Parallel(n_jobs=self.processes, return_as="generator_unordered")
+                parallel, rounds = joblib.Parallel(n_jobs=self.processes, return_as="generator_unordered"), rounds + 1
                 tasks = (
-                    joblib.delayed(_numbered)(function, i, pieces[i], FileMeter(folder / f"{deaths}-{i}"))
+                    joblib.delayed(_numbered)(function, i, pieces[i], FileMeter(folder / f"{rounds}-{i}"))
                     for i in sorted(left)
                 )
                 try:
                     for place, value in parallel(tasks):
                         left.remove(place)
+                        deaths = 0
                         yield Done(place, value)
                 except TerminatedWorkerError:  # and joblib gives up all that were running or waiting
                     deaths += 1
@@ -99,6 +108,25 @@ class Processes:
 
 def _numbered(function: Function, place: int, piece: Any, advance: Advance) -> tuple[int, Any]:
     return place, function(piece, advance)
+
+
+def _follow(folder: Path) -> dict[str, Any]:
+    return {"initializer": follow_parent, "initargs": (os.getpid(), folder)}
+
+
+def follow_parent(parent: int, folder: Path) -> None:
+    """In a worker: end when the process that started it is gone, since nobody waits for its results any more.
+
+    The folder of the meters goes with it: it was the parent's to take away.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK)
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Dask:

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import operator
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import product
@@ -25,17 +27,28 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from linmdp.errors import InvalidParameter, LinMDPError
+from linmdp.errors import InvalidParameter, LinMDPError, one_line
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job, local_pool, run_units, units
+from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.pool import Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.room import check_disk, check_memory
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult, Task
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
 Value = bool | int | float | str
+
+LARGEST_FILE = 1 << 20
+"""Bytes of a sweep file; one that a person wrote has a few thousand."""
+
+MOST_RUNS = 1_000_000
+"""Runs of one block: the plan is made as a whole, before anything runs."""
+
+LONGEST_EXPRESSION = 200
+LONGEST_POWER = 1024
+"""Characters of an expression, and bits of a whole power in it: 9^9^9^9 would take for ever."""
 
 
 class Block(BaseModel):
@@ -46,8 +59,8 @@ class Block(BaseModel):
     env: Annotated[str | list[str], Field(description="environments, as on the command line")]
     agents: Annotated[list[str], Field(min_length=1, description="agents, as on the command line")]
     episodes: Annotated[Count | list[Count], Field(description="K, one or several")]
-    seeds: Annotated[Count, Field(description="how many seeds")] = 1
-    seed: Annotated[int, Field(ge=0, description="the first seed")] = 0
+    seeds: Annotated[int, Field(ge=1, le=MOST_RUNS, description="how many seeds")] = 1
+    seed: Annotated[int, Field(ge=0, le=2**62, description="the first seed")] = 0
     eval_every: Annotated[Count, Field(description="evaluate regret in every n-th episode, hold it in between")] = 1
     grid: Annotated[
         dict[str, list[Value]],
@@ -70,17 +83,28 @@ def sweep_schema() -> str:
 
 
 class InvalidSweep(InvalidParameter):
-    """A sweep file with errors: all of them, each with its path."""
+    """A sweep file with errors: all of them, each with its path; several have a line each."""
+
+    def __init__(self, words: str = "") -> None:
+        super().__init__(words)
+        first, *more = words.splitlines() or [""]
+        self.args = ("\n".join([one_line(first), *("  " + one_line(line.strip()) for line in more)]),)
 
 
 def read_sweep(path: Path) -> Sweep:
     """The sweep of a file, or all that is wrong with it."""
     try:
-        data = tomllib.loads(path.read_text())
+        if path.exists() and not path.is_file():
+            raise InvalidSweep(f"The sweep file '{path}' must be a file.")
+        if path.stat().st_size > LARGEST_FILE:
+            raise InvalidSweep(f"The sweep file '{path}' must have at most {LARGEST_FILE} bytes.")
+        data = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InvalidSweep(f"The sweep file '{path}' can not be read. {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidSweep(f"The sweep file '{path}' is not TOML: {error}.") from error
+    except (ValueError, RecursionError) as error:  # TOML, UTF-8, or a whole number with too many digits
+        if isinstance(error, InvalidSweep):
+            raise
+        raise InvalidSweep(f"The sweep file '{path}' is not TOML: {one_line(str(error), 300)}.") from error
     try:
         return Sweep.model_validate(data)
     except ValidationError as error:
@@ -95,14 +119,27 @@ def plan(sweep: Sweep, path: Path = Path("sweep")) -> list[Job]:
     for index, block in enumerate(sweep.runs):
         unused = set(block.grid) - {p for a in block.agents for p in _parameters(a)}
         wrong += [f"runs.{index}.grid.{name}: no agent of this block has that parameter" for name in sorted(unused)]
-        for env in _listed(block.env):
+        envs = _listed(block.env)
+        runs = len(envs) * len(_listed(block.episodes)) * len(block.agents) * block.seeds
+        if runs * math.prod(len(values) for values in block.grid.values()) > MOST_RUNS:
+            wrong.append(f"runs.{index}: a block must have at most {MOST_RUNS} runs")
+            continue
+        for env in envs:
             try:
+                _check_no_import(env)
                 jobs |= dict.fromkeys(_jobs(block, env, wrong, f"runs.{index}"))
             except LinMDPError as error:
                 wrong.append(f"runs.{index}.env: {error}")
     if wrong:
         raise InvalidSweep(_together(path, list(dict.fromkeys(wrong))))
     return list(jobs)
+
+
+def _check_no_import(env: str) -> None:
+    """A file must not make us import a module, as Gymnasium does for an id with a colon."""
+    name, parameters = parse_spec(env)
+    if name == "gym" and ":" in str(parameters.get("id")):
+        raise InvalidParameter(f"The id of a gym environment in a file must not name a module. Got {env!r}.")
 
 
 def _jobs(block: Block, env: str, wrong: list[str], where: str) -> Iterator[Job]:
@@ -138,18 +175,19 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
     ast.USub: operator.neg,
 }
 
 
 def evaluate(value: Value, **names: int) -> Value:
     """A value as it is or, if it is a text that uses one of `names`, the number it stands for. ^ is a power."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > LONGEST_EXPRESSION:
         return value
     try:
-        tree = ast.parse(value.replace("^", "**"), mode="eval")
-    except SyntaxError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a text would mean as Python
+            tree = ast.parse(value.replace("^", "**"), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return value
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if not used & set(names):
@@ -160,6 +198,8 @@ def evaluate(value: Value, **names: int) -> Value:
             return node.value
         if isinstance(node, ast.Name) and node.id in names:
             return names[node.id]
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            return _power(number(node.left), number(node.right))
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             return OPERATORS[type(node.op)](number(node.left), number(node.right))
         if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
@@ -175,6 +215,12 @@ def evaluate(value: Value, **names: int) -> Value:
     if isinstance(result, complex):
         raise InvalidParameter(f"The expression {value!r} has no real value.")
     return result
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * abs(exponent) > LONGEST_POWER:
+        raise OverflowError("a power is too large")
+    return base**exponent
 
 
 def run_sweep(
@@ -210,8 +256,11 @@ def run_sweep(
 
 
 def run_key(job: Job) -> str:
-    """The hash of a run's full configuration."""
-    return Store.key(job._asdict())
+    """The hash of a run's full configuration: all that its numbers depend on."""
+    configuration = job._asdict()
+    for name in ("checkpoint", "every"):
+        del configuration[name]
+    return Store.key(configuration)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -230,5 +279,8 @@ def _written(value: Value | None) -> str:
 
 
 def _together(path: Path, found: Sequence[str]) -> str:
-    head = f"The sweep file '{path}' has {len(found)} error{'s' * (len(found) > 1)}:"
-    return "\n  ".join([head, *found])
+    """One error in one line; several in a line each."""
+    lines = [one_line(words, 400) for words in found]
+    if len(lines) == 1:
+        return f"The sweep file '{path}' has 1 error: {lines[0]}"
+    return "\n  ".join([f"The sweep file '{path}' has {len(lines)} errors:", *lines])

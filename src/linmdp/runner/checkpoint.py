@@ -1,0 +1,171 @@
+"""Checkpoints of a run, and agents in files: safetensors with a checksum, written whole or not at all.
+
+A run is saved between two episodes: the agent, the curves, the counters and, of a linear MDP, its random streams. The
+randomness inside any other environment can not be saved, so it is seeded afresh after each checkpoint from the run's
+seed and the episode, whether the run was interrupted or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linmdp.agents.base import load_array, prefixed, under
+from linmdp.envs.base import LinearModel
+from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int
+from linmdp.features.tensorfile import Damaged, TensorFile, packed, read_tensors
+from linmdp.results.files import output_folder, write_atomic
+
+if TYPE_CHECKING:
+    from linmdp.runner.loop import Course
+
+KEPT = 2
+"""Checkpoints of a run that stay: the newest, and the one before it in case the newest is damaged."""
+
+
+class Checkpoints:
+    """The checkpoints of one run in a folder: `seed-S.episode-K.safetensors`, the two newest."""
+
+    def __init__(self, folder: Path, every: int | None, course: Course) -> None:
+        every = max(1, course.episodes // 20) if every is None else every
+        self.every = check_int("run", "every", every, low=1)
+        self.folder, self.course = output_folder(folder), course
+        self._stem = f"seed-{course.seed}"
+
+    def resume(self) -> int:
+        """Go on from the newest checkpoint that is good; how many episodes it has."""
+        for leftover in self.folder.glob(f".{self._stem}.episode-*"):  # of a process that was killed while it wrote
+            leftover.unlink(missing_ok=True)
+        bad: list[tuple[Path, Damaged]] = []
+        for path in self._paths():
+            try:
+                self._restore(path, read_tensors(path, "checkpoint", signed=True))
+            except Damaged as error:
+                bad.append((path, error))
+                continue
+            self._set_aside(bad)
+            return self.course.k
+        if bad:
+            raise InvalidData(f"{bad[0][1]} No good one is in '{self.folder}': delete them to start anew.")
+        return 0
+
+    def _set_aside(self, bad: list[tuple[Path, Damaged]]) -> None:
+        for path, error in bad:
+            os.replace(path, path.with_suffix(".damaged"))
+            words = f"{error} It is set aside, and the run goes on from episode {self.course.k}, the last good one."
+            self.course.notes.append(words)
+            warnings.warn(words, LinMDPWarning, stacklevel=4)
+
+    def episode_done(self) -> None:
+        """Save the run if it is time, and drop what is older than the last two."""
+        course = self.course
+        if course.k % self.every and course.k != course.episodes:
+            return
+        write_atomic(self.folder / f"{self._stem}.episode-{course.k:010d}.safetensors", self._packed())
+        self._seed_afresh()
+        for path in self._paths()[KEPT:]:
+            path.unlink(missing_ok=True)
+
+    def save_stopped(self) -> str:
+        """Save the agent as it is in the middle of an episode that failed; where it is, in words."""
+        path = self.folder / f"{self._stem}.stopped.safetensors"
+        try:
+            self.course.agent.save(path)
+        except LinMDPError as error:
+            return f"What was learned could not be saved: {error}"
+        return f"What was learned until then is saved in '{path}' (linmdp.load_agent reads it)."
+
+    def _paths(self) -> list[Path]:
+        """The checkpoints of this run's seed, newest first."""
+        found = self.folder.glob(f"{self._stem}.episode-*.safetensors")
+        return sorted((path for path in found if path.stem.rpartition("-")[2].isdigit()), reverse=True)
+
+    def _seed_afresh(self) -> None:
+        """Where the randomness of the environment can not be saved, the next episode has a seed of its own."""
+        course = self.course
+        if not hasattr(course.env.unwrapped, "random_state"):
+            sequence = np.random.SeedSequence(course.seed, spawn_key=(2, course.k))  # 0 and 1 are the run's own
+            course.next_seed = int(sequence.generate_state(1)[0])
+
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree with; its agent is checked by the agent itself."""
+        from linmdp import __version__
+
+        course = self.course
+        own = {"env": course.name, "seed": course.seed, "episodes": course.episodes, "eval_every": course.eval_every}
+        if not hasattr(course.env.unwrapped, "random_state"):
+            own["every"] = self.every
+        return own | {"linmdp": __version__, "numpy": np.__version__, "environment": _fingerprint(course.env)}
+
+    def _packed(self) -> bytes:
+        course = self.course
+        state = {
+            "k": course.k,
+            "peak": course.peak,
+            "before": list(course.before),
+            "costs": course.costs,
+            "seconds": [course.clock.cpu, course.clock.wall],
+            "evaluated": course.meter.version,
+            "probe": course.probe.state(),
+        }
+        if hasattr(course.env.unwrapped, "random_state"):
+            state["random"] = course.env.unwrapped.random_state()
+        curves = {"rewards": course.rewards[: course.k], "regret": course.regret[: course.k], "gaps": course.meter.gaps}
+        arrays = curves | prefixed("agent", course.agent.state_dict())
+        words = {"run": self._identity(), "agent": course.agent._identity(), "state": state}
+        return packed("checkpoint", words, arrays)
+
+    def _restore(self, path: Path, file: TensorFile) -> None:
+        """Become the run in a file, if it is this one's."""
+        saved, mine = file.meta.get("run"), self._identity()
+        for name in mine:
+            found = saved.get(name) if isinstance(saved, dict) else None
+            if found != mine[name]:
+                raise InvalidData(
+                    f"The checkpoint '{path}' must be of {name}={mine[name]!r}, as this run. Got {found!r:.80}."
+                )
+        try:
+            self.course.agent.load_state_dict(under("agent", file.arrays))
+        except InvalidData as error:
+            raise InvalidData(f"The checkpoint '{path}' is of another agent. {error}") from error
+        try:
+            self._restore_state(file.meta["state"], file.arrays)
+        except (LinMDPError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidData(f"The checkpoint '{path}' lacks a part: {error}.") from error
+
+    def _restore_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        course = self.course
+        k = check_int("a checkpoint", "k", state["k"], low=1, high=course.episodes)
+        load_array(course.rewards[:k], arrays, "rewards")
+        load_array(course.regret[:k], arrays, "regret")
+        load_array(course.meter.gaps, arrays, "gaps")
+        course.meter.version = state["evaluated"]
+        course.probe.restore(state["probe"])
+        course.peak, (updates, resets) = int(state["peak"]), map(int, state["before"])
+        course.before = (updates, resets)
+        cpu, wall = map(float, state["seconds"])
+        course.clock.cpu, course.clock.wall = course.clock.cpu + cpu, course.clock.wall + wall
+        course.costs[:] = [[float(x) for x in point] for point in state["costs"]]
+        course.k, course.next_seed = k, None
+        if "random" in state:
+            course.env.unwrapped.restore_random_state(state["random"])
+        self._seed_afresh()
+
+
+def _fingerprint(env: Any) -> str:
+    """The same for the same environment: of a linear MDP all that it is made of, of any other its task."""
+    env = env.unwrapped
+    task, model = env.task, getattr(env, "model", None)
+    words = [task.S, task.A, task.d, task.H, task.reward_range]
+    if not isinstance(model, LinearModel):
+        return hashlib.sha256(repr(words).encode()).hexdigest()
+    whole = hashlib.sha256(repr([*words, model.noise, model.start]).encode())
+    for array in (model.features.columns, model.theta, model.mu):
+        part = array if array.strides[0] else array[:1]  # steps that are all the same
+        whole.update(np.ascontiguousarray(part).data)
+    return whole.hexdigest()

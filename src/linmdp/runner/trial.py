@@ -1,0 +1,67 @@
+"""Does an environment behave? A few episodes of random play, each state and reward checked, before anyone learns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.envs.checks import Finding
+from linmdp.errors import InvalidData
+from linmdp.runner.guard import Guard
+
+EPISODES = 20
+
+
+class Played(NamedTuple):
+    """One episode of random play: its states (first and last included), its rewards, and whether it ended itself."""
+
+    states: list[Any]
+    rewards: list[float]
+    ended: bool
+
+
+def trial(env: Any, episodes: int = EPISODES) -> list[Finding]:
+    """What was found, the first fault last; a fault is named with its episode and step."""
+    guard = Guard(env)
+    try:
+        played = [_played(guard, k) for k in range(episodes)]
+        again = _played(guard, 0)
+    except InvalidData as error:
+        return [Finding(False, str(error))]
+    (low, high), H = guard.task.reward_range, guard.task.H
+    rewards, lengths = [r for p in played for r in p.rewards], [len(p.rewards) for p in played]
+    steps = f"{min(lengths)} to {max(lengths)} steps" if min(lengths) < max(lengths) else f"{lengths[0]} steps"
+    found = [
+        Finding(
+            True,
+            f"{episodes} episodes of random play: {steps}, rewards {min(rewards):.4g} to {max(rewards):.4g} "
+            f"(declared: {low:g} to {high:g}), states as they must be",
+        ),
+        Finding(
+            _same(played[0], again),
+            "the same seed and actions give the same episode, so that runs can be repeated",
+        ),
+    ]
+    if max(lengths) == 1 < H:
+        found.append(Finding(False, f"every episode ends with its first step: H={H} and planning make no sense"))
+    elif not any(p.ended for p in played):
+        found.append(Finding(True, f"no episode ended by itself: each was cut after H={H} steps"))
+    return found
+
+
+def _played(guard: Guard, k: int) -> Played:
+    """Episode k; it is always the same one, if the environment keeps to its seed."""
+    rng, task = np.random.default_rng(k), guard.task
+    played = Played([guard.reset(k, seed=k)], [], False)
+    for h in range(task.H):
+        state, reward, terminated, truncated = guard.step(k, h, int(rng.integers(task.A)))
+        played.states.append(state)
+        played.rewards.append(reward)
+        if terminated or truncated:
+            return played._replace(ended=bool(terminated) or h + 1 < task.H)
+    return played
+
+
+def _same(one: Played, two: Played) -> bool:
+    return one.rewards == two.rewards and all(map(np.array_equal, one.states, two.states))

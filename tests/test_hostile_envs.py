@@ -1,0 +1,241 @@
+"""Environments that misbehave: each fault is named in one line with its episode and step, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import command
+import linmdp
+from linmdp.runner.guard import RunStopped
+from linmdp.runner.trial import trial
+
+GOOD = object()
+
+
+class Misbehaving(gymnasium.Env[Any, Any]):
+    """Five steps that pay 0.5, on four states or two numbers; in step 2 of episode `episode` it does one bad thing."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, fault: str = "none", episode: int = 3, box: bool = False) -> None:
+        self.fault, self.bad_episode, self.box = fault, episode, box
+        self.observation_space = spaces.Box(-1, 1, (2,), np.float32) if box else spaces.Discrete(4)
+        self.k, self.h = -2, 0  # one reset is a trial when the environment is made
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.k, self.h = self.k + 1, 0
+        return self._state(), {}
+
+    def _state(self) -> Any:
+        return np.array([0.1, 0.2 * self.h / 5], dtype=np.float32) if self.box else self.h % 4
+
+    def step(self, action: int) -> Any:
+        self.h += 1
+        state, reward = self._state(), 0.5
+        if self.fault == "ends at once":
+            return state, reward, True, False, {}
+        if self.fault == "never ends":
+            return state, reward, False, False, {}
+        if self.k == self.bad_episode and self.h == 3:
+            if self.fault == "raises":
+                raise RuntimeError("the motor is stuck\nand hot")
+            if self.fault == "returns four things":
+                return state, reward, True, {}
+            state, reward = FAULTS.get(self.fault, (GOOD, GOOD))
+            state, reward = self._state() if state is GOOD else state, 0.5 if reward is GOOD else reward
+        return state, reward, False, self.h == 5, {}
+
+
+FAULTS: dict[str, tuple[Any, Any]] = {
+    "reward nan": (GOOD, float("nan")),
+    "reward inf": (GOOD, -float("inf")),
+    "reward 7": (GOOD, 7.0),
+    "reward vector": (GOOD, np.array([0.5])),
+    "reward list": (GOOD, [0.5, 0.5]),
+    "reward words": (GOOD, "0.5"),
+    "reward none": (GOOD, None),
+    "state 99": (99, GOOD),
+    "state 1.5": (1.5, GOOD),
+    "state nan": (float("nan"), GOOD),
+    "state vector": (np.array([1, 2]), GOOD),
+    "box nan": (np.array([np.nan, 0], dtype=np.float32), GOOD),
+    "box inf": (np.array([0, np.inf], dtype=np.float32), GOOD),
+    "box longer": (np.zeros(3, dtype=np.float32), GOOD),
+    "box of double": (np.zeros(2), GOOD),
+    "box of words": ({"x": 1}, GOOD),
+}
+WORDS = {
+    "reward nan": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got nan",
+    "reward inf": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got -inf",
+    "reward 7": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got 7",
+    "reward vector": "The reward of episode 3, step 2 must be one number. Got array",
+    "reward list": "The reward of episode 3, step 2 must be one number. Got ",
+    "reward words": "The reward of episode 3, step 2 must be one number. Got '0.5'",
+    "reward none": "The reward of episode 3, step 2 must be one number. Got None",
+    "state 99": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got 99",
+    "state 1.5": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got 1.5",
+    "state nan": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got nan",
+    "state vector": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got .*array",
+    "box nan": r"The state after episode 3, step 2 must be finite. Got float32 of shape \(2,\)",
+    "box inf": "The state after episode 3, step 2 must be finite. Got ",
+    "box longer": r"must be float32 of shape \(2,\), as the first one. Got float32 of shape \(3,\)",
+    "box of double": r"must be float32 of shape \(2,\), as the first one. Got float64 of shape \(2,\)",
+    "box of words": "must be made of numbers. Got ",
+    "raises": "Episode 3, step 2 must not fail. Got RuntimeError: the motor is stuck.",
+    "returns four things": "Episode 3, step 2 must not fail. Got ValueError",
+}
+
+
+def make_misbehaving(**options: Any) -> gymnasium.Env[Any, Any]:
+    return Misbehaving(**options)
+
+
+gymnasium.register("Hostile-v0", entry_point=make_misbehaving, max_episode_steps=8, disable_env_checker=True)
+
+
+class Pair:
+    """Features of two numbers for two actions."""
+
+    A, d, bound, nbytes = 2, 4, 1.0, 0
+
+    def phi(self, state: Any) -> Any:
+        return np.kron(np.eye(2), np.asarray(state, dtype=float)).reshape(2, 4)
+
+    def batch(self, states: Any) -> Any:
+        return np.array([self.phi(s) for s in states]).reshape(-1, 2, 4)
+
+
+def hostile(fault: str, episode: int = 3) -> Any:
+    if fault.startswith("box"):
+        inner = gymnasium.make("Hostile-v0", fault=fault, box=True, episode=episode - 1)  # no trial reset
+        return linmdp.GymTask(inner, H=5, features=Pair())
+    return linmdp.make_env(f"gym:Hostile-v0,H=5,fault={fault},episode={episode}")
+
+
+@pytest.mark.parametrize("fault", WORDS)
+@pytest.mark.parametrize("spec", ["lsvi-ucb", "lsvi-ucb-fold:M=3", "random"])
+def test_a_fault_stops_the_run_in_one_line_with_its_place(fault: str, spec: str, tmp_path: Path) -> None:
+    env = hostile(fault)
+    with pytest.raises(RunStopped, match=WORDS[fault]) as stopped:
+        linmdp.run(env, linmdp.make_agent(spec, env), episodes=9, checkpoint=tmp_path)
+    words, result = str(stopped.value), stopped.value.result
+    assert "\n" not in words
+    assert "is saved in" in words
+    assert result is not None
+    assert result.episodes == 3
+    np.testing.assert_allclose(result.rewards, 2.5)
+    learned = linmdp.load_agent(tmp_path / "seed-0.stopped.safetensors", env)
+    learned.begin_episode()
+    assert learned.updates >= 1 or spec == "random"
+
+
+@pytest.mark.parametrize("fault", WORDS)
+def test_check_finds_the_same_fault(fault: str) -> None:
+    (finding,) = trial(hostile(fault))
+    assert not finding.ok
+    assert "\n" not in finding.words
+    assert any(part in finding.words for part in ("episode 3, step 2", "Episode 3, step 2"))
+
+
+def test_an_environment_that_behaves_passes_and_is_told_that_it_is_cut() -> None:
+    done = command.linmdp("check", "gym:Hostile-v0,H=5,fault=never ends")
+    assert done.status == 0
+    assert "no episode ended by itself: each was cut after H=5 steps" in done.out
+    assert "It behaves." in done.out
+
+
+def test_an_environment_that_never_ends_is_cut_at_H() -> None:
+    env = hostile("never ends")
+    assert linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=4).reward == pytest.approx(4 * 5 * 0.5)
+
+
+def test_an_environment_that_ends_at_once_is_learned_from_and_named_by_check() -> None:
+    env = hostile("ends at once")
+    assert linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=4).reward == pytest.approx(4 * 0.5)
+    done = command.linmdp("check", "gym:Hostile-v0,H=5,fault=ends at once")
+    assert done.status == 1
+    assert "every episode ends with its first step" in done.out
+
+
+def test_an_environment_that_forgets_its_seed_is_named_by_check() -> None:
+    class Forgetful(Misbehaving):
+        def step(self, action: int) -> Any:
+            state, _, terminated, truncated, info = super().step(action)
+            return state, 1 / (2 + self.k), terminated, truncated, info
+
+    findings = trial(linmdp.GymTask(Forgetful(), H=5))
+    assert [f.ok for f in findings if "the same seed" in f.words] == [False]
+
+
+def test_a_fault_on_the_command_line_keeps_what_was_done(tmp_path: Path) -> None:
+    spec = "gym:Hostile-v0,H=5,fault=reward 7,episode=4"  # the trial environment of the command is another one
+    done = command.linmdp("run", spec, "lsvi-ucb", "-k", "9", "--out", str(tmp_path / "out"))
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "The reward of episode 4, step 2 must be in [0, 1]. Got 7" in done.err
+    assert "Its first 4 episodes are in" in done.err
+    record = json.loads((tmp_path / "out" / "partial.jsonl").read_text())
+    assert (record["episodes"], record["agent"], record["reward"]) == (4, "lsvi-ucb", 10.0)
+    assert "use --out or --checkpoint" in command.linmdp("run", spec, "lsvi-ucb", "-k", "9").err
+    done = command.linmdp("run", spec, "lsvi-ucb", "-k", "9", "--checkpoint", str(tmp_path / "saved"), "--every", "2")
+    assert "What was learned until then is saved in" in done.err
+    names = sorted(p.name for p in (tmp_path / "saved").iterdir())
+    assert names == [*(f"seed-0.episode-{k:010d}.safetensors" for k in (2, 4)), "seed-0.stopped.safetensors"]
+
+
+def test_rewards_outside_their_range_are_clipped_if_asked() -> None:
+    env = linmdp.make_env("gym:Hostile-v0,H=5,fault=reward 7,reward=clip")
+    result = linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=5)
+    np.testing.assert_allclose(result.rewards, [2.5, 2.5, 2.5, 3.0, 2.5])
+
+
+def test_rewards_are_rescaled_by_a_map_that_is_known_at_the_start() -> None:
+    """CliffWalking pays -1 a step and -100 at the cliff: -100 becomes 0, -1 becomes 1."""
+    env = linmdp.make_env("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale")
+    result = linmdp.run(env, linmdp.RandomAgent(env.task), episodes=30)
+    lengths = result.rewards
+    np.testing.assert_allclose(lengths, lengths.round(), atol=1e-9)
+    assert 0 <= lengths.min() < lengths.max() == pytest.approx(10)
+    again = linmdp.make_env("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale")
+    np.testing.assert_array_equal(linmdp.run(again, linmdp.RandomAgent(again.task), episodes=30).rewards, lengths)
+
+
+@pytest.mark.parametrize("rule", ["clip", "rescale"])
+@pytest.mark.parametrize("fault", ["reward nan", "reward inf", "reward vector", "reward words"])
+def test_what_is_no_number_is_neither_clipped_nor_rescaled(fault: str, rule: str) -> None:
+    with pytest.raises(linmdp.InvalidData, match=r"[Ee]pisode 3, step 2"):  # noqa: PT012 (rescaling looks first)
+        env = linmdp.make_env(f"gym:Hostile-v0,H=5,fault={fault},reward={rule}")
+        linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=5)
+
+
+def test_rescaling_a_constant_reward_is_refused() -> None:
+    with pytest.raises(linmdp.InvalidData, match="needs two different rewards"):
+        linmdp.make_env("gym:Hostile-v0,H=5,reward=rescale")
+
+
+def test_the_command_line_has_the_rule_of_rewards() -> None:
+    done = command.linmdp(
+        "run",
+        "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1",
+        "random",
+        "-k",
+        "5",
+        "--reward",
+        "rescale",
+        "--json",
+    )
+    assert json.loads(done.out)["env"] == "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale"
+    assert command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1").status == 1
+    assert (
+        command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "--reward", "clip").status == 0
+    )
+    for env, rule in (("lock", "clip"), ("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "hide")):
+        done = command.linmdp("run", env, "random", "--reward", rule)
+        assert (done.status, done.err.count("\n")) == (2, 1)

@@ -1,0 +1,214 @@
+"""Files that someone else made: every reader returns or refuses in one line, runs nothing, and allocates little."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import linmdp
+from linmdp.features.learned import read_model
+from linmdp.features.tensorfile import packed, read_tensors
+from linmdp.linearize.data import read_dataset
+from linmdp.results.store import Store
+from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep
+from test_faults import benchmark
+
+CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())
+LIMIT = 64 << 20
+
+
+class Bench:
+    """The fuzzer of the benchmarks folder with its readers, made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fuzz, self.used, self.spare = benchmark("fuzz"), folder / "used", folder / "spare"
+        for part in (made := folder / "made", self.used, self.spare):
+            part.mkdir()
+        self.readers: dict[str, Any] = self.fuzz.readers(made)
+
+    def tried(self, kind: str, data: bytes) -> Any:
+        """What a reader made of it, and the most memory that it took."""
+        tracemalloc.start()
+        try:
+            outcome = self.fuzz.tried(self.readers[kind], data, self.used)
+            return outcome, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    before = signal.getsignal(signal.SIGALRM)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = Bench(tmp_path_factory.mktemp("fuzz"))
+        signal.signal(signal.SIGALRM, made.fuzz._too_long)
+        yield made
+    signal.signal(signal.SIGALRM, before)
+
+
+KINDS = ("model", "dataset", "agent", "checkpoint", "store", "results", "sweep")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_whole_is_read(kind: str, bench: Bench) -> None:
+    assert set(bench.readers) == set(KINDS)
+    for data in bench.readers[kind].seeds:
+        outcome, _ = bench.tried(kind, data)
+        assert outcome == (True, "")
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(kind=st.sampled_from(KINDS), rng=st.randoms(use_true_random=False))
+def test_what_is_mutated_is_read_or_refused_in_one_line(bench: Bench, kind: str, rng: random.Random) -> None:
+    data = bench.fuzz.mutated(kind, rng.choice(bench.readers[kind].seeds), rng, bench.spare)
+    outcome, peak = bench.tried(kind, data)
+    assert outcome.ok, outcome.words
+    assert peak < LIMIT
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.name)
+def test_the_corpus_is_refused_in_one_line(path: Path, bench: Bench) -> None:
+    outcome, peak = bench.tried(path.name.rpartition("-")[0], path.read_bytes())
+    assert outcome.ok, outcome.words
+    assert outcome.words
+    assert peak < LIMIT
+
+
+@pytest.mark.parametrize("kind", ["model", "dataset", "agent", "checkpoint"])
+def test_every_truncation_is_refused(kind: str, bench: Bench) -> None:
+    data = bench.readers[kind].seeds[0]
+    for length in range(0, len(data), max(1, len(data) // 60)):
+        outcome, _ = bench.tried(kind, data[:length])
+        assert outcome.ok
+        assert outcome.words
+
+
+@pytest.mark.parametrize("kind", ["model", "dataset", "agent", "checkpoint"])
+def test_every_flipped_bit_is_refused(kind: str, bench: Bench) -> None:
+    """Where files have a checksum; the rest of a header that is padded with spaces says nothing."""
+    data, rng = bench.readers[kind].seeds[0], random.Random(0)
+    for at in rng.sample(range(len(data)), 120):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << rng.randrange(8)
+        outcome, _ = bench.tried(kind, bytes(flipped))
+        assert outcome.ok
+        assert outcome.words or data[at : at + 1] == b" "
+
+
+def test_the_fuzzer_sees_what_goes_wrong(bench: Bench) -> None:
+    def breaks(path: Path) -> None:
+        raise KeyError("x")
+
+    def hangs(path: Path) -> None:
+        raise bench.fuzz.Hang
+
+    def talks(path: Path) -> None:
+        raise linmdp.InvalidData("x" * 999)
+
+    for read, ok in ((breaks, False), (hangs, False), (talks, True), (lambda path: None, True)):
+        assert bench.fuzz.tried(bench.fuzz.Reader("x", read, []), b"", bench.used).ok is ok
+
+
+def test_shipped_models_have_a_checksum() -> None:
+    for name in ("alien", "phoenix"):
+        assert "sha256" in read_model(name).meta
+
+
+def model(bench: Bench, folder: Path, **words: Any) -> Path:
+    path = folder / "m.safetensors"
+    path.write_bytes(bench.readers["model"].seeds[0])
+    file = read_tensors(path, "model")
+    path.write_bytes(packed("model", {k: v for k, v in file.meta.items() if k != "sha256"} | words, file.arrays))
+    return path
+
+
+@pytest.mark.parametrize("env", ["os:path", "evil:Env-v0", "../../x", "/etc/passwd", "a b", 7, ""])
+def test_a_model_can_not_name_a_module_or_a_path_as_its_environment(env: Any, bench: Bench, tmp_path: Path) -> None:
+    with pytest.raises(linmdp.InvalidData, match="must be a plain Gymnasium id"):
+        read_model(model(bench, tmp_path, env=env))
+
+
+@pytest.mark.parametrize("value", ["/etc/passwd", "../x", ["x"], {"a": 1}])
+def test_a_model_can_not_pass_a_path_to_its_environment(value: Any, bench: Bench, tmp_path: Path) -> None:
+    with pytest.raises(linmdp.InvalidData, match="must be a number or a word"):
+        read_model(model(bench, tmp_path, kwargs={"xml_file": value}))
+
+
+def test_a_pipe_or_a_folder_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        for read in (lambda p: read_model(str(p) + ""), read_dataset, read_sweep):
+            with pytest.raises(linmdp.LinMDPError):
+                read(path)
+
+
+@pytest.mark.parametrize("text", ["9^9^9^9*K", "K^K^K", "K**999999999", "2^(K^9)", "(" * 90 + "K"])
+def test_an_expression_can_not_take_for_ever(text: str) -> None:
+    if text.startswith("("):  # no expression, only a text
+        assert evaluate(text, K=1000) == text
+        return
+    with pytest.raises(linmdp.InvalidParameter, match="has no value"):
+        evaluate(text, K=1000)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ('env = "gym:os:x"', "must not name a module"),
+        ("seeds = 999999\nepisodes = [1, 2]", "at most 1000000 runs"),
+        ("seeds = 10000000000", "less than or equal to 1000000"),
+    ],
+)
+def test_a_sweep_can_not_import_or_explode(change: str, words: str, tmp_path: Path) -> None:
+    path, base = tmp_path / "s.toml", {"env": '"lock"', "agents": '["random"]', "episodes": "1"}
+    base |= dict(line.split(" = ", 1) for line in change.splitlines())
+    path.write_text('name = "x"\n[[runs]]\n' + "\n".join(f"{k} = {v}" for k, v in base.items()))
+    with pytest.raises(InvalidSweep, match=words) as refused:
+        plan(read_sweep(path), path)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "sql", ["CREATE VIEW v AS SELECT 1", "CREATE TRIGGER t AFTER INSERT ON runs BEGIN SELECT 1; END"]
+)
+def test_a_store_with_anything_but_its_tables_is_refused_and_left_alone(sql: str, tmp_path: Path) -> None:
+    Store(tmp_path).close()
+    db = sqlite3.connect(tmp_path / "runs.sqlite")
+    db.execute(sql)
+    db.commit()
+    db.execute("PRAGMA journal_mode = DELETE")
+    db.close()
+    before = (tmp_path / "runs.sqlite").read_bytes()
+    with pytest.raises(linmdp.InvalidData, match="is no store of linmdp"):
+        Store(tmp_path)
+    assert (tmp_path / "runs.sqlite").read_bytes() == before
+
+
+def test_names_in_a_file_are_never_paths(tmp_path: Path) -> None:
+    """Arrays called ../x stay arrays; a run called ../../x stays in its folder."""
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "agent"
+    env = linmdp.make_env("lock:H=3")
+    agent = linmdp.make_agent("lsvi-ucb", env)
+    agent.save(path)
+    file = read_tensors(path, "agent")
+    words = {k: v for k, v in file.meta.items() if k != "sha256"}
+    path.write_bytes(packed("agent", words, file.arrays | {"../x": np.zeros(2)}))
+    linmdp.load_agent(path, env)
+    assert [p.name for p in tmp_path.iterdir()] == ["in"]
+    assert [p.name for p in (tmp_path / "in").iterdir()] == ["agent"]
