@@ -29,10 +29,9 @@ from linmdp.results.files import write_atomic
 
 STEPS = 10_000
 TASKS = [
-    ("sensor", "lsvi-ucb-fold:stationary=true,M=48"),
     ("sensor", "lsvi-ucb-fold:stationary=true,discount=0.95"),
+    ("sensor", "lsvi-ucb-fold:stationary=true,M=48"),
     ("sensor", "lsvi-ucb-fixed:stationary=true,rho=0.5"),
-    ("inventory", "lsvi-ucb-fold:stationary=true"),
     ("inventory", "lsvi-ucb-fold:stationary=true,discount=0.95"),
     ("riverswim:H=20", "lsvi-ucb-fold"),
     ("lock", "lsvi-ucb-fold"),

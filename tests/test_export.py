@@ -231,7 +231,7 @@ def test_the_self_test_fails_where_the_learner_is_wrong(tmp_path: Path) -> None:
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs arm-none-eabi-gcc")
 def test_sensor_fits_a_cortex_m4_with_64_kib_of_ram(tmp_path: Path) -> None:
-    exported("sensor", "lsvi-ucb-fold:stationary=true,M=48", tmp_path, real="float", steps=500)
+    exported("sensor", "lsvi-ucb-fold:stationary=true,discount=0.95", tmp_path, real="float", steps=500)
     subprocess.run(["make", "-s", "-C", tmp_path, "m4"], check=True, capture_output=True)
     sizes = subprocess.run(
         ["arm-none-eabi-size", tmp_path / "selftest.elf"], capture_output=True, text=True, check=True
@@ -294,6 +294,19 @@ def test_a_stored_run_becomes_a_library(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "seed 1, after 60 episodes" in done.stderr
     assert_agrees(report(built(tmp_path / "c", "-O1")), "float", strict=True)
+
+
+def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
+    env = linmdp.make_env("lock:H=4")
+    agent = linmdp.make_agent("lsvi-ucb-fold:beta=0.5", env)
+    linmdp.run(env, agent, episodes=40)
+    agent.save(tmp_path / "agent.safetensors")
+    line = ("export", str(tmp_path / "agent.safetensors"), "--c", str(tmp_path / "c"), "--steps", "40")
+    refused = command(*line)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert command(*line, "--env", "lock:H=4").returncode == 0
+    export_policy(agent, tmp_path / "policy", real="float")
+    assert (tmp_path / "c" / "linmdp_policy.c").read_text() == (tmp_path / "policy" / "linmdp_policy.c").read_text()
 
 
 @pytest.mark.parametrize(

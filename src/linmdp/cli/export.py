@@ -11,9 +11,10 @@ from linmdp.errors import check_choice, check_int
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of 'linmdp run --out' or 'sweep'")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of 'run --out' or 'sweep', or a saved agent")],
     c: Annotated[Path, typer.Option("--c", metavar="DIR", help="folder for the C library")],
     number: Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, if it has several")] = None,
+    env: Annotated[str | None, typer.Option(metavar="ENV", help="of a saved agent that does not name it")] = None,
     real: Annotated[str, typer.Option(help="float or double, on the device")] = "float",
     only: Annotated[str, typer.Option(help="policy: the frozen policy alone, of any agent; or all")] = "all",
     steps: Annotated[int, typer.Option(help="steps that the self-test plays")] = 1000,
@@ -26,7 +27,7 @@ def export(
     check_choice("export", "only", only, ("all", "policy"))
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
-    agent, env, words = trained(run, number, progress=True)
+    agent, env, words = trained(run, number, env, progress=True)
     if only == "policy":
         written = export_policy(agent, c, real=real, run=words)
     else:

@@ -135,7 +135,7 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
     lines = [f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows]
     stack = 8 * (9 * learner.d + 4 * learner.A + code.states) + 800
     return (
-        f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and no call takes more than some {stack:,} bytes of stack.\n"
+        f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and a call takes {stack:,} bytes of stack at most.\n"
         + tables
         + " * Worst case of each call, in multiply-adds of linmdp_quick and of linmdp_wide, and in looks at a state:\n"
         + f" *   {'':22} {'quick':>14} {'wide':>14} {'looks':>9}\n"
