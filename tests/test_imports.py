@@ -22,8 +22,9 @@ MAY_IMPORT = {
     "linearize": {"linearize", "envs", "features", "results"},  # results.files, to write whole files or none
     "runner": {"runner", "envs", "features", "agents", "results"},
     "results": {"results"},
+    "export": {"export", "agents", "features", "results"},  # results.files, to write whole files or none
     "report": {"report", "results"},
-    "cli": {"cli", "runner", "envs", "features", "agents", "results", "report", "linearize"},
+    "cli": {"cli", "runner", "envs", "features", "agents", "results", "report", "linearize", "export"},
 }
 FILES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem in ("types", "errors"))
 

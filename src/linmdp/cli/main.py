@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp import __version__
+from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.options import (
     AgentSpec,
@@ -211,6 +212,7 @@ def agents() -> None:
 
 
 app.command()(linearize)
+app.command()(export)
 
 
 @app.callback(invoke_without_command=True)

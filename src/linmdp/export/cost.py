@@ -1,0 +1,152 @@
+"""Bytes and worst-case operations of a learner on a device. A test counts the operations of the C code and compares."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+from linmdp.agents.shared import SWEEPS
+from linmdp.export.learner import Learner
+
+COLUMNS = 8
+"""Columns of J that are brought up to date at once: more need more room, fewer need more looks at the samples."""
+
+
+class Ops(NamedTuple):
+    """Multiply-adds in `linmdp_quick` and in `linmdp_wide`, and states made ready."""
+
+    quick: int = 0
+    wide: int = 0
+    looks: int = 0
+
+    def plus(self, *others: Ops) -> Ops:
+        """The sum."""
+        return Ops(*(sum(parts) for parts in zip(self, *others, strict=True)))
+
+    def times(self, n: int) -> Ops:
+        """The same n times over."""
+        return Ops(*(n * part for part in self))
+
+
+class Costs(NamedTuple):
+    """The worst case of each call."""
+
+    act: Ops
+    observe: Ops
+    begin_episode: Ops
+
+
+class Algebra(NamedTuple):
+    """Multiply-adds of each function of linmdp_algebra.c."""
+
+    outer: int
+    factor: int
+    solve: int
+    product: int
+    form: int
+
+    @classmethod
+    def of(cls, blocks: int, p: int) -> Algebra:
+        """For matrices of so many blocks with p rows each."""
+        factor = p * (p + 1) * (p + 2) // 6
+        return cls(p * (p + 1) // 2, blocks * factor, blocks * p * (p + 1), blocks * p * p, p * (p + 3) // 2)
+
+
+def costs(learner: Learner, blocks: int) -> Costs:
+    """The worst case of each call; `linmdp_end_episode` does nothing that counts."""
+    d, A, algebra = learner.d, learner.A, Algebra.of(blocks, learner.d // blocks)
+    act = Ops(quick=algebra.form, wide=d).times(A).plus(Ops(looks=1))
+    observe = Ops(wide=algebra.outer + d + d * learner.counts + A * d * learner.auto, looks=1)
+    value, greedy = Ops(wide=(algebra.form + d) * A), Ops(wide=d * A)  # Q of a state, with and without a bonus
+    begin = _solve(learner, algebra, _target(learner, algebra, value))
+    if learner.kind == "fold":
+        begin = begin.plus(_fold(learner, algebra, value))
+    if learner.auto:
+        begin = begin.plus(_solve(learner, algebra, _target(learner, algebra, greedy)))
+    return Costs(act, observe, begin)
+
+
+def _solve(learner: Learner, algebra: Algebra, target: Ops) -> Ops:
+    """Weights of every Q, where sum phi V(s') costs `target`."""
+    backups = SWEEPS if learner.levels == 1 < learner.H else learner.H
+    targets = backups if learner.levels == 1 < learner.H else backups - 1
+    factors, regress = Ops(wide=algebra.factor * learner.groups), Ops(wide=algebra.solve)
+    return target.times(targets).plus(factors, regress.times(backups))
+
+
+def _target(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
+    """sum phi V(s') over all samples, where one V costs `value`."""
+    d, M = learner.d, learner.room
+    if learner.kind == "fixed":
+        if learner.counts:
+            return value.plus(Ops(wide=d, looks=1)).times(learner.S)
+        return value.plus(Ops(wide=d, looks=2)).times(M)
+    buffer = value.plus(Ops(wide=2 * d, looks=2)).times(M)
+    if not learner.follow:
+        return buffer
+    probe = value.plus(Ops(wide=algebra.outer + d + d * learner.slopes, looks=2 + learner.slopes))
+    solve = Ops(wide=algebra.factor + algebra.solve + algebra.product + d + d * d * learner.slopes)
+    return buffer.plus(probe.times(M), solve)
+
+
+def _fold(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
+    """What folding adds to a planning: V at the new probes, and the slopes."""
+    d, M = learner.d, learner.room
+    pasts = learner.levels - 1 if learner.levels > 1 else int(learner.H > 1)
+    one = value.plus(Ops(looks=1)).times(M)
+    if learner.slopes:
+        columns = d * (3 * M * d + algebra.solve + algebra.product + d)
+        one = one.plus(Ops(wide=columns, looks=5 * M * -(-d // min(COLUMNS, d))))
+    if learner.levels == 1 < learner.H:
+        one = one.plus(_target(learner, algebra, value))
+    return one.times(pasts)
+
+
+def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
+    """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
+    p = learner.d // blocks
+    return ctypes.sizeof(_memory(learner, quick_kind, state, blocks * p * (p + 1) // 2))
+
+
+def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
+    quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
+    wide, d, M = ctypes.c_double, learner.d, learner.room
+    action: Any = ctypes.c_uint8 if learner.A <= 256 else ctypes.c_uint16
+    sample = _struct(state=state, next=state, action=action, alive=ctypes.c_uint8)
+    core, stores = _core(learner, wide, quick, packed), max(learner.groups - 1, 1)
+    if learner.kind == "fixed":
+        store = wide * (learner.S * d) if learner.counts else _struct(sample=sample * M, count=ctypes.c_uint32)
+        return _struct(core=core, store=store * stores, phase=ctypes.c_uint32, learning=ctypes.c_uint8)
+    best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
+    store = _struct(samples=sample * (2 * M), folded=ctypes.c_uint32, probes=ctypes.c_uint16)
+    past = {"sums": wide * (d + M)}
+    scratch = {"matrix": wide * packed}
+    if learner.slopes:
+        past |= {"slopes": wide * (d + d * d), "best_ref": best * M}
+        scratch |= {"columns": wide * (min(COLUMNS, d) * d), "best": best * (2 * M)}
+    return _struct(
+        core=core,
+        store=store * stores,
+        past=_struct(**past) * max(learner.levels - 1, 1),
+        scratch=_struct(**scratch),
+        clock=ctypes.c_uint32 * 2,
+        count=ctypes.c_uint16 * learner.groups,
+    )
+
+
+def _core(learner: Learner, wide: Any, quick: Any, packed: int) -> Any:
+    d, L = learner.d, learner.levels
+    group = _struct(sums=wide * (packed + d), factor=quick * packed)
+    width = _struct(w=wide * (L * d), returns=wide * 15, counters=ctypes.c_uint32 * 2, arm=ctypes.c_uint8 * 2)
+    return _struct(
+        group=group * learner.groups,
+        weights=wide * (L * d + packed + 1),
+        **({"width": width} if learner.auto else {}),
+        seed=ctypes.c_uint32 * 3,
+        next=ctypes.c_uint16,
+        flags=ctypes.c_uint8 * 2,
+    )
+
+
+def _struct(**fields: Any) -> Any:
+    return type("Memory", (ctypes.Structure,), {"_fields_": list(fields.items())})

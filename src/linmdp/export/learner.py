@@ -1,0 +1,144 @@
+"""What of an agent goes onto a device: its sizes and parameters, checked to be ones that the C library has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from linmdp.agents.base import Agent
+from linmdp.agents.fold import LSVIUCBFold
+from linmdp.agents.lsvi import LSVIUCBFixed
+from linmdp.agents.optimist import Optimist
+from linmdp.agents.schedules import FixedPhases
+from linmdp.errors import InvalidParameter, invalid
+
+LARGEST = 2**16 - 1
+"""Sizes are 16 bits wide on the device."""
+
+COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount"}
+KNOWN: dict[type[Agent], set[str]] = {
+    LSVIUCBFold: COMMON | {"M", "replan", "probes", "correction", "max_bytes"},
+    LSVIUCBFixed: COMMON | {"rho", "storage"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner:
+    """A learner on a device.
+
+    Attributes
+    ----------
+    kind : "fold" or "fixed"
+    H, A, d, S : of its task; S is 0 where states are not finite
+    groups, levels : regressions, and Q: each H or 1
+    cap : the largest value that Q can have
+    auto : beta comes from the data; else it is `beta`
+    room : transitions that one regression has room for: M of Fold, those of a phase of Fixed
+    phase : episodes of a phase of Fixed
+    counts : Fixed keeps N (d x S) instead of the samples
+    replan, reservoir, follow, slopes : of Fold: when it plans, how it chooses probes, and how old targets follow V
+    """
+
+    kind: str
+    agent: str
+    H: int
+    A: int
+    d: int
+    S: int
+    groups: int
+    levels: int
+    discount: float
+    beta: float
+    auto: bool
+    lam: float
+    cap: float
+    cap_step: float
+    cap_remaining: bool
+    random_ties: bool
+    reward_range: tuple[float, float]
+    room: int = 0
+    phase: int = 0
+    counts: bool = False
+    replan: float = 0.0
+    reservoir: bool = False
+    follow: bool = False
+    slopes: bool = False
+
+    @property
+    def reward_scale(self) -> float:
+        """The largest reward in size."""
+        return max(max(abs(r) for r in self.reward_range), 1e-12)
+
+
+def check_exportable(agent: Agent) -> None:
+    """Refuse an agent that does what the C library does not."""
+    if type(agent) not in KNOWN:
+        names = f"{LSVIUCBFold.name} or {LSVIUCBFixed.name}"
+        raise InvalidParameter(f"The agent to export must be {names}, unless '--only policy'. Got '{agent.name}'.")
+    defaults = {name: parameter.default for name, parameter in agent.parameters().items()}
+    for name, value in agent.get_params().items():
+        if name not in KNOWN[type(agent)] and value != defaults[name]:
+            invalid(f"an exported {agent.name}", name, "left out", value)
+    if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
+        invalid(f"an exported {agent.name}", "episodes", "given", None)
+
+
+def learner_of(agent: Agent) -> Learner:
+    """What goes onto the device, of an agent that has not begun."""
+    common: dict[str, Any] = common_of(agent)
+    if isinstance(agent, LSVIUCBFold):
+        own: dict[str, Any] = {
+            "kind": "fold",
+            "room": agent._buffer.M,
+            "replan": float(agent.replan),
+            "reservoir": agent.probes == "reservoir",
+            "follow": agent.correction != "frozen",
+            "slopes": agent._slopes,
+        }
+    else:
+        assert isinstance(agent, LSVIUCBFixed)
+        assert isinstance(agent.schedule, FixedPhases)
+        phase = agent.schedule.length
+        room = (phase - 1) * (agent.task.H if agent.stationary else 1)
+        own = {"kind": "fixed", "phase": phase, "room": room, "counts": _keeps_counts(agent, room)}
+    learner = Learner(**common, **own)
+    for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of samples kept", learner.room)):
+        if size > LARGEST:
+            raise InvalidParameter(f"The {name} of an exported learner must be at most {LARGEST}. Got {size}.")
+    return learner
+
+
+def _keeps_counts(agent: LSVIUCBFixed, room: int) -> bool:
+    """As the agent was told or, if it was left the choice, whatever takes less room."""
+    task, sample = agent.task, 6
+    smaller = task.S is not None and 8 * task.S * task.d < sample * room
+    return agent.storage == "counts" or (agent.storage == "auto" and smaller)
+
+
+def common_of(agent: Agent) -> dict[str, Any]:
+    """Sizes and parameters that every optimistic agent has; those of an agent without them are zero."""
+    task = agent.task
+    found: dict[str, Any] = {
+        "agent": agent.name,
+        "H": task.H,
+        "A": task.A,
+        "d": task.d,
+        "S": task.S or 0,
+        "reward_range": task.reward_range,
+        "cap_step": max(task.reward_range[1], 0.0),
+    }
+    if not isinstance(agent, Optimist):
+        nothing = {"groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
+        return found | nothing | {"cap": 0.0, "cap_remaining": False, "random_ties": False}
+    assert agent.caps is not None
+    return found | {
+        "groups": agent.groups,
+        "levels": agent.levels,
+        "discount": float(agent.discount),
+        "beta": agent.beta_value,
+        "auto": agent._width is not None,
+        "cap": float(agent.caps[0]),
+        "lam": float(agent.lam),
+        "cap_remaining": agent.cap == "remaining" and agent.discount == 1,
+        "random_ties": agent.ties == "random",
+    }

@@ -1,0 +1,60 @@
+"""Numbers and tables as C writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from linmdp.types import Array, IntArray
+
+WIDTH = 120
+
+
+def real(value: float, kind: str) -> str:
+    """The shortest literal that is this number, as `float` or `double`."""
+    text = str(np.float32(value)) if kind == "float" else repr(float(value))
+    if not any(c in text for c in ".e"):
+        text += ".0"
+    return text + "f" if kind == "float" else text
+
+
+def braces(items: Iterable[str]) -> str:
+    """`{a, b, c}`"""
+    return "{" + ", ".join(items) + "}"
+
+
+def rows(items: Sequence[str], indent: int = 4) -> str:
+    """The items with commas between, in lines that are not too long."""
+    lines, line = [], " " * indent
+    for item in items:
+        if len(line) + len(item) + 2 > WIDTH and line.strip():
+            lines.append(line.rstrip())
+            line = " " * indent
+        line += item + ", "
+    return "\n".join([*lines, line.rstrip()])
+
+
+def reals(values: Array, kind: str) -> list[str]:
+    """Each number as a literal."""
+    return [real(value, kind) for value in np.asarray(values, dtype=np.float64).ravel().tolist()]
+
+
+def wholes(values: IntArray | Sequence[int]) -> list[str]:
+    """Each whole number as a literal."""
+    return [str(int(value)) for value in np.asarray(values).ravel()]
+
+
+def table(declaration: str, items: Sequence[str]) -> str:
+    """`declaration = {...};` over several lines."""
+    return f"{declaration} = {{\n{rows(items)}\n}};\n"
+
+
+def unsigned(largest: int) -> str:
+    """The smallest unsigned type that holds 0 ... `largest`."""
+    return next(f"uint{bits}_t" for bits in (8, 16, 32) if largest < 2**bits)
+
+
+def signed(largest: int) -> str:
+    """The smallest signed type that holds -1 ... `largest`."""
+    return next(f"int{bits}_t" for bits in (8, 16, 32) if largest < 2 ** (bits - 1))

@@ -1,0 +1,111 @@
+"""The policy of an agent as it is now, as C."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmdp.agents.base import Agent
+from linmdp.agents.fold import LSVIUCBFold
+from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.optimist import Optimist
+from linmdp.agents.shared import SharedCore
+from linmdp.errors import InvalidParameter
+from linmdp.export.numbers import real, reals, rows, wholes
+from linmdp.types import Array, IntArray
+
+TABLE = """/* linmdp_policy.c: see linmdp_policy.h. Written by `linmdp export`. */
+#include "linmdp_policy.h"
+
+static const linmdp_index_a action[LINMDP_H][LINMDP_S] = {{
+{rows}
+}};
+
+int linmdp_policy(unsigned h, linmdp_state state)
+{{
+    return h < LINMDP_H && linmdp_is_state(state) ? (int)action[h][state] : -1;
+}}
+"""
+
+WEIGHTS = """/* linmdp_policy.c: see linmdp_policy.h. Written by `linmdp export`. */
+#include "linmdp_policy.h"
+
+#include "linmdp_value.h"
+
+#define BETA {beta}
+
+static const linmdp_wide w[LINMDP_LEVELS][LINMDP_D] = {{
+{weights}
+}};
+
+static const linmdp_quick factor[LINMDP_GROUPS][LINMDP_PACKED] = {{
+{factors}
+}};
+
+int linmdp_policy(unsigned h, linmdp_state state)
+{{
+    linmdp_seen seen;
+    linmdp_wide q[LINMDP_A];
+    if (h >= LINMDP_H || !linmdp_is_state(state))
+        return -1;
+    linmdp_look(state, &seen);
+    const unsigned level = LINMDP_LEVELS == 1 ? 0 : h, group = LINMDP_GROUPS == 1 ? 0 : h;
+    if (linmdp_quick_optimistic(w[level], factor[group], BETA, h, &seen, q) != 0)
+        return -1;
+    return (int)linmdp_first_best(q, LINMDP_TIE_ACT);
+}}
+"""
+
+
+def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
+    """linmdp_policy.c, and the bytes of its table."""
+    task = agent.task
+    if task.S is not None:
+        actions = np.array([_actions(agent, h) for h in range(task.H)])
+        return TABLE.format(rows="\n".join(_row(wholes(line)) for line in actions)), actions.size * (
+            1 if task.A <= 256 else 2
+        )
+    agent, weights, inverses = _weights(agent)
+    text = WEIGHTS.format(
+        beta=real(agent.beta_value, "double"),
+        weights="\n".join(_row(reals(w, "double")) for w in weights),
+        factors="\n".join(_row(reals(packed_factor(inverse, blocks), kind)) for inverse in inverses),
+    )
+    p = task.d // blocks
+    size = weights.size * 8 + len(inverses) * blocks * p * (p + 1) // 2 * (4 if kind == "float" else 8)
+    return text, size
+
+
+def _row(items: list[str]) -> str:
+    return f"    {{\n{rows(items, 8)}\n    }},"
+
+
+def _actions(agent: Agent, h: int) -> IntArray:
+    """The action in each state, (S,); of several the first."""
+    policy = agent.policy(h)
+    if policy.ndim == 1:
+        return policy.astype(np.int64)
+    if agent.name == "random":
+        raise InvalidParameter("The policy to export must choose an action. The random policy chooses none.")
+    first: IntArray = (policy > 0).argmax(axis=1)
+    return first
+
+
+def _weights(agent: Agent) -> tuple[Optimist, Array, Array]:
+    """The agent, w (levels, d) and Lambda^-1 (groups, d, d), as of the last planning."""
+    if isinstance(agent, LSVIUCBFold):
+        return agent, agent._w, agent._Lambda_inv
+    if not isinstance(agent, LSVIUCB):
+        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI. Got '{agent.name}'.")
+    core = agent._core
+    if isinstance(core, SharedCore):
+        return agent, core.w, core.Lambda_inv[None]
+    return agent, core.w, core.ridge.Lambda_inv
+
+
+def packed_factor(inverse: Array, blocks: int) -> Array:
+    """The Cholesky factor of Lambda from Lambda^-1 as linmdp_algebra.h keeps it: the lower triangle of each block."""
+    factor = np.linalg.cholesky(np.linalg.inv(inverse))
+    diagonal, p = np.arange(len(factor)), len(factor) // blocks
+    factor[diagonal, diagonal] = 1 / factor[diagonal, diagonal]
+    parts = [factor[i : i + p, i : i + p][np.tril_indices(p)] for i in range(0, len(factor), p)]
+    return np.concatenate(parts)

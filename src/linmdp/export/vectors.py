@@ -1,0 +1,131 @@
+"""What the Python agent sees, chooses and believes, recorded for the self-test of the C library."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import Agent
+from linmdp.agents.fold import LSVIUCBFold
+from linmdp.export.draws import DeviceDraws
+from linmdp.export.numbers import braces, real, reals
+from linmdp.types import Array, State
+
+GAP = 1e-3
+"""Decisions of the frozen policy are recorded where the best action is better by so much: no rounding turns them."""
+
+
+class Step(NamedTuple):
+    """One step: what `linmdp_recorded` holds."""
+
+    first: bool
+    state: State
+    action: int
+    reward: float
+    next_state: State
+    terminated: bool
+    q: Array
+
+
+class Decision(NamedTuple):
+    """One decision of the frozen policy."""
+
+    h: int
+    state: State
+    action: int
+
+
+def new_agent(agent: Agent, seed: int) -> Agent:
+    """The same agent before it has learned anything, in float64, with the random numbers of a device."""
+    parameters = agent.get_params()
+    if isinstance(agent, LSVIUCBFold):  # what `max_bytes` chose is given outright, so that it is not chosen again
+        chosen = {name: agent.chosen[name] for name in ("M", "correction") if name in agent.chosen}
+        parameters |= chosen | {"max_bytes": None}
+    if "dtype" in parameters:
+        parameters["dtype"] = "float64"
+    make: Any = type(agent)
+    fresh: Agent = make(agent.task, **parameters)
+    fresh.rng = DeviceDraws(seed)  # type: ignore[assignment]
+    return fresh
+
+
+def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
+    """Let `agent` learn in `env` for that many steps, rounded up to whole episodes."""
+    recorded: list[Step] = []
+    first_seed: int | None = seed
+    while len(recorded) < steps:
+        agent.begin_episode()
+        state, _ = env.reset(seed=first_seed)
+        first_seed = None
+        for h in range(agent.task.H):
+            q, action = np.array(agent.q_values(h, state)), agent.act(h, state)
+            following, reward, terminated, truncated, _ = env.step(action)
+            agent.observe(h, state, action, reward, following, terminated)
+            recorded.append(Step(h == 0, state, action, float(reward), following, bool(terminated), q))
+            if terminated or truncated:
+                break
+            state = following
+        agent.end_episode()
+    return recorded
+
+
+def decisions(agent: Agent, states: list[State], most: int = 100) -> list[Decision]:
+    """What the frozen policy does in some of the states, at steps all over the horizon; nothing before a planning."""
+    found: list[Decision] = []
+    for i, state in enumerate(states if agent.policy_version else []):
+        h = i % agent.task.H
+        q = np.sort(agent.q_values(h, state))
+        if len(found) < most and (len(q) == 1 or q[-1] - q[-2] > GAP):
+            found.append(Decision(h, state, int(np.argmax(agent.q_values(h, state)))))
+    return found
+
+
+def vectors_code(steps: list[Step], decided: list[Decision], seed: int, kind: str) -> str:
+    """selftest_vectors.c"""
+    lines = [
+        "    "
+        + braces(
+            (
+                c_state(s.state, kind),
+                c_state(s.next_state, kind),
+                real(s.reward, kind),
+                str(s.action),
+                str(int(s.first)),
+                str(int(s.terminated)),
+                braces(reals(s.q, "double")),
+            )
+        )
+        for s in steps
+    ]
+    asked = ["    " + braces((c_state(x.state, kind), str(x.h), str(x.action))) for x in decided]
+    return TEMPLATE.format(
+        seed=seed,
+        steps=len(steps),
+        decided=len(decided),
+        recorded=",\n".join(lines),
+        decisions=",\n".join(asked) or "    {" + (c_state(steps[0].state, kind) + ", 0, 0}"),
+    )
+
+
+def c_state(state: State, kind: str) -> str:
+    """A state as an initialiser of `linmdp_kept`."""
+    if np.ndim(state) == 0:
+        return str(int(state))
+    return braces([braces(reals(np.asarray(state, dtype=np.float64), kind))])
+
+
+TEMPLATE = """/* selftest_vectors.c: see selftest_vectors.h. Written by `linmdp export`. */
+#include "selftest_vectors.h"
+
+const uint32_t linmdp_recorded_seed = {seed};
+const unsigned long linmdp_recorded_steps = {steps}, linmdp_decided_steps = {decided};
+
+const linmdp_recorded linmdp_recorded_step[] = {{
+{recorded}
+}};
+
+const linmdp_decision linmdp_decided_step[] = {{
+{decisions}
+}};
+"""

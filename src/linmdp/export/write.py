@@ -1,0 +1,117 @@
+"""The folder of a C library: what is copied, what is written, and in which order."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import Agent
+from linmdp.errors import InvalidParameter, check_choice, check_int
+from linmdp.export.basis import basis_code
+from linmdp.export.cost import Costs, costs, learner_bytes
+from linmdp.export.header import config, quick_kind
+from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
+from linmdp.export.policy import policy_code
+from linmdp.export.tables import FeatureCode, table_code
+from linmdp.export.templates import template
+from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
+from linmdp.features.tabular import TableFeatures
+from linmdp.results.files import output_folder, write_atomic
+
+REALS = ("float", "double")
+VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_value.h", "linmdp_value.c")
+LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
+WIDTH = ("linmdp_width.h", "linmdp_width.c")
+SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
+BOARD = ("cortex-m4/startup.c", "cortex-m4/main.c", "cortex-m4/link.ld")
+MOST_FEATURES = 1 << 24
+"""Entries of a table of features; more would be no file for a C compiler."""
+
+
+class Exported(NamedTuple):
+    """What was written, and what it will take on the device; `costs` is None where no learner was."""
+
+    files: list[Path]
+    ram: int
+    flash: int
+    costs: Costs | None
+
+
+def export_learner(
+    agent: Agent, env: Any, folder: Path, *, real: str, steps: int, seed: int = 0, run: str = ""
+) -> Exported:
+    """The policy of `agent`, a learner of its kind, and a self-test of so many steps in `env`."""
+    check_choice("export", "real", real, REALS)
+    check_int("export", "steps", steps, low=1, high=1_000_000)
+    check_exportable(agent)
+    learner, code = learner_of(new_agent(agent, seed)), feature_code(agent, real)
+    policy, flash = policy_code(agent, real, code.blocks)
+    recorded = record(env, new_agent(agent, seed), steps, seed)
+    state = _kept_state(learner, recorded[0], real)
+    cost = costs(learner, code.blocks)
+    ram = learner_bytes(learner, code.blocks, quick_kind(real, code, learner.d), state)
+    chosen = decisions(agent, [s.state for s in recorded])
+    written = {
+        "linmdp_config.h": config(learner, code, real, cost, ram, run),
+        "linmdp_features.h": template(code.header),
+        "linmdp_features.c": code.source,
+        "linmdp_memory.h": template(f"memory_{learner.kind}.h"),
+        "linmdp_learner.c": template(f"learner_{learner.kind}.c"),
+        "linmdp_policy.h": template("linmdp_policy.h"),
+        "linmdp_policy.c": policy,
+        "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
+        **{name: template(name) for name in (*VALUE, *LEARNER, *(WIDTH if learner.auto else ()), *SELFTEST, *BOARD)},
+    }
+    return Exported(_write(folder, written), ram, code.flash + flash, cost)
+
+
+def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:
+    """The policy of `agent` alone: it needs no RAM."""
+    check_choice("export", "real", real, REALS)
+    code = feature_code(agent, real)
+    policy, flash = policy_code(agent, real, code.blocks)
+    nobody = Learner(**common_of(agent), kind="policy")
+    written = {
+        "linmdp_config.h": config(nobody, code, real, None, 0, run),
+        "linmdp_features.h": template(code.header),
+        "linmdp_policy.h": template("linmdp_policy.h"),
+        "linmdp_policy.c": policy,
+    }
+    if agent.task.S is None:  # a table of actions needs no features
+        written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
+    return Exported(_write(folder, written), 0, flash + (code.flash if agent.task.S is None else 0), None)
+
+
+def feature_code(agent: Agent, real: str) -> FeatureCode:
+    """The agent's features in C: of finite states as a table, whatever they are made of."""
+    task = agent.task
+    if task.S is None:
+        return basis_code(task.features, real)
+    features = task.features
+    if not isinstance(features, TableFeatures):
+        if task.S * task.A * task.d > MOST_FEATURES:
+            raise InvalidParameter(f"The features to export must have S * A * d at most {MOST_FEATURES}.")
+        every: Any = np.arange(task.S)
+        features = TableFeatures(features.batch(every), bound=features.bound)
+    return table_code(features, real)
+
+
+def _kept_state(learner: Learner, step: Step, real: str) -> Any:
+    """The ctypes type of a state in memory."""
+    if learner.S:
+        return ctypes.c_uint8 if learner.S <= 2**8 else ctypes.c_uint16 if learner.S <= 2**16 else ctypes.c_uint32
+    return (ctypes.c_float if real == "float" else ctypes.c_double) * np.size(step.state)
+
+
+def _write(folder: Path, written: dict[str, str]) -> list[Path]:
+    paths = []
+    output_folder(folder)
+    for name, text in written.items():
+        path = folder / name
+        output_folder(path.parent)
+        write_atomic(path, text.encode())
+        paths.append(path)
+    return paths

@@ -1,0 +1,347 @@
+"""The C library does what the Python agent does, and keeps what its header promises."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmdp
+from linmdp import LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
+from linmdp.agents.base import Agent
+from linmdp.export.draws import DeviceDraws
+from linmdp.export.write import Exported, export_learner, export_policy
+
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+CLOSE = {"float": 1e-5, "double": 1e-10}
+needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+
+KINDS = [
+    ("riverswim:H=10", "lsvi-ucb-fold"),
+    ("riverswim:H=6", "lsvi-ucb-fold:correction=probe,M=16"),
+    ("riverswim:H=6", "lsvi-ucb-fold:correction=frozen,probes=recent,M=16,replan=0"),
+    ("lock:H=6", "lsvi-ucb-fixed:ties=first,rho=0.5"),
+    ("lock:H=1", "lsvi-ucb-fold:stationary=true"),
+    ("sensor", "lsvi-ucb-fold:stationary=true,max_bytes=500KiB"),
+    ("inventory", "lsvi-ucb-fold:stationary=true,discount=0.9"),
+    ("sensor:H=8", "lsvi-ucb-fixed:stationary=true,discount=0.8,rho=0.5"),
+    ("synthetic:S=12,A=3,d=5,H=5", "lsvi-ucb-fold:M=12,beta=0.3,cap=H"),
+    ("synthetic:S=12,A=3,d=5,H=5", "lsvi-ucb-fixed:storage=counts"),
+    ("synthetic:S=12,A=3,d=5,H=5", "lsvi-ucb-fixed:storage=states,stationary=true"),
+    ("gym:CartPole-v1,H=12,features=fourier,order=1", "lsvi-ucb-fold:stationary=true,M=40"),
+    ("gym:CartPole-v1,H=8,features=rff,dim=8", "lsvi-ucb-fold:M=16"),
+    ("gym:CartPole-v1,H=8,features=rbf,centres=6", "lsvi-ucb-fixed:rho=0.5"),
+    ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb-fold:M=16"),
+    ("gym:MountainCar-v0,H=8,features=tiles,tilings=2,tiles=3", "lsvi-ucb-fixed:rho=0.5"),
+]
+
+
+def exported(env_spec: str, agent_spec: str, folder: Path, *, real: str, steps: int, episodes: int = 400) -> Exported:
+    env = linmdp.make_env(env_spec)
+    agent = linmdp.make_agent(agent_spec, env, episodes)
+    agent.rng = np.random.default_rng(3)
+    trial = 12
+    env.reset(seed=3)
+    for _ in range(trial):  # so that the frozen policy is one that has learned
+        agent.begin_episode()
+        state, _ = env.reset()
+        for h in range(agent.task.H):
+            action = agent.act(h, state)
+            following, reward, terminated, truncated, _ = env.step(action)
+            agent.observe(h, state, action, float(reward), following, terminated)
+            if terminated or truncated:
+                break
+            state = following
+        agent.end_episode()
+    return export_learner(agent, env, folder, real=real, steps=steps, seed=5)
+
+
+def built(folder: Path, *flags: str, compiler: str = "gcc", main: Path | None = None) -> Path:
+    sources = [path for path in sorted(folder.glob("*.c")) if path.name != "selftest_main.c"]
+    program = folder / "program"
+    command = [compiler, *STRICT, *flags, f"-I{folder}", "-o", program, *sources, main or folder / "selftest_main.c"]
+    done = subprocess.run([*map(str, command), "-lm"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def report(program: Path, *prefix: str) -> dict[str, str]:
+    done = subprocess.run([*prefix, str(program)], capture_output=True, text=True)
+    found = {line.partition(" ")[0]: line.partition(" ")[2] for line in done.stdout.splitlines()}
+    return found | {"status": str(done.returncode), "errors": done.stderr}
+
+
+def assert_agrees(found: dict[str, str], real: str, *, strict: bool) -> None:
+    assert found["status"] == "0", found
+    assert found["errors"] == ""
+    assert float(found["largest_error"]) <= CLOSE[real]
+    assert found["other_actions"] == found["refused"] == found["policy_mistakes"] == "0"
+    if strict:
+        assert found["close_calls"] == "0"
+
+
+@needs_gcc
+@pytest.mark.parametrize("real", ["float", "double"])
+@pytest.mark.parametrize(
+    ("env", "agent"),
+    [("sensor", "lsvi-ucb-fold:stationary=true,M=48"), ("synthetic:S=20,A=3,d=6,H=8", "lsvi-ucb-fold")],
+)
+def test_same_actions_for_10000_steps(tmp_path: Path, env: str, agent: str, real: str) -> None:
+    exported(env, agent, tmp_path, real=real, steps=10_000)
+    found = report(built(tmp_path, "-O2"))
+    assert int(found["steps"]) >= 10_000
+    assert_agrees(found, real, strict=True)
+
+
+@needs_gcc
+@pytest.mark.parametrize(("env", "agent"), KINDS)
+def test_every_kind_agrees_in_the_bytes_that_the_header_states(tmp_path: Path, env: str, agent: str) -> None:
+    for real in ("double", "float"):
+        wrote = exported(env, agent, tmp_path / real, real=real, steps=400)
+        found = report(built(tmp_path / real))
+        assert_agrees(found, real, strict=real == "double")
+        assert int(found["bytes"]) == wrote.ram
+        assert f"sizeof(linmdp_learner) is {wrote.ram:,} bytes" in (tmp_path / real / "linmdp_config.h").read_text()
+
+
+class RandomEnv:
+    """Random states, rewards and ends, whatever is done: an agent need not know where its data come from."""
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self.task, self.rng = task, np.random.default_rng(seed)
+
+    def reset(self, seed: int | None = None) -> tuple[int, dict[str, Any]]:
+        return int(self.rng.integers(self.task.S or 0)), {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        # rewards on a coarse grid, so that different actions often have exactly the same worth
+        reward = float(self.rng.integers(3)) / 2
+        return self.reset()[0], reward, bool(self.rng.random() < 0.1), bool(self.rng.random() < 0.1), {}
+
+
+def random_agent(seed: int) -> Agent:
+    rng = np.random.default_rng(seed)
+    S, A, H, d = (int(rng.integers(low, high)) for low, high in ((1, 7), (1, 5), (1, 6), (1, 8)))
+    table = rng.normal(size=(S, A, d)) * (rng.random((S, A, d)) < 0.6)
+    table /= np.maximum(np.linalg.norm(table, axis=-1, keepdims=True), 1.0)
+    task = Task(S=S, A=A, d=d, H=H, reward_range=(0.0, 1.0), features=TableFeatures(table, bound=1.0 + 1e-12))
+    common: dict[str, Any] = {
+        "lam": float(rng.choice([0.1, 1.0])),
+        "beta": "auto" if rng.random() < 0.5 else float(rng.random()),
+        "stationary": bool(rng.random() < 0.5),
+        "ties": str(rng.choice(["random", "first"])),
+    }
+    if rng.random() < 0.5:
+        return LSVIUCBFixed(task, episodes=200, rho=0.6, **common)
+    return LSVIUCBFold(task, M=int(rng.integers(6, 20)), **common)
+
+
+@needs_gcc
+@pytest.mark.parametrize("seed", range(10))
+def test_random_tasks_agree_and_sanitizers_are_silent(tmp_path: Path, seed: int) -> None:
+    agent = random_agent(seed)
+    export_learner(agent, RandomEnv(agent.task, seed), tmp_path, real="double", steps=500, seed=seed)
+    program = built(tmp_path, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    assert_agrees(report(program), "double", strict=False)
+
+
+@needs_gcc
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind")
+def test_valgrind_is_silent(tmp_path: Path) -> None:
+    exported("lock:H=4", "lsvi-ucb-fold:M=8", tmp_path, real="float", steps=200)
+    found = report(built(tmp_path, "-O1", "-g"), "valgrind", "-q", "--error-exitcode=9")
+    assert_agrees(found, "float", strict=True)
+
+
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
+@pytest.mark.parametrize(("env", "agent"), [KINDS[0], KINDS[5], KINDS[9], KINDS[10], KINDS[13], KINDS[14]])
+def test_clang_compiles_it_without_a_warning(tmp_path: Path, env: str, agent: str) -> None:
+    exported(env, agent, tmp_path, real="float", steps=50)
+    assert report(built(tmp_path, "-O2", compiler="clang"))["status"] == "0"
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_the_headers_can_be_included_from_cpp(tmp_path: Path) -> None:
+    exported("lock:H=4", "lsvi-ucb-fold", tmp_path, real="float", steps=20)
+    source = tmp_path / "firmware.cpp"
+    source.write_text(
+        '#include "linmdp.h"\n#include "linmdp_policy.h"\n'
+        "static linmdp_learner learner;\nint begin() { return linmdp_init(&learner, 1); }\n"
+    )
+    done = subprocess.run(
+        ["g++", "-Wall", "-Wextra", "-Werror", "-c", "-o", tmp_path / "f.o", source], capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@needs_gcc
+@pytest.mark.parametrize(("env", "agent"), [KINDS[0], KINDS[7], KINDS[13], KINDS[14]])
+def test_it_needs_math_alone_and_has_no_globals(tmp_path: Path, env: str, agent: str) -> None:
+    exported(env, agent, tmp_path, real="float", steps=20)
+    sources = [str(path) for path in tmp_path.glob("linmdp*.c")]
+    subprocess.run(
+        ["gcc", "-std=c99", "-O2", "-ffreestanding", "-r", "-nostdlib", "-o", tmp_path / "all.o", *sources], check=True
+    )
+    listed = subprocess.run(["nm", tmp_path / "all.o"], capture_output=True, text=True, check=True).stdout
+    symbols = [line.split()[-2:] for line in listed.splitlines()]
+    needed = {name for kind, name in symbols if kind == "U"}
+    assert needed <= {
+        "sqrt",
+        "sqrtf",
+        "log",
+        "cosf",
+        "expf",
+        "floor",
+        "memcpy",
+        "memset",
+    }  # the last two: the compiler's own
+    assert not {name for kind, name in symbols if kind in "BbDdC"}
+
+
+@needs_gcc
+@pytest.mark.parametrize(("env", "agent"), [KINDS[i] for i in (0, 1, 3, 5, 6, 8, 9, 10, 12)])
+def test_no_call_costs_more_than_the_header_states(tmp_path: Path, env: str, agent: str) -> None:
+    wrote = exported(env, agent, tmp_path, real="float", steps=2000)
+    assert wrote.costs
+    found = report(built(tmp_path, "-O1", "-DLINMDP_COUNT", main=Path(__file__).parent / "count_main.c"))
+    for name in ("act", "observe", "begin_episode"):
+        quick, wide = map(int, found[name].split())
+        stated = getattr(wrote.costs, name)
+        assert quick <= stated.quick
+        assert wide <= stated.wide
+    assert int(found["act"].split()[1]) == wrote.costs.act.wide  # and the bound is no idle one
+    assert int(found["begin_episode"].split()[1]) >= 0.05 * wrote.costs.begin_episode.wide
+
+
+@needs_gcc
+def test_the_self_test_fails_where_the_learner_is_wrong(tmp_path: Path) -> None:
+    exported("lock:H=4", "lsvi-ucb-fold:beta=0.5", tmp_path, real="double", steps=300)
+    config = tmp_path / "linmdp_config.h"
+    text = config.read_text()
+    assert "0.1 /* of the ridge" in text
+    config.write_text(text.replace("0.1 /* of the ridge", "0.1001 /* of the ridge"))
+    assert report(built(tmp_path, "-O1"))["status"] == "1"
+
+
+@needs_gcc
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs arm-none-eabi-gcc")
+def test_sensor_fits_a_cortex_m4_with_64_kib_of_ram(tmp_path: Path) -> None:
+    exported("sensor", "lsvi-ucb-fold:stationary=true,discount=0.95", tmp_path, real="float", steps=500)
+    subprocess.run(["make", "-s", "-C", tmp_path, "m4"], check=True, capture_output=True)
+    sizes = subprocess.run(
+        ["arm-none-eabi-size", tmp_path / "selftest.elf"], capture_output=True, text=True, check=True
+    )
+    _, data, bss, *_ = map(int, sizes.stdout.splitlines()[1].split()[:3])
+    assert data + bss < 64 * 1024
+    if shutil.which("qemu-system-arm"):
+        done = subprocess.run(["make", "-s", "-C", tmp_path, "qemu"], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0
+        assert "passed" in done.stdout + done.stderr
+
+
+@needs_gcc
+@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb-adaptive", "optimal", "constant"])
+def test_the_frozen_policy_of_any_agent_is_its_policy(tmp_path: Path, agent: str) -> None:
+    env = linmdp.make_env("riverswim:H=5")
+    made = linmdp.make_agent(agent, env, 50)
+    linmdp.run(env, made, episodes=50)
+    export_policy(made, tmp_path, real="float")
+    main = tmp_path / "main.cc"
+    main.write_text(
+        '#include <stdio.h>\n#include "linmdp_policy.h"\nint main(void) { for (unsigned h = 0; h < LINMDP_H; h++)'
+        ' for (unsigned s = 0; s < LINMDP_S; s++) printf("%d ", linmdp_policy(h, s));'
+        " return linmdp_policy(LINMDP_H, 0) != -1; }\n"
+    )
+    program = tmp_path / "program"
+    sources = [str(path) for path in tmp_path.glob("*.c")]
+    subprocess.run(["gcc", *STRICT, "-x", "c", str(main), *sources, "-o", str(program), "-lm"], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    policies = [made.policy(h) for h in range(5)]
+    expected = [p if p.ndim == 1 else (p > 0).argmax(axis=1) for p in policies]
+    assert [int(a) for a in done.stdout.split()] == np.array(expected).ravel().tolist()
+
+
+def test_the_draws_of_a_device_are_even() -> None:
+    draws = DeviceDraws(1)
+    uniform = draws.random(20_000)
+    assert 0 <= uniform.min() <= uniform.max() < 1
+    assert abs(uniform.mean() - 0.5) < 0.01
+    assert np.histogram(uniform, 10, (0, 1))[0].min() > 1800
+    firsts = np.array([draws.permutation(5)[:2] for _ in range(4000)])
+    assert np.bincount(firsts.ravel(), minlength=5).min() > 1400  # of 1600
+    chosen = np.array([draws.hypergeometric(30, 70, 20) for _ in range(4000)])
+    assert abs(chosen.mean() - 6.0) < 0.1
+    assert abs(chosen.var() - 20 * 0.3 * 0.7 * 80 / 99) < 0.3
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120)
+
+
+@needs_gcc
+def test_a_stored_run_becomes_a_library(tmp_path: Path) -> None:
+    ran = command(
+        "run", "lock:H=4", "lsvi-ucb-fold:beta=0.5", "-k", "60", "--seeds", "2", "--out", str(tmp_path / "run")
+    )
+    assert ran.returncode == 0
+    done = command("export", str(tmp_path / "run"), "--c", str(tmp_path / "c"), "--number", "2", "--steps", "100")
+    assert done.returncode == 0, done.stderr
+    assert "seed 1, after 60 episodes" in done.stderr
+    assert_agrees(report(built(tmp_path / "c", "-O1")), "float", strict=True)
+
+
+def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
+    env = linmdp.make_env("lock:H=4")
+    agent = linmdp.make_agent("lsvi-ucb-fold:beta=0.5", env)
+    linmdp.run(env, agent, episodes=40)
+    agent.save(tmp_path / "agent.safetensors")
+    line = ("export", str(tmp_path / "agent.safetensors"), "--c", str(tmp_path / "c"), "--steps", "40")
+    refused = command(*line)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert command(*line, "--env", "lock:H=4").returncode == 0
+    export_policy(agent, tmp_path / "policy", real="float")
+    assert (tmp_path / "c" / "linmdp_policy.c").read_text() == (tmp_path / "policy" / "linmdp_policy.c").read_text()
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "words"),
+    [
+        ("lsvi-ucb", (), "must be lsvi-ucb-fold or lsvi-ucb-fixed"),
+        ("random", ("--only", "policy"), "must choose an action"),
+        ("lsvi-ucb-fold", ("--real", "half"), "'real' parameter"),
+        ("lsvi-ucb-fold", ("--steps", "0"), "'steps' parameter"),
+        ("lsvi-ucb-fold", ("--number", "2"), "'number' parameter"),
+        ("lsvi-ucb-fold", ("--only", "learner"), "'only' parameter"),
+    ],
+)
+def test_what_can_not_be_exported_is_refused_in_one_line(
+    tmp_path: Path, agent: str, options: tuple[str, ...], words: str
+) -> None:
+    assert command("run", "lock:H=3", agent, "-k", "3", "--out", str(tmp_path / "run")).returncode == 0
+    done = command("export", str(tmp_path / "run"), "--c", str(tmp_path / "c"), *options)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert words in done.stderr
+    assert not (tmp_path / "c").exists()
+
+
+def test_features_without_a_form_in_c_are_refused() -> None:
+    class Mine:
+        A, d, bound, nbytes = 2, 1, 1.0, 0
+
+        def phi(self, state: Any) -> np.ndarray:
+            return np.ones((2, 1))
+
+        def batch(self, states: Any) -> np.ndarray:
+            return np.ones((len(states), 2, 1))
+
+    task = Task(S=None, A=2, d=1, H=2, reward_range=(0.0, 1.0), features=Mine())
+    with pytest.raises(linmdp.InvalidParameter, match="must be a table of finite states, fourier"):
+        export_learner(LSVIUCBFold(task), None, Path("nowhere"), real="float", steps=1)
+    assert not Path("nowhere").exists()
