@@ -34,6 +34,7 @@ from linmdp.cli.options import (
     Settings,
     Track,
     say_what_was_chosen,
+    with_baselines,
     with_settings,
 )
 from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
@@ -93,7 +94,7 @@ def compare(
     settings: Settings = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
-    agents = with_settings(_with_baselines(env, agents), settings)
+    agents = with_settings(with_baselines(env, agents), settings)
     plan = _plan(env, agents, episodes, seeds, seed, eval_every, device)
     results = _execute(plan, jobs, as_json, out, track)
     _show(results, env, as_json, out)
@@ -258,15 +259,6 @@ def _paid(env: str, reward: str | None) -> str:
     if env.partition(":")[0].strip() != "gym":
         invalid("run", "reward", f"given for gym environments: rewards of '{env}' are in their range", reward)
     return f"{env},reward={reward}"
-
-
-def _with_baselines(env: str, agents: Sequence[str]) -> list[str]:
-    """The agents, and the marks to read them against."""
-    names = [a.partition(":")[0] for a in agents]
-    from linmdp.runner.registry import optimum_known
-
-    marks = ["random", "optimal"] if optimum_known(env) else ["random"]
-    return [*dict.fromkeys(agents), *(mark for mark in marks if mark not in names)]
 
 
 def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None) -> list[RunResult]:

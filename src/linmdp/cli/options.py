@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -60,3 +61,12 @@ def say_what_was_chosen(env: str, agents: list[str], episodes: int) -> None:
         chosen = dict(getattr(make_agent(spec, environment, episodes), "chosen", {}))
         size = chosen.pop("bytes", 0)
         typer.echo(f"{spec}: {', '.join(f'{k}={v}' for k, v in chosen.items())}: {size:,} bytes at most", err=True)
+
+
+def with_baselines(env: str, agents: Sequence[str]) -> list[str]:
+    """The agents, and the marks to read them against."""
+    names = [a.partition(":")[0] for a in agents]
+    from linmdp.runner.registry import optimum_known
+
+    marks = ["random", "optimal"] if optimum_known(env) else ["random"]
+    return [*dict.fromkeys(agents), *(mark for mark in marks if mark not in names)]
