@@ -28,9 +28,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
+import device
 import faults
 import fuzz
 import numpy as np
+import soak
 from faults import Row
 
 import linmdp
@@ -175,7 +177,7 @@ def _counted(report: Path) -> tuple[int, int]:
 
 
 Part = Callable[[float], Iterator[Row]]
-PARTS: list[Part] = [resumes, kills, files, sweeps, inputs]
+PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, soak.rows, device.device]
 
 
 def table(found: list[Row], scale: float) -> str:

@@ -144,7 +144,7 @@ class LSVIUCBFold(Optimist):
             self._clock[1] = k + max(1, int(self.replan * k))
             self.updates += self.task.H
             self.policy_version += 1
-            self._renew_width()
+            self._planned(self._w)
         self._clock[0] += 1
 
     @property

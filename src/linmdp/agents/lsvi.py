@@ -165,7 +165,7 @@ class LSVIUCB(Optimist):
             self._core.plan(learn, whole=whole)
             self.updates += learned
             self.policy_version += 1
-            self._renew_width()
+            self._planned(self._core.w)
 
     def _greedy_weights(self) -> Array:
         w: Array = self._core.greedy()

@@ -132,8 +132,15 @@ class Optimist(Agent):
             self.beta_value = self._width.choose()
             self._change_beta(self.beta_value)
 
-    def _renew_width(self) -> None:
-        """After a planning, with "auto"."""
+    def _planned(self, w: Array) -> None:
+        """After a planning: no weight may be infinite or no number, and with "auto" greedy ones may be due.
+
+        One sum finds either, at a cost that a planning does not notice.
+        """
+        if not np.isfinite(w.sum()):
+            raise InvalidData(
+                f"The weights of {self.name} are not finite after planning: beta, lam or the features are too extreme."
+            )
         if self._width and self._width.stale:
             self._width.renew(self._greedy_weights())
 

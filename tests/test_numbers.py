@@ -1,0 +1,103 @@
+"""No silent nonsense: hostile features and extreme parameters give finite values within their caps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import linmdp
+from linmdp import TableFeatures, Task
+from linmdp.runner.registry import make_learner
+from test_faults import benchmark
+
+AGENTS = (
+    "lsvi-ucb",
+    "lsvi-ucb:storage=features",
+    "lsvi-ucb:storage=states",
+    "lsvi-ucb:stationary=true",
+    "lsvi-ucb:stationary=true,discount=0.9",
+    "lsvi-ucb-fixed:rho=0.6",
+    "lsvi-ucb-adaptive:m=2",
+    "lsvi-ucb-fold:M=12",
+    "lsvi-ucb-fold:M=12,stationary=true",
+    "lsvi-ucb-fold:M=12,stationary=true,discount=0.9",
+)
+
+
+@st.composite
+def hostile_tables(draw: st.DrawFn) -> Any:
+    """Features that are badly scaled, equal, zero or collinear, within norm 1."""
+    S, A, d = draw(st.integers(2, 5)), draw(st.integers(2, 3)), draw(st.integers(1, 6))
+    table = np.random.default_rng(draw(st.integers(0, 2**16))).normal(size=(S, A, d))
+    table /= np.linalg.norm(table, axis=-1, keepdims=True)
+    kind = draw(st.sampled_from(("scaled", "equal", "zero", "collinear", "tiny")))
+    if kind == "scaled":
+        table *= 10.0 ** np.linspace(-9, 0, d)
+    elif kind == "equal":
+        table[:] = table[0, 0]
+    elif kind == "zero":
+        table[1:] = 0.0
+    elif kind == "collinear":
+        table[:] = table[0, 0] * np.linspace(-1, 1, S * A).reshape(S, A, 1)
+    else:
+        table *= 1e-150
+    return table
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    table=hostile_tables(),
+    agent=st.sampled_from(AGENTS),
+    lam=st.sampled_from((1e-8, 1e-4, 0.1, 1e4)),
+    beta=st.sampled_from(("auto", 0.0, 0.3, 1e6)),
+    dtype=st.sampled_from(("float64", "float32")),
+    scale=st.sampled_from((1e-6, 1.0, 1e6)),
+)
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_hostile_features_and_extreme_parameters_give_finite_values(
+    table: Any, agent: str, lam: float, beta: Any, dtype: str, scale: float
+) -> None:
+    S, A, d = table.shape
+    task = Task(S=S, A=A, d=d, H=4, reward_range=(0.0, scale), features=TableFeatures(table, bound=1 + 1e-9))
+    name, _, rest = agent.partition(":")
+    spec = f"{name}:lam={lam!r},beta={beta},dtype={dtype}" + (f",{rest}" if rest else "")
+    learner: Any = make_learner(spec, task, 25)
+    learner.rng = rng = np.random.default_rng(0)
+    for _ in range(25):
+        learner.begin_episode()
+        state = int(rng.integers(S))
+        for h in range(4):
+            q = learner.q_values(h, state)
+            assert np.isfinite(q).all()
+            assert (q <= learner.caps[h] * (1 + 1e-6)).all()
+            following = int(rng.integers(S))
+            learner.observe(h, state, learner.act(h, state), scale * float(rng.random()), following, False)
+            state = following
+        learner.end_episode()
+    assert np.isfinite(learner.beta_value)
+
+
+@pytest.mark.parametrize("agent", ["lsvi-ucb:beta=0.1", "lsvi-ucb-fold:beta=0.1", "lsvi-ucb:beta=0.1,stationary=true"])
+def test_weights_that_are_no_numbers_are_an_error_at_once(agent: str) -> None:
+    env: Any = linmdp.make_env("lock")
+    learner: Any = linmdp.make_agent(agent, env)
+    linmdp.run(env, learner, episodes=3)
+    u = learner._u if hasattr(learner, "_u") else getattr(learner._core, "ridge", learner._core).u
+    u[...] = np.nan
+    with pytest.raises(linmdp.InvalidData, match="are not finite after planning"):
+        learner.begin_episode()
+
+
+def test_a_soak_looks_at_what_it_says() -> None:
+    program = benchmark("soak")
+    assert program.soak("lsvi-ucb:beta=0.5", 300).failures == 0
+    env: Any = linmdp.make_env("riverswim:S=4,H=3")
+    learner: Any = linmdp.make_agent("lsvi-ucb:beta=0.5", env)
+    linmdp.run(env, learner, episodes=5)
+    assert program.healthy(learner)
+    learner._core.ridge.Lambda_inv[0, 0, 1] += 1e-3
+    assert not program.healthy(learner)
