@@ -43,6 +43,7 @@ from linmdp.results.stored import read_folder
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.loop import Course
+from linmdp.runner.spec import parse_spec
 from linmdp.runner.sweep import evaluate, read_sweep, run_key
 
 LIMIT = 64 << 20
@@ -149,12 +150,9 @@ def _store(folder: Path) -> bytes:
 
 def _resume(env: Any) -> Callable[[Path], object]:
     def read(path: Path) -> None:
-        kind = np.frombuffer(path.read_bytes()[:64].ljust(64), dtype=np.uint8).sum() % len(AGENTS)
-        agent = linmdp.make_agent(AGENTS[int(kind)], env, 12)
-        name = path.read_bytes()
-        for spec in AGENTS:  # the agent that the file names, where it still names one
-            if spec.partition(":")[2].encode() and _mark(spec) in name:
-                agent = linmdp.make_agent(spec, env, 12)
+        data = path.read_bytes()
+        named = [spec for spec in AGENTS if _named(spec, data)]
+        agent = linmdp.make_agent(max(named or AGENTS, key=len), env, 12)  # of several, the one with most parameters
         course = Course(env, agent, episodes=12, seed=0, eval_every=1, name=None)
         Checkpoints(path.parent, None, course).resume()
         course.result()
@@ -162,11 +160,10 @@ def _resume(env: Any) -> Callable[[Path], object]:
     return read
 
 
-def _mark(spec: str) -> bytes:
-    rest = spec.partition(":")[2]
-    key, _, value = rest.partition(",")[0].partition("=")
-    words = f'\\"{key}\\": {value}' if value.isdigit() else f'\\"{key}\\": \\"{value}\\"'
-    return words.encode()
+def _named(spec: str, data: bytes) -> bool:
+    """Whether a file names that agent and all of its parameters, as a saved agent does."""
+    name, parameters = parse_spec(spec)
+    return all(f'"{k}": {json.dumps(v)}'.encode() in data for k, v in {"agent": name, **parameters}.items())
 
 
 def _whole_store(path: Path) -> None:

@@ -229,7 +229,7 @@ def test_a_sweep_too_big_for_memory_says_so_before_it_starts(tmp_path: Path, mon
 
 
 def test_a_sweep_too_big_for_the_disk_says_so_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_disk", lambda folder: 10_000)
+    monkeypatch.setattr(room, "free_disk", lambda folder: 20_000)
     jobs, store = jobs_for("lock:H=4", ["random"], episodes=100, seeds=8), Store(tmp_path)
     with pytest.raises(OutputError, match=r"needs about .* GiB of disk space for 8 runs, and .* left"):
         run_sweep(jobs, store, processes=1)

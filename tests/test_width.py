@@ -124,8 +124,8 @@ def test_one_regression_takes_less_memory_and_learns_sooner(agent: str) -> None:
     env: Any = linmdp.make_env("synthetic:S=40,A=4,d=6,H=20,stationary=true,concentration=0.3")
     found = {}
     for mode in ("false", "true"):
-        tau = ",tau_rel=1e-7" if "adaptive" in agent else ""
-        made = linmdp.make_agent(f"{agent}:beta=0.05,stationary={mode}{tau}", env, episodes=150)
+        own = {"lsvi-ucb-adaptive": ",tau_rel=1e-7", "lsvi-ucb-fold": ",M=60"}.get(agent, "")
+        made = linmdp.make_agent(f"{agent}:beta=0.05,stationary={mode}{own}", env, episodes=150)
         found[mode] = linmdp.run(env, made, episodes=150, seed=0, eval_every=5)
     regret = {mode: result.regret for mode, result in found.items()}
     assert regret["true"] is not None
