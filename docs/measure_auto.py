@@ -31,7 +31,9 @@ def main() -> None:
 def row(env: str, summaries: list[Summary]) -> tuple[str, ...]:
     """Regret of the best fixed beta, of "auto" and of the random policy."""
     regret = {s.agent: s.regret.mean for s in summaries if s.regret is not None}
-    fixed = {agent: value for agent, value in regret.items() if isinstance(parse_spec(agent)[1].get("beta"), int | float)}
+    fixed = {
+        agent: value for agent, value in regret.items() if isinstance(parse_spec(agent)[1].get("beta"), int | float)
+    }
     best = min(fixed, key=lambda agent: fixed[agent])
     auto, fold = regret["lsvi-ucb:beta=auto"], regret["lsvi-ucb-fold"]
     ratios = (f"{auto / fixed[best]:.2f}", f"{fold:.0f}", f"{fold / fixed[best]:.2f}", f"{regret['random']:.0f}")

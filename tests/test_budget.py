@@ -136,7 +136,7 @@ def test_with_room_to_spare_nothing_is_given_up() -> None:
     free: Any = linmdp.make_agent("lsvi-ucb-fold", env)
     bounded: Any = linmdp.make_agent("lsvi-ucb-fold:max_bytes=1GiB", env)
     assert bounded.nbytes == free.nbytes
-    assert bounded.chosen["M"] == 48
+    assert bounded.chosen["M"] == 64
     assert bounded.chosen["correction"] == "slope"
 
 

@@ -58,7 +58,7 @@ class LSVIUCBFold(Optimist):
 
     Parameters
     ----------
-    M : transitions kept of each step in the buffer, and as many probes; 4 d, between 32 and 512, unless said
+    M : transitions kept of each step in the buffer, and as many probes; 4 d, between 64 and 512, unless said
     replan : planning happens when the number of episodes has grown by this fraction; 0 plans in every episode
     probes : "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : how old targets follow V: "slope" (all of the above), "probe" (without J) or "frozen" (they stay)
@@ -109,7 +109,7 @@ class LSVIUCBFold(Optimist):
         """
         steps = self.task.H if self.stationary else 1
         if self.M is None:
-            return max(int(np.clip(max(4 * self.task.d, 10 * steps), 32, 512)), 2 * steps)
+            return max(int(np.clip(max(4 * self.task.d, 10 * steps), 64, 512)), 2 * steps)
         return check_int(self.name, "M", self.M, low=max(2, steps), high=10**7)
 
     @property
