@@ -67,6 +67,8 @@ def tasks(scale: str) -> list[TaskRuns]:
 
 
 TASK_SEEDS = {"quick": 3, "paper": 10}
+KINDS = ("LSVI-UCB", "Fold", "Fixed", "Adaptive", "DQN", "Q-learning", "PPO")
+COLOURS = dict(zip(KINDS, PALETTE, strict=True))
 TAIL = 10
 """The end of a run is its last tenth."""
 
@@ -115,21 +117,27 @@ def task_figure(task: TaskRuns, found: dict[str, list[RunResult]], folder: Path)
     """Return over environment steps, and return at the end against memory: task-NAME.png and .svg."""
     plt = pyplot()
     with plt.rc_context(RC):
-        figure, (curves, trade) = plt.subplots(1, 2, figsize=(11, 4.4), width_ratios=(1.5, 1))
-        colours = iter(PALETTE * 3)
+        figure, (curves, trade) = plt.subplots(1, 2, figsize=(11, 5.2), width_ratios=(1.3, 1))
         for spec, name in task.agents.items():
             if spec in found:
-                look = {"color": "#777777", "ls": "--"} if spec == "random" else {"color": next(colours)}
-                if name.endswith("defaults"):
-                    look["ls"] = ":"
-                _draw(curves, trade, name, found[spec], look)
+                _draw(curves, trade, name, found[spec], _look(name))
         curves.set(title=f"{task.title}: return of an episode", xlabel="episode", ylabel="mean return")
         trade.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
-        curves.legend(fontsize=8)
-        figure.tight_layout()
+        trade.margins(x=0.25, y=0.1)
+        figure.tight_layout(rect=(0, 0.1, 1, 1))
+        figure.legend(*curves.get_legend_handles_labels(), fontsize=9, ncols=6, loc="lower center")
         paths = save(figure, folder / f"task-{task.title.lower()}")
         plt.close(figure)
     return paths
+
+
+def _look(name: str) -> dict[str, Any]:
+    """One colour a kind of learner; dashed or dotted where it is one of two settings."""
+    if name == "random":
+        return {"color": "#777777", "ls": "--"}
+    kind, _, setting = name.partition(", ")
+    second = setting in ("defaults", "greedy", "beta=auto")
+    return {"color": COLOURS[kind], "ls": ":" if second else "-"}
 
 
 def _draw(curves: Any, trade: Any, name: str, runs: list[RunResult], look: dict[str, Any]) -> None:

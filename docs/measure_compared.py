@@ -1,0 +1,68 @@
+"""The comparison on tasks, from the folder of `linmdp reproduce tasks`: a page for the docs and a table for README.
+
+linmdp reproduce tasks --scale quick --out DIR
+.venv/bin/python docs/measure_compared.py DIR
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from linmdp.cli.tables import grouped
+from linmdp.cli.tasks import task_page
+from linmdp.report.style import human_bytes
+from linmdp.report.tables import markdown
+from linmdp.report.tasks import TaskRuns, ends, tasks
+from linmdp.results.store import Store
+from linmdp.types import RunResult
+
+DOCS = Path(__file__).parent
+OTHERS = {"DQN": "sb3-dqn", "PPO": "sb3-ppo"}
+
+
+def main() -> None:
+    """Write both."""
+    folder = Path(sys.argv[1])
+    store = Store(folder)
+    results = list(store.results(store.keys()))
+    store.close()
+    page = task_page(tasks("quick"), results, folder)
+    for picture in folder.glob("task-*.png"):
+        shutil.copy(picture, DOCS / "images" / picture.name)
+    page = page.split("\n\n", 1)[1].replace("](task-", "](images/task-")
+    (DOCS / "generated" / "tasks_compared.md").write_text(page + "\n", encoding="utf-8")
+    readme = DOCS.parent / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    block = f"<!-- tasks -->\n{summary(results)}\n<!-- /tasks -->"
+    text, count = re.subn(r"<!-- tasks -->.*?<!-- /tasks -->", lambda _: block, text, flags=re.DOTALL)
+    assert count == 1, "README has one place for this table"
+    readme.write_text(text, encoding="utf-8")
+
+
+def summary(results: Sequence[RunResult]) -> str:
+    """One line a task: the best learner of each kind by its return at the end, and its memory."""
+    found, rows = grouped(results), []
+    for task in tasks("quick"):
+        ours = [a for a in task.agents if a.startswith("lsvi-ucb") and (task.env, a) in found]
+        row = [task.title, f"{task.episodes:,}"]
+        for agents in (ours, *([a for a in task.agents if a.startswith(name)] for name in OTHERS.values()), ["random"]):
+            row.append(_best(task, agents, found))
+        rows.append(tuple(row))
+    return markdown(("task", "episodes", "LSVI-UCB or Fold", "DQN", "PPO", "random"), rows)
+
+
+def _best(task: TaskRuns, agents: Sequence[str], found: Mapping[tuple[str, str], Sequence[RunResult]]) -> str:
+    there = [found[task.env, agent] for agent in agents if (task.env, agent) in found]
+    if not there:
+        return "-"
+    best = max(there, key=lambda runs: float(ends(runs).mean()))
+    size = max(r.peak_bytes for r in best)
+    return f"{ends(best).mean():.3g}" + (f" in {human_bytes(size)}" if size else "")
+
+
+if __name__ == "__main__":
+    main()
