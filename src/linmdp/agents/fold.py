@@ -100,6 +100,7 @@ class LSVIUCBFold(Optimist):
         self._folded = np.zeros(G, dtype=np.int64)
         self._clock = np.zeros(2, dtype=np.int64)  # episodes begun, and the one to plan in next
         self._looked: dict[int, Look] = {}
+        self._shared_spread: Array | None = None
 
     def _buffer_size(self) -> int:
         """M: given, or 4 d within bounds; in a stationary task room for ten episodes, and for one at least.
@@ -157,18 +158,18 @@ class LSVIUCBFold(Optimist):
         for g in range(self.groups):
             self._Lambda_inv[g] = fresh_inverse(self._Lambda[g])
         fold = self._must_fold
-        self._looked.clear()
+        self._forget_looks()
         self._solve(fold=fold)
         if fold:
             # nothing follows the last step of a task, so it needs no probes of its own
             for g in reversed(range(1 if self.stationary else self.task.H - 1)):
                 self._choose_probes(g)
-            self._looked.clear()
+            self._forget_looks()
             for level in reversed(range(1 if self.discount < 1 else self.task.H - 1)):
                 self._look_back(level)
             self._folded += self._buffer.count
             self._buffer.clear()
-        self._looked.clear()
+        self._forget_looks()
 
     def _solve(self, *, fold: bool) -> None:
         """Every w from all samples: backwards, or with a discount until nothing moves."""
@@ -205,7 +206,8 @@ class LSVIUCBFold(Optimist):
             self._solve(fold=False)
             return self._w
         finally:
-            (self._w, self._optimism), self._looked = kept, {}
+            self._w, self._optimism = kept
+            self._forget_looks()
 
     def _change_beta(self, beta: float) -> None:
         self._optimism.change(beta)
@@ -228,15 +230,29 @@ class LSVIUCBFold(Optimist):
         """c_h brought to the V of today and, if it is to be folded, J_h to its slopes."""
         if self.correction == "frozen":
             return self._c[h].copy(), 0.0
-        m, eye = len(old.phi), np.eye(self.task.d)
-        D = self._Lambda[self._group(h)] - self.lam * eye - phi.T @ phi
-        spread = D @ np.linalg.solve(old.phi.T @ old.phi + self.lam * eye, old.phi.T)  # (d, m): g of anything, times D
+        m, spread = len(old.phi), self._spread(h, phi, old.phi)
         change = old.V - self._V_ref[h, :m]
         if not self._slopes:
             return self._c[h] + spread @ change, 0.0
         psi, step = _chosen(old.rows, self._best_ref[h, :m]), self._w[self._after(h)] - self._w_ref[h]
         J = self._J[h] + spread @ (old.psi - psi) if fold else 0.0
         return self._c[h] + self._J[h] @ step + spread @ (change - psi @ step), J
+
+    def _spread(self, h: int, phi: Array, old_phi: Array) -> Array:
+        """D_h g for the g of anything at the probes, as a matrix (d, m); in a stationary task, made once a planning."""
+        if self._shared_spread is not None:
+            return self._shared_spread
+        eye = np.eye(self.task.d)
+        D = self._Lambda[self._group(h)] - self.lam * eye - phi.T @ phi
+        spread: Array = D @ np.linalg.solve(old_phi.T @ old_phi + self.lam * eye, old_phi.T)
+        if self.stationary:
+            self._shared_spread = spread
+        return spread
+
+    def _forget_looks(self) -> None:
+        """The samples, or what is known of them, have changed."""
+        self._looked.clear()
+        self._shared_spread = None
 
     def _look(self, h: int, samples: Transitions) -> Look:
         """Features of step h's samples and of what followed; in a stationary task, looked at once a planning."""
