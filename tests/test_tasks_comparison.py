@@ -10,9 +10,11 @@ import pytest
 
 import linmdp
 from linmdp.cli.tasks import task_page
-from linmdp.report.tasks import TaskRuns, lost, tasks
+from linmdp.report.tasks import TaskRuns, ends, lost, tasks
+from linmdp.results.store import Store
 from linmdp.runner.batch import Job, run_unit
 from linmdp.runner.registry import make_model
+from linmdp.runner.sweep import run_sweep
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
@@ -40,3 +42,16 @@ def test_the_page_has_a_table_and_a_figure_for_each_task(tmp_path: Path) -> None
     behind = lost([r for r in results if r.agent == "random"], best)
     assert behind is not None
     np.testing.assert_allclose(behind, 0.54, atol=0.02)
+
+
+def test_a_thinned_curve_gives_the_return_of_an_episode(tmp_path: Path) -> None:
+    """A store keeps fewer points than a long run has episodes."""
+    jobs = [Job("lock:H=2", "optimal", 3000, 0, 100)]
+    store = Store(tmp_path)
+    run_sweep(jobs, store, processes=1)
+    (kept,) = store.results(store.keys())
+    assert len(kept.rewards) < 3000
+    np.testing.assert_allclose(ends([kept]), [1.0], rtol=0.01)
+    behind = lost([kept], 1.0)
+    assert behind is not None
+    assert abs(float(behind[0])) < 1e-9

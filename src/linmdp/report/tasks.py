@@ -75,7 +75,13 @@ TAIL = 10
 
 def ends(runs: Sequence[RunResult]) -> Array:
     """Mean reward of the last tenth of the episodes, of each run."""
-    return np.array([r.rewards[-max(1, len(r.rewards) // TAIL) :].mean() for r in runs])
+    return np.array([returns(r)[-max(1, len(r.rewards) // TAIL) :].mean() for r in runs])
+
+
+def returns(run: RunResult) -> Array:
+    """The reward of an episode, (n,): a stored curve of a long run holds the sums of several episodes each."""
+    each: Array = run.rewards * len(run.rewards) / run.episodes
+    return each
 
 
 def lost(runs: Sequence[RunResult], optimum: float) -> Array | None:
@@ -85,7 +91,7 @@ def lost(runs: Sequence[RunResult], optimum: float) -> Array | None:
         if r.regret is None:
             return None
         n = max(1, len(r.regret) // TAIL)
-        found.append((r.regret[-1] - r.regret[-n - 1]) / n / optimum)
+        found.append((r.regret[-1] - r.regret[-n - 1]) / n * len(r.regret) / r.episodes / optimum)
     return np.array(found)
 
 
@@ -96,7 +102,7 @@ def task_table(task: TaskRuns, found: dict[str, list[RunResult]], optimum: float
         if spec not in found:
             continue
         runs = found[spec]
-        late, whole = mean_interval(ends(runs)), mean_interval(np.array([r.rewards.mean() for r in runs]))
+        late, whole = mean_interval(ends(runs)), mean_interval(np.array([r.reward / r.episodes for r in runs]))
         behind = lost(runs, optimum) if optimum else None
         rows.append(
             (
@@ -141,10 +147,10 @@ def _look(name: str) -> dict[str, Any]:
 
 
 def _draw(curves: Any, trade: Any, name: str, runs: list[RunResult], look: dict[str, Any]) -> None:
-    rewards = np.stack([r.rewards for r in runs])
+    rewards = np.stack([returns(r) for r in runs])
     parts = np.array_split(np.arange(rewards.shape[1]), min(40, rewards.shape[1]))
     points = [mean_interval(rewards[:, part].mean(axis=1)) for part in parts]
-    at = [part[-1] + 1 for part in parts]
+    at = [(part[-1] + 1) * runs[0].episodes / rewards.shape[1] for part in parts]
     curves.plot(at, [p.mean for p in points], label=name, lw=1.6, **look)
     curves.fill_between(at, [p.low for p in points], [p.high for p in points], color=look["color"], alpha=0.12, lw=0)
     late = mean_interval(ends(runs))
