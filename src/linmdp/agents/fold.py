@@ -25,7 +25,7 @@ from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.budget import Choice, common_bytes, descending, fold_bytes
 from linmdp.agents.optimist import Common, Optimist
 from linmdp.agents.regression import Optimism, fresh_inverse, matvec, quadratic_forms
-from linmdp.agents.shared import SWEEPS, TOLERANCE
+from linmdp.agents.shared import TOLERANCE, fixed_point
 from linmdp.agents.transitions import Transitions
 from linmdp.errors import check_choice, check_int, check_number
 from linmdp.features.tabular import TableFeatures
@@ -174,11 +174,13 @@ class LSVIUCBFold(Optimist):
     def _solve(self, *, fold: bool) -> None:
         """Every w from all samples: backwards, or with a discount until nothing moves."""
         if self.discount < 1:
-            for _ in range(SWEEPS):
-                before = self._w[0].copy()
-                self._w[0] = self._solution(0, self._target(0, fold=False))
-                if np.abs(self._w[0] - before).max() <= TOLERANCE * max(1.0, float(self._optimism.caps[0])):
-                    break
+
+            def backup(w: Array) -> Array:
+                self._w[0] = w
+                return self._solution(0, self._target(0, fold=False))
+
+            tolerance = TOLERANCE * max(1.0, float(self._optimism.caps[0]))
+            self._w[0] = fixed_point(self._w[0].copy(), backup, tolerance)
             if fold:
                 self._target(0, fold=True)
             return

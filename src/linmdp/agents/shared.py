@@ -7,7 +7,7 @@ w = Lambda^-1 (u + discount * sum_i phi_i V(s'_i)).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,6 +24,27 @@ SWEEPS = 200
 
 TOLERANCE = 1e-4
 """A discounted planning ends when no weight moves by more than this fraction of the largest value."""
+
+
+DIVERGING = 10.0
+"""A backup that moves the weights so many times farther than an earlier one is no longer on its way anywhere."""
+
+
+def fixed_point(w: Array, backup: Callable[[Array], Array], tolerance: float) -> Array:
+    """Where w = backup(w), to the tolerance, from `w` on. Backups of fitted values need not converge: then the w whose
+    backup moved it least."""
+    best, least = w, np.inf
+    for _ in range(SWEEPS):
+        new = backup(w)
+        moved = float(np.abs(new - w).max())
+        if not moved <= DIVERGING * least:  # which a number that is none is not, either
+            return best
+        if moved < least:
+            best, least = new, moved
+        w = new
+        if moved <= tolerance:
+            break
+    return w
 
 
 class Sight(Protocol):
@@ -173,11 +194,7 @@ class SharedCore(Component):
             for h in reversed(range(len(w) - 1)):
                 w[h] = backup(w[h + 1], h + 1)
             return
-        for _ in range(SWEEPS):
-            new = backup(w[0], 0)
-            moved, w[0] = float(np.abs(new - w[0]).max()), new
-            if moved <= TOLERANCE * max(1.0, float(self.optimism.caps[0])):
-                return
+        w[0] = fixed_point(w[0].copy(), lambda x: backup(x, 0), TOLERANCE * max(1.0, float(self.optimism.caps[0])))
 
     def change_beta(self, beta: float) -> None:
         """Another beta from the next planning on."""
