@@ -95,7 +95,9 @@ def test_same_actions_for_10000_steps(tmp_path: Path, env: str, agent: str, real
     exported(env, agent, tmp_path, real=real, steps=10_000)
     found = report(built(tmp_path, "-O2"))
     assert int(found["steps"]) >= 10_000
-    assert_agrees(found, real, strict=True)
+    # dense features in single precision: of actions whose Q differ by less than a float can hold, either is played
+    assert_agrees(found, real, strict=real == "double" or env == "sensor")
+    assert int(found["close_calls"]) <= 10
 
 
 @needs_gcc
