@@ -185,7 +185,7 @@ class ReferenceAdaptive(ReferenceLSVI):
 
 
 class Probe(NamedTuple):
-    sample: Sample
+    group: list[Sample]  # all that came with the same transition, until they were folded
     V: float
     psi: Array
 
@@ -207,6 +207,8 @@ class ReferenceFold(ReferenceLSVI):
         self.J, self.D = [np.zeros((d, d)) for _ in range(H)], [np.zeros((d, d)) for _ in range(H)]
         self.probes: list[list[Probe]] = [[] for _ in range(H)]
         self.folded = [0] * H
+        # transitions of each step since the last fold; the last step has none, since nothing follows it
+        self.groups: list[dict[Any, list[Sample]]] = [{} for _ in range(H - 1)]
         self.learns = [True] * H
 
     def ahead(self, h: int, sample: Sample) -> tuple[float, Array]:
@@ -222,7 +224,7 @@ class ReferenceFold(ReferenceLSVI):
     def begin_episode(self) -> None:
         self.start_episode()
         k = self.k - 1
-        fold = any(len(samples) == self.M for samples in self.samples)
+        fold = any(len(groups) == self.M for groups in self.groups)
         if k < self.due and not fold:
             return
         self.due = k + max(1, int(self.replan * k))
@@ -236,45 +238,51 @@ class ReferenceFold(ReferenceLSVI):
                     self.fold(h, z)
             self.w[h] = self.inverse[h] @ (self.u[h] + z)
         if fold:
-            for h in range(self.task.H):
-                self.folded[h] += len(self.samples[h])
+            for h, groups in enumerate(self.groups):
+                self.folded[h] += len(groups)
                 self.samples[h] = []
+                groups.clear()
 
     def remainder(self, h: int, values: list[Any]) -> Any:
         """D_h times the ridge regression of the probes' values on their phi."""
         gram: Any = self.lam * np.eye(self.task.d)
         right: Any = 0.0
         for probe, value in zip(self.probes[h], values, strict=True):
-            gram = gram + np.outer(probe.sample.phi, probe.sample.phi)
-            right = right + np.outer(probe.sample.phi, value)
+            for sample in probe.group:
+                gram = gram + np.outer(sample.phi, sample.phi)
+                right = right + np.outer(sample.phi, value)
         return self.D[h] @ np.linalg.inv(gram) @ right
 
     def old_part(self, h: int) -> Array:
         if not self.folded[h] or self.correction == "frozen":
             return self.c[h].copy()
         step = self.w[h + 1] - self.w_ref[h] if self.correction == "slope" else np.zeros(self.task.d)
-        rest = [self.ahead(h, p.sample)[0] - p.V - p.psi @ step for p in self.probes[h]]
+        rest = [self.ahead(h, p.group[0])[0] - p.V - p.psi @ step for p in self.probes[h]]
         part: Array = self.c[h] + self.J[h] @ step + self.remainder(h, rest)[:, 0]
         return part
 
     def fold(self, h: int, z: Array) -> None:
         if self.folded[h] and self.correction == "slope":
-            self.J[h] = self.J[h] + self.remainder(h, [self.ahead(h, p.sample)[1] - p.psi for p in self.probes[h]])
+            self.J[h] = self.J[h] + self.remainder(h, [self.ahead(h, p.group[0])[1] - p.psi for p in self.probes[h]])
         for s in self.samples[h]:
             self.J[h] = self.J[h] + np.outer(s.phi, self.ahead(h, s)[1])
             self.D[h] = self.D[h] + np.outer(s.phi, s.phi)
         self.c[h], self.w_ref[h] = z, self.w[h + 1].copy()
-        n, m, old = len(self.samples[h]), len(self.probes[h]), self.folded[h]
+        new = list(self.groups[h].values())
+        n, m, old = len(new), len(self.probes[h]), self.folded[h]
         fresh = n
         if self.kind == "reservoir" and old:
             fresh = int(self.rng.hypergeometric(n, old, min(self.M, n + old)))
         fresh = max(fresh, self.M - m) if n + m >= self.M else n
         mine, theirs = self.rng.permutation(m)[: min(m, self.M - fresh)], self.rng.permutation(n)[: min(n, fresh)]
-        kept = [self.probes[h][i].sample for i in mine] + [self.samples[h][i] for i in theirs]
-        self.probes[h] = [Probe(s, *self.ahead(h, s)) for s in kept]
+        kept = [self.probes[h][i].group for i in mine] + [new[i] for i in theirs]
+        self.probes[h] = [Probe(group, *self.ahead(h, group[0])) for group in kept]
 
     def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
         super().observe(h, state, action, reward, next_state, terminated)
         phi = self.task.features.phi(state)[action]
         self.Lambda[h] = self.Lambda[h] + np.outer(phi, phi)
         self.u[h] = self.u[h] + phi * reward
+        if h < len(self.groups):
+            transition = (state, action, next_state, terminated)
+            self.groups[h].setdefault(transition, []).append(self.samples[h][-1])

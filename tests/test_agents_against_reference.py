@@ -163,6 +163,18 @@ def test_before_it_folds_fold_is_lsvi_ucb(task: Task, common: dict[str, Any], ru
 
 
 @many
+@given(task=tasks(), common=common, run=runs)
+def test_a_fold_with_room_for_all_transitions_is_lsvi_ucb_for_ever(
+    task: Task, common: dict[str, Any], run: dict[str, Any]
+) -> None:
+    assert task.S is not None
+    room = 2 * task.A * task.S**2 + 1  # each may end the episode or not
+    fold = LSVIUCBFold(task, M=room, replan=0, **common)
+    assert_same(fold, ReferenceLSVI(task, **common), task, **run | {"episodes": 3 * run["episodes"]})
+    assert not fold.state_dict()["folded"].any()
+
+
+@many
 @given(task=tasks(), common=common, run=runs, storage=st.sampled_from(STORAGES))
 def test_a_stationary_agent_uses_every_sample_at_every_step(
     task: Task, common: dict[str, Any], run: dict[str, Any], storage: str

@@ -22,13 +22,13 @@ CLOSE = {"float": 1e-5, "double": 1e-10}
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 KINDS = [
-    ("riverswim:H=10", "lsvi-ucb-fold"),
-    ("riverswim:H=6", "lsvi-ucb-fold:correction=probe,M=16"),
-    ("riverswim:H=6", "lsvi-ucb-fold:correction=frozen,probes=recent,M=16,replan=0"),
+    ("riverswim:H=10", "lsvi-ucb-fold:M=6"),
+    ("riverswim:H=6", "lsvi-ucb-fold:correction=probe,M=4"),
+    ("riverswim:H=6", "lsvi-ucb-fold:correction=frozen,probes=recent,M=4,replan=0"),
     ("lock:H=6", "lsvi-ucb-fixed:ties=first,rho=0.5"),
     ("lock:H=1", "lsvi-ucb-fold:stationary=true"),
-    ("sensor", "lsvi-ucb-fold:stationary=true,max_bytes=500KiB"),
-    ("inventory", "lsvi-ucb-fold:stationary=true,discount=0.9"),
+    ("sensor", "lsvi-ucb-fold:stationary=true,M=60"),
+    ("inventory", "lsvi-ucb-fold:stationary=true,discount=0.9,M=80"),
     ("sensor:H=8", "lsvi-ucb-fixed:stationary=true,discount=0.8,rho=0.5"),
     ("synthetic:S=12,A=3,d=5,H=5", "lsvi-ucb-fold:M=12,beta=0.3,cap=H"),
     ("synthetic:S=12,A=3,d=5,H=5", "lsvi-ucb-fixed:storage=counts"),
@@ -38,6 +38,7 @@ KINDS = [
     ("gym:CartPole-v1,H=8,features=rbf,centres=6", "lsvi-ucb-fixed:rho=0.5"),
     ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb-fold:M=16"),
     ("gym:MountainCar-v0,H=8,features=tiles,tilings=2,tiles=3", "lsvi-ucb-fixed:rho=0.5"),
+    ("sensor", "lsvi-ucb-fold:stationary=true,max_bytes=400KiB"),
 ]
 
 

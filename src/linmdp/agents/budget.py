@@ -127,7 +127,7 @@ def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int) -> int:
     matrices = 8 * d * d * (2 * G + L * slopes)
     vectors = 8 * d * (G + 3 * L) + L * M * (e + 4 * slopes) + 8 * (G + 2)
     state = 2 * (4 if s.table else 512)
-    kept = 2 * (G * M * (state + 4 + 1) + 8 * G)
+    kept = 2 * (G * M * (state + 4 + 1 + 4) + 8 * G)
     # both sets are looked at at once, each with the features of what followed
-    work = 8 * (6 * d * d + 6 * M * d + 2 * M * (s.A * d + 5 * s.A) + 3 * 16 * s.A * d)
+    work = 8 * (6 * d * d + 6 * M * d + 2 * M * (s.A * d + 5 * s.A + 1) + 3 * 16 * s.A * d)
     return matrices + vectors + kept + work

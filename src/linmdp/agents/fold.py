@@ -12,6 +12,9 @@ where psi_i = phi(s'_i, a*_i) is the slope of V(s'_i) in w_{h+1} (a*_i was the b
 The remainder e_i (changed argmaxes, shrunk bonuses) is small. Its mean given phi is linear in phi, as that of any
 function of s' in a linear MDP, so it is estimated by a ridge regression g_h over a few kept transitions, the probes,
 and sum_i phi_i e_i is replaced by D_h g_h.
+
+Where states are finite, a transition that comes again is counted, not kept again. As long as the different ones fit
+into the buffer nothing is ever folded, and planning is that of LSVI-UCB.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ class Look(NamedTuple):
     """What does not depend on w: features of the samples of one step, and of what followed them."""
 
     phi: Array  # (n, d)
+    times: Array  # (n, 1) how often each came
     rows: Array  # (n, A, d)
     forms: Array  # (n, A) phi' Lambda^-1 phi of the rows
 
@@ -48,6 +52,7 @@ class Ahead(NamedTuple):
     """What the samples of one step see ahead of them."""
 
     phi: Array  # (n, d)
+    times: Array  # (n, 1)
     rows: Array  # (n, A, d)
     V: Array  # (n,)
     psi: Array  # (n, d) the slope of V in w, where slopes are kept
@@ -58,7 +63,7 @@ class LSVIUCBFold(Optimist):
 
     Parameters
     ----------
-    M : transitions kept of each step in the buffer, and as many probes; 4 d, between 64 and 512, unless said
+    M : different transitions kept of each step in the buffer, and as many probes; 4 d, between 64 and 512, unless said
     replan : planning happens when the number of episodes has grown by this fraction; 0 plans in every episode
     probes : "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : how old targets follow V: "slope" (all of the above), "probe" (without J) or "frozen" (they stay)
@@ -95,9 +100,10 @@ class LSVIUCBFold(Optimist):
         self._V_ref = np.zeros((L, size), dtype=self.chosen.get("dtype", self.dtype))
         # the best action there; -1 at the cap, where V has no slope
         self._best_ref = np.zeros((L if self._slopes else 0, size), dtype=np.int32)
-        self._buffer = Transitions(G, size, self._features)
-        self._probe = Transitions(G, size, self._features)
-        self._folded = np.zeros(G, dtype=np.int64)
+        kept = G if self.discount < 1 else min(G, task.H - 1)  # of an undiscounted last step nothing is
+        self._buffer = Transitions(kept, size, self._features)
+        self._probe = Transitions(kept, size, self._features)
+        self._folded = np.zeros(kept, dtype=np.int64)  # rows of the buffer, so far
         self._clock = np.zeros(2, dtype=np.int64)  # episodes begun, and the one to plan in next
         self._looked: dict[int, Look] = {}
         self._shared_spread: Array | None = None
@@ -151,7 +157,7 @@ class LSVIUCBFold(Optimist):
     @property
     def _must_fold(self) -> bool:
         """Whether the buffer has no room for another episode."""
-        return int(self._buffer.count.max()) + (self.task.H if self.stationary else 1) > self._buffer.M
+        return int(self._buffer.count.max(initial=0)) + (self.task.H if self.stationary else 1) > self._buffer.M
 
     def _plan(self) -> None:
         """Backwards over the steps; a full buffer is folded, with the V of this planning."""
@@ -161,8 +167,7 @@ class LSVIUCBFold(Optimist):
         self._forget_looks()
         self._solve(fold=fold)
         if fold:
-            # nothing follows the last step of a task, so it needs no probes of its own
-            for g in reversed(range(1 if self.stationary else self.task.H - 1)):
+            for g in reversed(range(len(self._folded))):
                 self._choose_probes(g)
             self._forget_looks()
             for level in reversed(range(1 if self.discount < 1 else self.task.H - 1)):
@@ -217,22 +222,22 @@ class LSVIUCBFold(Optimist):
     def _target(self, h: int, *, fold: bool) -> Array:
         """z_h over all samples: those in the buffer exactly, those folded as the sum that stands for them."""
         new = self._ahead(h, self._buffer)
-        z: Array = new.phi.T @ new.V
+        z: Array = new.phi.T @ (new.times[:, 0] * new.V)
         J: Any = 0.0
         if self._folded[self._group(h)]:
-            moved, J = self._moved(h, new.phi, self._ahead(h, self._probe), fold=fold)
+            moved, J = self._moved(h, new, self._ahead(h, self._probe), fold=fold)
             z = z + moved
         if fold:
             if self._slopes:
-                self._J[h] = J + new.phi.T @ new.psi
+                self._J[h] = J + new.phi.T @ (new.times * new.psi)
             self._c[h], self._w_ref[h] = z, self._w[self._after(h)]
         return z
 
-    def _moved(self, h: int, phi: Array, old: Ahead, *, fold: bool) -> tuple[Array, Any]:
+    def _moved(self, h: int, new: Ahead, old: Ahead, *, fold: bool) -> tuple[Array, Any]:
         """c_h brought to the V of today and, if it is to be folded, J_h to its slopes."""
         if self.correction == "frozen":
             return self._c[h].copy(), 0.0
-        m, spread = len(old.phi), self._spread(h, phi, old.phi)
+        m, spread = len(old.phi), self._spread(h, new, old)
         change = old.V - self._V_ref[h, :m]
         if not self._slopes:
             return self._c[h] + spread @ change, 0.0
@@ -240,13 +245,14 @@ class LSVIUCBFold(Optimist):
         J = self._J[h] + spread @ (old.psi - psi) if fold else 0.0
         return self._c[h] + self._J[h] @ step + spread @ (change - psi @ step), J
 
-    def _spread(self, h: int, phi: Array, old_phi: Array) -> Array:
+    def _spread(self, h: int, new: Ahead, old: Ahead) -> Array:
         """D_h g for the g of anything at the probes, as a matrix (d, m); in a stationary task, made once a planning."""
         if self._shared_spread is not None:
             return self._shared_spread
         eye = np.eye(self.task.d)
-        D = self._Lambda[self._group(h)] - self.lam * eye - phi.T @ phi
-        spread: Array = D @ np.linalg.solve(old_phi.T @ old_phi + self.lam * eye, old_phi.T)
+        D = self._Lambda[self._group(h)] - self.lam * eye - new.phi.T @ (new.times * new.phi)
+        counted = old.times * old.phi
+        spread: Array = D @ np.linalg.solve(old.phi.T @ counted + self.lam * eye, counted.T)
         if self.stationary:
             self._shared_spread = spread
         return spread
@@ -266,7 +272,7 @@ class LSVIUCBFold(Optimist):
         for part in (slice(i, min(i + CHUNK, n)) for i in range(0, n, CHUNK)):  # little memory on the way
             rows[part] = self._features.batch(samples.following[g, part])
             forms[part] = quadratic_forms(rows[part], inverse)
-        found = Look(samples.phi(g), rows, forms)
+        found = Look(samples.phi(g), samples.times[g, :n, None].astype(np.float64), rows, forms)
         if self.stationary:
             self._looked[key] = found
         return found
@@ -275,7 +281,7 @@ class LSVIUCBFold(Optimist):
         """V at the next states of step h, and its slope."""
         look = self._look(h, samples)
         value, best = self._values(h, look, samples)
-        return Ahead(look.phi, look.rows, value, _chosen(look.rows, best) if self._slopes else value)
+        return Ahead(look.phi, look.times, look.rows, value, _chosen(look.rows, best) if self._slopes else value)
 
     def _values(self, h: int, look: Look, samples: Transitions) -> tuple[Array, IntArray]:
         """V of what followed, and the best actions there: the first of equals, -1 where V has no slope."""
@@ -313,7 +319,8 @@ class LSVIUCBFold(Optimist):
         phi, g = self._seen(h, state, action, reward, terminated), self._group(h)
         self._Lambda[g] += phi[:, None] * phi
         self._u[g] += phi * reward
-        self._buffer.add(g, state, action, next_state, not terminated)
+        if g < len(self._folded):
+            self._buffer.add(g, state, action, next_state, not terminated)
 
     def _best_actions(self, h: int, state: State) -> Any:
         return self._optimism.best(self._q(h, self._features.phi(state)))

@@ -1,4 +1,7 @@
-"""The last transitions of each step, as states and actions: what a bounded memory keeps of its samples."""
+"""The last transitions of each step, as states and actions: what a bounded memory keeps of its samples.
+
+Where states are finite the same transition comes again and again. It is kept once, with the number of times.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,33 @@ from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, State
 
 
+MOST_TIMES = 2**31
+"""A transition that has come so often is kept a second time, lest the number run over."""
+
+
 class Transitions(Component):
-    """Room for M transitions (s, a, s') of each step.
+    """Room for M different transitions (s, a, s') of each step.
 
     Attributes
     ----------
     state, following : (H, M, ...) of whatever a state is; whole numbers where states are finite
     action : (H, M)
     alive : (H, M) False where s' is terminal, so that nothing follows
+    times : (H, M) how often it came
     count : (H,) how many there are
     """
 
-    _arrays: ClassVar = ("state", "action", "following", "alive", "count")
+    _arrays: ClassVar = ("state", "action", "following", "alive", "times", "count")
 
     def __init__(self, H: int, M: int, features: FeatureMap) -> None:
         self.M, self.features = M, features
         # the shape of a state that is not a number is known when the first one comes
-        finite = isinstance(features, TableFeatures)
+        self.finite = finite = isinstance(features, TableFeatures)
         self.state = np.zeros((H, M) if finite else (H, 0), dtype=np.int32 if finite else np.float64)
         self.following = self.state.copy()
         self.action = np.zeros((H, M), dtype=np.int32)
         self.alive = np.zeros((H, M), dtype=np.bool_)
+        self.times = np.ones((H, M), dtype=np.uint32)
         self.count = np.zeros(H, dtype=np.int64)
 
     def add(self, h: int, state: State, action: int, following: State, alive: bool) -> None:
@@ -44,14 +53,21 @@ class Transitions(Component):
             self.state = np.zeros((len(self.count), self.M, *seen.shape), dtype=seen.dtype)
             self.following = self.state.copy()
         i = int(self.count[h])
+        if self.finite and self._came_again(h, i, (state, action, following, alive)):
+            return
         self.state[h, i], self.following[h, i] = state, following
-        self.action[h, i], self.alive[h, i] = action, alive
+        self.action[h, i], self.alive[h, i], self.times[h, i] = action, alive, 1
         self.count[h] = i + 1
 
-    @property
-    def full(self) -> bool:
-        """Whether some step has no room left."""
-        return bool((self.count == self.M).any())
+    def _came_again(self, h: int, n: int, transition: tuple[int, int, int, bool]) -> bool:
+        """Count a transition that is there already."""
+        columns = (self.state, self.action, self.following, self.alive)
+        same = self.times[h, :n] < MOST_TIMES
+        for column, value in zip(columns, transition, strict=True):
+            same &= column[h, :n] == value
+        found = same.nonzero()[0]
+        self.times[h, found[:1]] += np.uint32(1)
+        return len(found) > 0
 
     def phi(self, h: int) -> Array:
         """phi(s_i, a_i) of step h, (n, d)."""
@@ -64,7 +80,7 @@ class Transitions(Component):
     def take(self, h: int, other: Transitions, mine: IntArray, theirs: IntArray) -> None:
         """Keep `mine` of the transitions of step h, and behind them `theirs` of another's."""
         n = len(mine) + len(theirs)
-        for name in ("state", "following", "action", "alive"):
+        for name in ("state", "following", "action", "alive", "times"):
             own, new = getattr(self, name), getattr(other, name)
             if own.shape[1] == 0 < new.shape[1]:
                 own = np.zeros_like(new)

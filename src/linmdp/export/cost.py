@@ -49,7 +49,7 @@ class Algebra(NamedTuple):
     def of(cls, blocks: int, p: int) -> Algebra:
         """For matrices of so many blocks with p rows each."""
         factor = p * (p + 1) * (p + 2) // 6
-        return cls(p * (p + 1) // 2, blocks * factor, blocks * p * (p + 1), blocks * p * p, p * (p + 3) // 2)
+        return cls(p * (p + 3) // 2, blocks * factor, blocks * p * (p + 1), blocks * p * p, p * (p + 3) // 2)
 
 
 def costs(learner: Learner, blocks: int) -> Costs:
@@ -112,12 +112,15 @@ def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
     quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
     wide, d, M = ctypes.c_double, learner.d, learner.room
     action: Any = ctypes.c_uint8 if learner.A <= 256 else ctypes.c_uint16
-    sample = _struct(state=state, next=state, action=action, alive=ctypes.c_uint8)
+    transition = {"state": state, "next": state, "action": action, "alive": ctypes.c_uint8}
+    sample = _struct(**transition)
     core, stores = _core(learner, wide, quick, packed), max(learner.groups - 1, 1)
     if learner.kind == "fixed":
         store = wide * (learner.S * d) if learner.counts else _struct(sample=sample * M, count=ctypes.c_uint32)
         return _struct(core=core, store=store * stores, phase=ctypes.c_uint32, learning=ctypes.c_uint8)
     best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
+    if learner.S:
+        sample = _struct(times=ctypes.c_uint32, **transition)
     store = _struct(samples=sample * (2 * M), folded=ctypes.c_uint32, probes=ctypes.c_uint16)
     past = {"sums": wide * (d + M)}
     scratch = {"matrix": wide * packed}
@@ -130,7 +133,7 @@ def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
         past=_struct(**past) * max(learner.levels - 1, 1),
         scratch=_struct(**scratch),
         clock=ctypes.c_uint32 * 2,
-        count=ctypes.c_uint16 * learner.groups,
+        count=ctypes.c_uint16 * stores,
     )
 
 

@@ -112,7 +112,7 @@ def _own(learner: Learner) -> dict[str, tuple[object, str]]:
     if learner.kind != "fold":
         return {}
     return {
-        "LINMDP_M": (learner.room, "transitions in a buffer, and as many probes"),
+        "LINMDP_M": (learner.room, "different transitions in a buffer, and as many probes"),
         "LINMDP_REPLAN": (real(learner.replan, "double"), "plan when the episodes have grown by this fraction"),
         "LINMDP_RESERVOIR": (int(learner.reservoir), "1: probes out of all that was folded, 0: the last buffer"),
         "LINMDP_PROBES_FOLLOW": (int(learner.follow), "old targets follow V: at the probes,"),
@@ -133,6 +133,7 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
     names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
     rows = [*zip(names, costs, strict=True), ("a step (act, observe)", Ops().plus(costs.act, costs.observe))]
     lines = [f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows]
+    merges = learner.kind == "fold" and learner.S > 0
     stack = 8 * (9 * learner.d + 4 * learner.A + code.states) + 800
     return (
         f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and a call takes {stack:,} bytes of stack at most.\n"
@@ -144,6 +145,7 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
         + f" * {code.look_words[0].upper()}{code.look_words[1:]}. "
         + "Besides: a square root for each action of a state looked at, one for\n"
         + " * each row of a matrix that is factored, and reading phi(s, a), LINMDP_D numbers at a time.\n"
+        + (f" * linmdp_observe compares a transition with {learner.room:,} at most.\n" if merges else "")
     )
 
 

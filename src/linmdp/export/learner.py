@@ -79,6 +79,8 @@ def check_exportable(agent: Agent) -> None:
     for name, value in agent.get_params().items():
         if name not in KNOWN[type(agent)] and value != defaults[name]:
             invalid(f"an exported {agent.name}", name, "left out", value)
+    if isinstance(agent, Optimist) and agent.discount < 1 and agent.task.H == 1:
+        invalid(f"an exported {agent.name}", "discount", "1 where episodes have one step", agent.discount)
     if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
         invalid(f"an exported {agent.name}", "episodes", "given", None)
 

@@ -14,6 +14,7 @@ typedef struct { /* a state, made ready for linmdp_phi */
     linmdp_real psi[LINMDP_P];
 } linmdp_seen;
 
+#define LINMDP_FINITE 0
 #define LINMDP_NO_STATE ((linmdp_state)0) /* what linmdp_is_state refuses */
 
 /* 1 if it is there, and finite */

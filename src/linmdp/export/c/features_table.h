@@ -8,6 +8,7 @@ typedef unsigned linmdp_state;        /* 0 .. LINMDP_S - 1 */
 typedef linmdp_index_s linmdp_kept;   /* a state as it lies in memory */
 typedef linmdp_state linmdp_seen;     /* a state, made ready for linmdp_phi */
 
+#define LINMDP_FINITE 1
 #define LINMDP_NO_STATE ((linmdp_state)LINMDP_S) /* what linmdp_is_state refuses */
 
 /* 1 if it is a state of this task */

@@ -56,7 +56,7 @@ static void fold_columns(linmdp_learner *m, unsigned h, size_t k, size_t width)
         slope_of(probe, m->scratch.probe_best[i], psi);
         slope_of(probe, past->best_ref[i], old);
         for (size_t b = 0; b < width; b++)
-            linmdp_add_scaled(column[b], (linmdp_wide)psi[k + b] - (linmdp_wide)old[k + b], phi);
+            linmdp_add_scaled(column[b], ((linmdp_wide)psi[k + b] - (linmdp_wide)old[k + b]) * LINMDP_TIMES(probe), phi);
     }
     for (size_t b = 0; store->folded && b < width; b++) {
         linmdp_solve(m->scratch.matrix, column[b]); /* the factor is there, of `follow` */
@@ -70,7 +70,8 @@ static void fold_columns(linmdp_learner *m, unsigned h, size_t k, size_t width)
         linmdp_features_of(&sample->state, sample->action, phi);
         slope_of(sample, m->scratch.buffer_best[i], psi);
         for (size_t b = 0; b < width; b++)
-            linmdp_add_scaled(past->J[k + b], (linmdp_wide)psi[k + b] - linmdp_dot(phi, column[b]), phi);
+            linmdp_add_scaled(past->J[k + b],
+                              ((linmdp_wide)psi[k + b] - linmdp_dot(phi, column[b])) * LINMDP_TIMES(sample), phi);
     }
 }
 #endif
@@ -107,8 +108,8 @@ static int follow(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_
         rest -= linmdp_dot(phi, moved);
 #endif
         linmdp_features_of(&probe->state, probe->action, phi);
-        linmdp_add_outer(matrix, phi);
-        linmdp_add_scaled(g, rest, phi);
+        linmdp_add_outer(matrix, LINMDP_TIMES(probe), phi);
+        linmdp_add_scaled(g, rest * LINMDP_TIMES(probe), phi);
     }
     if (linmdp_factor(matrix) != 0)
         return LINMDP_NOT_A_NUMBER;
@@ -227,7 +228,7 @@ int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_
         m->scratch.buffer_best[i] = best;
 #endif
         linmdp_features_of(&sample->state, sample->action, phi);
-        linmdp_add_scaled(z, V - linmdp_dot(phi, g), phi);
+        linmdp_add_scaled(z, (V - linmdp_dot(phi, g)) * LINMDP_TIMES(sample), phi);
     }
     if (!fold)
         return LINMDP_OK;
@@ -251,9 +252,32 @@ static int plan_and_fold(linmdp_learner *m)
         if (look_back(m, h, m->core.w[LINMDP_AFTER(h)], m->core.beta) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
 #endif
-    for (unsigned g = 0; g < LINMDP_GROUPS; g++)
+    for (unsigned g = 0; g < LINMDP_STORES; g++)
         m->count[g] = 0;
     return LINMDP_OK;
+}
+
+/* One more transition, or one that is there already and has come again. */
+static void keep(linmdp_learner *m, unsigned g, linmdp_state state, int action, linmdp_state next_state, int alive)
+{
+    linmdp_sample *sample = m->store[g].buffer;
+    const linmdp_kept kept = linmdp_keep(state), next = linmdp_keep(next_state);
+#if LINMDP_FINITE
+    for (size_t i = m->count[g]; i-- > 0; sample++)
+        if (sample->state == kept && sample->next == next && sample->action == (linmdp_index_a)action &&
+            sample->alive == (uint8_t)alive && sample->times <= LATE) {
+            sample->times++;
+            return;
+        }
+    sample->times = 1;
+#else
+    sample += m->count[g];
+#endif
+    sample->state = kept;
+    sample->next = next;
+    sample->action = (linmdp_index_a)action;
+    sample->alive = (uint8_t)alive;
+    m->count[g]++;
 }
 
 int linmdp_init(linmdp_learner *m, uint32_t seed)
@@ -261,9 +285,8 @@ int linmdp_init(linmdp_learner *m, uint32_t seed)
     if (m == NULL)
         return LINMDP_NULL;
     linmdp_core_init(&m->core, seed);
-    for (size_t g = 0; g < LINMDP_GROUPS; g++)
-        m->count[g] = 0;
     for (size_t g = 0; g < LINMDP_STORES; g++) {
+        m->count[g] = 0;
         m->store[g].folded = 0;
         m->store[g].probes = 0;
     }
@@ -285,7 +308,7 @@ int linmdp_begin_episode(linmdp_learner *m)
     int full = 0;
     if (m == NULL)
         return LINMDP_NULL;
-    for (unsigned g = 0; g < LINMDP_GROUPS; g++) /* no room for another episode */
+    for (unsigned g = 0; g < LINMDP_STORES; g++) /* no room for another episode */
         full |= m->count[g] + (LINMDP_GROUPS == 1 ? LINMDP_H : 1) > LINMDP_M;
     const int planned = full || m->episodes >= m->due;
     linmdp_open(&m->core, planned);
@@ -311,13 +334,7 @@ int linmdp_observe(linmdp_learner *m, unsigned h, linmdp_state state, int action
         return status;
     linmdp_note(&m->core, h, state, action, reward, terminated, phi);
     linmdp_add_sample(&m->core, h, phi, reward);
-    if (g < LINMDP_STORES && (LINMDP_GROUPS == 1 || h + 1 < LINMDP_H)) {
-        linmdp_sample *sample = &m->store[g].buffer[m->count[g]];
-        sample->state = linmdp_keep(state);
-        sample->next = linmdp_keep(next_state);
-        sample->action = (linmdp_index_a)action;
-        sample->alive = !terminated;
-    }
-    m->count[g]++;
+    if (LINMDP_H > 1 && g < LINMDP_STORES) /* nothing follows the last step of a task that is not stationary */
+        keep(m, g, state, action, next_state, !terminated);
     return LINMDP_OK;
 }

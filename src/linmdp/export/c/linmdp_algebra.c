@@ -23,7 +23,7 @@ void linmdp_set_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal
     }
 }
 
-void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], const linmdp_real phi[LINMDP_D])
+void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide a, const linmdp_real phi[LINMDP_D])
 {
     const size_t first = first_entry(phi), block = first / LINMDP_P;
     if (first == LINMDP_D)
@@ -31,9 +31,10 @@ void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], const linmdp_real phi[L
     const linmdp_real *x = phi + block * LINMDP_P;
     linmdp_wide *row = matrix + block * LINMDP_TRIANGLE;
     for (size_t i = 0; i < LINMDP_P; row += ++i) {
+        const linmdp_wide scaled = a * (linmdp_wide)x[i];
         for (size_t j = 0; j <= i; j++)
-            row[j] += (linmdp_wide)x[i] * (linmdp_wide)x[j];
-        LINMDP_COUNT_WIDE(i + 1);
+            row[j] += scaled * (linmdp_wide)x[j];
+        LINMDP_COUNT_WIDE(i + 2);
     }
 }
 

@@ -25,8 +25,8 @@ extern unsigned long linmdp_counted_quick, linmdp_counted_wide;
 /* matrix = diagonal * I */
 void linmdp_set_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal);
 
-/* matrix += phi phi' */
-void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], const linmdp_real phi[LINMDP_D]);
+/* matrix += a phi phi' */
+void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide a, const linmdp_real phi[LINMDP_D]);
 
 /* Cholesky, in place. 0, or -1 if the matrix is not positive definite. */
 int linmdp_factor(linmdp_wide matrix[LINMDP_PACKED]);

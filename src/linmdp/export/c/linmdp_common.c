@@ -190,7 +190,7 @@ void linmdp_note(linmdp_core *core, unsigned h, linmdp_state state, int action, 
 void linmdp_add_sample(linmdp_core *core, unsigned h, const linmdp_real phi[LINMDP_D], linmdp_real reward)
 {
     linmdp_group *group = &core->group[LINMDP_GROUP(h)];
-    linmdp_add_outer(group->Lambda, phi);
+    linmdp_add_outer(group->Lambda, 1, phi);
     linmdp_add_scaled(group->u, (linmdp_wide)reward, phi);
 }
 

@@ -6,8 +6,14 @@
 
 #include "linmdp_core.h"
 
-/* One transition (s, a, s'). */
+/* One transition (s, a, s'). Where states are finite it is kept once, however often it comes. */
 typedef struct {
+#if LINMDP_FINITE
+    uint32_t times; /* how often it came */
+#define LINMDP_TIMES(sample) ((linmdp_wide)(sample)->times)
+#else
+#define LINMDP_TIMES(sample) ((linmdp_wide)1)
+#endif
     linmdp_kept state, next;
     linmdp_index_a action;
     uint8_t alive; /* 0 where s' is terminal, so that nothing follows */
@@ -17,7 +23,7 @@ typedef struct {
 typedef struct {
     linmdp_sample buffer[LINMDP_M]; /* the newest, */
     linmdp_sample probe[LINMDP_M];  /* and some of those that were folded */
-    uint32_t folded;                /* how many were */
+    uint32_t folded;                /* how many were, so far */
     uint16_t probes;
 } linmdp_store;
 
@@ -51,7 +57,7 @@ typedef struct {
     linmdp_past past[LINMDP_PASTS];
     linmdp_scratch scratch;
     uint32_t episodes, due;        /* episodes begun, and the one to plan in next */
-    uint16_t count[LINMDP_GROUPS]; /* transitions in each buffer */
+    uint16_t count[LINMDP_STORES]; /* transitions in each buffer */
 } linmdp_learner;
 
 #endif
