@@ -101,7 +101,7 @@ class RunResult:
     tied : fraction of those states where several actions share the largest Q
     drift : max |Lambda Lambda^-1 - I| at the end; None for agents without a regression
     warnings : what the diagnostics found, in words
-    costs : [episodes, peak bytes, CPU seconds] so far, at the episodes of `cost_points`; empty for runs in lockstep
+    costs : [episodes, peak bytes, CPU seconds, steps played] so far, at the episodes of `cost_points`; none in lockstep
     """
 
     env: str

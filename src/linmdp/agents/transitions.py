@@ -16,7 +16,6 @@ from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, State
 
-
 MOST_TIMES = 2**31
 """A transition that has come so often is kept a second time, lest the number run over."""
 

@@ -13,7 +13,8 @@ from linmdp.report.tasks import TASK_SEEDS, TaskRuns, task_figure, task_table, t
 from linmdp.results.files import write_atomic
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
-from linmdp.runner.registry import make_model, model_known
+from linmdp.runner.guard import task_of
+from linmdp.runner.registry import make_env, make_model, model_known
 from linmdp.types import RunResult
 
 
@@ -42,7 +43,7 @@ def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Pat
         if not mine:
             continue
         best = float(optimum(make_model(task.env)).V[0, 0]) if model_known(task.env) else None
-        task_figure(task, mine, out)
+        task_figure(task, mine, out, task_of(make_env(task.env)).H)
         seeds = max(len(runs) for runs in mine.values())
         parts += [
             f"### {task.title}",

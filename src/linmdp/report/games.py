@@ -184,7 +184,7 @@ def final(row: Row, scale: GameScale) -> Array:
 
 def costs(row: Row, scale: GameScale) -> tuple[Array, Array]:
     """Peak bytes and CPU seconds of each run at the snapshots, (runs, snapshots) each."""
-    noted = [{int(k): (held, cpu) for k, held, cpu in r.costs} for r in row.runs]
+    noted = [{int(k): (held, cpu) for k, held, cpu, *_ in r.costs} for r in row.runs]
     both = np.array([[found[K] for K in scale.snapshots] for found in noted])
     return both[..., 0], both[..., 1]
 

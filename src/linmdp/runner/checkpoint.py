@@ -106,6 +106,7 @@ class Checkpoints:
         course = self.course
         state = {
             "k": course.k,
+            "steps": course.steps,
             "peak": course.peak,
             "before": list(course.before),
             "costs": course.costs,
@@ -151,6 +152,7 @@ class Checkpoints:
         cpu, wall = map(float, state["seconds"])
         course.clock.cpu, course.clock.wall = course.clock.cpu + cpu, course.clock.wall + wall
         course.costs[:] = [[float(x) for x in point] for point in state["costs"]]
+        course.steps = check_int("a checkpoint", "steps", state["steps"], low=k, high=k * course.agent.task.H)
         course.k, course.next_seed = k, None
         if "random" in state:
             course.env.unwrapped.restore_random_state(state["random"])

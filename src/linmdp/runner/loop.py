@@ -92,7 +92,7 @@ class Course:
 
     Attributes
     ----------
-    k : episodes that are finished
+    k, steps : episodes that are finished, and their steps
     next_seed : with what the environment is reset next; None where its own randomness goes on
     rewards, regret : (K,) of each episode; zero from k on
     notes : what the result has to tell beside its numbers
@@ -113,7 +113,7 @@ class Course:
         self.next_seed: int | None = int(env_seed.generate_state(1)[0])
         self.meter, self.probe = RegretMeter(env.unwrapped, agent, self.eval_every), Probe(agent)
         self.rewards, self.regret = np.zeros(self.episodes), np.zeros(self.episodes)
-        self.k, self.peak, self.before = 0, agent.nbytes, (agent.updates, agent.resets)
+        self.k, self.steps, self.peak, self.before = 0, 0, agent.nbytes, (agent.updates, agent.resets)
         self.clock, self.notes = Stopwatch(), list[str]()
         self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
 
@@ -133,11 +133,12 @@ class Course:
         reward = 0.0
         for step in play(self.env, agent, state, k, watch, self.guard):
             reward += step.reward
+            self.steps += 1
         self.rewards[k] = reward
         self.peak = max(self.peak, agent.nbytes)
         self.k = k + 1
         if self.k in self._points:
-            self.costs.append([self.k, self.peak, self.clock.cpu_so_far])
+            self.costs.append([self.k, self.peak, self.clock.cpu_so_far, self.steps])
 
     def record(self) -> EpisodeRecord:
         """The episode that was played last."""

@@ -223,7 +223,7 @@ class _Diary:
         from linmdp.runner.loop import RegretMeter
 
         self.meter = RegretMeter(env.unwrapped, agent, eval_every)
-        self.rewards, self.regret, self.peak = np.zeros(episodes), np.zeros(episodes), 0
+        self.rewards, self.regret, self.peak, self.steps = np.zeros(episodes), np.zeros(episodes), 0, 0
         self.costs: list[list[float]] = []
         self._points = set(cost_points(episodes))
         self._range = agent.task.reward_range
@@ -244,7 +244,7 @@ class _Diary:
         held = self._agent.nbytes
         self.peak = max(self.peak, held)
         if k + 1 in self._points:
-            self.costs.append([k + 1, self.peak, cpu])
+            self.costs.append([k + 1, self.peak, cpu, self.steps])
         if self._on_episode:
             regret = float(self.regret[k]) if self.meter.known else None
             self._on_episode(EpisodeRecord(k, float(self.rewards[k]), regret, held))
@@ -256,5 +256,6 @@ class _Diary:
             self.regret[k] = self.meter.gap(state)
 
     def paid(self, k: int, h: int, reward: Any) -> None:
-        """Add up the rewards."""
+        """Add up the rewards, and the steps."""
+        self.steps += 1
         self.rewards[k] += check_reward(reward, self._range, k, h)
