@@ -2,10 +2,12 @@
 
 .venv/bin/python docs/measure_games.py quick FOLDER    the folder of `linmdp reproduce table-... --out FOLDER`
 .venv/bin/python docs/measure_games.py paper FOLDER    the same of `--scale paper` (d = 512)
+.venv/bin/python docs/measure_games.py distilled       what benchmarks/distilled.py left in benchmarks/records
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from linmdp.results.store import existing_store
 from linmdp.types import Array
 
 FOLDER = Path(__file__).parent / "generated"
+RECORDS = Path(__file__).parent.parent / "benchmarks" / "records"
 Policies = dict[tuple[str, str], dict[str, tuple[str, str]]]
 
 
@@ -62,6 +65,23 @@ def distilled(found: Runs, models: dict[str, str], scale: GameScale, policies: P
     return markdown(("game", "policy", "seeds", f"regret an episode, all {scale.K}", last, "of random"), rows)
 
 
+def distilled_large() -> None:
+    """LSVI-UCB in the learned models with d = 512: as published, and the best settings of a grid."""
+    records = [json.loads((RECORDS / f"{name}.json").read_text()) for name in ("distilled512", "distilled512-2000")]
+    rows = []
+    for game in records[0]:
+        rows.append((game["model"], "random", "-", f"{game['random']:.3f}", f"{game['random']:.3f}", "1.00"))
+        for record in records:
+            mine = next(g for g in record if g["model"] == game["model"])
+            published, *grid = mine["rows"]
+            for row in (published, min(grid, key=lambda r: float(r["of_random"]))):
+                name = "as published" if row is published else row["setting"].removesuffix(",cap=remaining")
+                spans = (_interval(np.array(row[key])) for key in ("each", "late"))
+                rows.append((mine["model"], name, f"{mine['episodes']:,}", *spans, f"{row['of_random']:.2f}"))
+    head = ("model", "setting", "episodes", "regret an episode, all", "in the last fifth", "of random")
+    write("linearize_distilled_large", markdown(head, rows))
+
+
 def _interval(values: Array) -> str:
     found = mean_interval(values)
     return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]" if found.low < found.high else f"{found.mean:.3f}"
@@ -86,6 +106,9 @@ def write(name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "distilled":
+        distilled_large()
+        raise SystemExit
     tables(sys.argv[1], Path(sys.argv[2]))
     if sys.argv[1] == "paper":
         models(Path(sys.argv[2]))

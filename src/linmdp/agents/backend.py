@@ -10,6 +10,9 @@ import numpy as np
 
 from linmdp.errors import InvalidParameter, check_choice
 
+LARGEST_KERNEL = 128
+"""Features that fit the fast memory of a GPU's processor, with a tile of states; beyond, the product is what costs."""
+
 
 @dataclass(frozen=True)
 class Backend:
@@ -63,9 +66,9 @@ class Backend:
         compiled: Callable[..., Any] = self.xp.compile(function, dynamic=False, fullgraph=True)
         return compiled
 
-    def sweep_kernel(self) -> Callable[..., None] | None:
-        """The planning pass as one kernel, where there is one."""
-        if self.device != "cuda":
+    def sweep_kernel(self, d: int) -> Callable[..., None] | None:
+        """The planning pass as one kernel, where there is one: it holds all d features of its rows at once."""
+        if self.device != "cuda" or d > LARGEST_KERNEL:
             return None
         from linmdp.agents.kernels import sweep
 

@@ -113,7 +113,7 @@ class Counts(Memory):
         self.b = backend.zeros((H, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1, *batch, S), dtype)
         self._cast = partial(backend.cast, dtype=dtype)
-        self._kernel = backend.sweep_kernel()
+        self._kernel = backend.sweep_kernel(d)
         self.best = backend.zeros((H * (self._kernel is None), *batch, A, S), "bool") | True
         self._two = backend.zeros((2, *batch, d), dtype)
         self._rows = backend.zeros((2, *batch, A * S), dtype)
