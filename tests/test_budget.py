@@ -31,6 +31,11 @@ AGENTS = (
     "lsvi-ucb-fold:beta=0.1",
     "lsvi-ucb-fold:stationary=true",
     "lsvi-ucb-fold:stationary=true,discount=0.9",
+    "q-learning",
+    "q-learning-greedy:stationary=true",
+    "random",
+    "constant:action=1",
+    "optimal",
 )
 SAMPLED = ("lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-fold", "lsvi-ucb-fold:stationary=true")
 OBJECTS = 64 << 10
@@ -76,7 +81,7 @@ def peak_of(make: Any, states: Any) -> tuple[int, Any]:
 
 def smallest(make: Any) -> int:
     """What the refusal says would fit."""
-    with pytest.raises(linmdp.InvalidParameter, match="'max_bytes' parameter of lsvi") as refusal:
+    with pytest.raises(linmdp.InvalidParameter, match=r"'max_bytes' parameter of .* must be at least") as refusal:
         make(1)
     return int(re.findall(r"at least (\d+)", str(refusal.value))[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.agents.base import Agent
+from linmdp.agents.budget import as_it_is
 from linmdp.agents.regression import TIE
 from linmdp.errors import check_int
 from linmdp.types import Array, IntArray, State, Task
@@ -15,8 +16,9 @@ class RandomAgent(Agent):
 
     name = "random"
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, *, max_bytes: int | str | None = None) -> None:
         super().__init__(task)
+        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, 0)
 
     def act(self, h: int, state: State) -> int:
         return int(self.rng.integers(self.task.A))
@@ -35,8 +37,9 @@ class ConstantAgent(Agent):
 
     name = "constant"
 
-    def __init__(self, task: Task, *, action: int = 0) -> None:
+    def __init__(self, task: Task, *, action: int = 0, max_bytes: int | str | None = None) -> None:
         super().__init__(task)
+        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, 0)
         self.action = action
         self._action = check_int(self.name, "action", action, low=0, high=task.A - 1)
 
@@ -57,8 +60,9 @@ class OptimalAgent(Agent):
 
     name = "optimal"
 
-    def __init__(self, task: Task, *, Q: Array) -> None:
+    def __init__(self, task: Task, *, Q: Array, max_bytes: int | str | None = None) -> None:
         super().__init__(task)
+        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, Q.nbytes)
         self._Q = np.ascontiguousarray(Q)
 
     def act(self, h: int, state: State) -> int:

@@ -58,6 +58,19 @@ def fit(owner: str, max_bytes: int, choices: Iterable[Choice], bytes_of: Callabl
     )
 
 
+def chosen_within(owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_of: Callable[[Choice], int]) -> Choice:
+    """What an agent makes of its `max_bytes`, with the bytes that it will take; nothing where no limit is given."""
+    if max_bytes is None:
+        return {}
+    choice = fit(owner, parse_bytes(owner, max_bytes), choices, bytes_of)
+    return choice | {"bytes": bytes_of(choice)}
+
+
+def as_it_is(owner: str, max_bytes: Any, held: int) -> Choice:
+    """The same of an agent that has nothing to choose."""
+    return chosen_within(owner, max_bytes, [{}], lambda _: held + OBJECTS)
+
+
 def descending(high: int, low: int) -> Iterator[int]:
     """Whole numbers from `high` down to `low`, each about a tenth less than the one before."""
     while high > low:

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
-from linmdp.agents.budget import Choice, Sizes, fit, parse_bytes
+from linmdp.agents.budget import Choice, Sizes, chosen_within
 from linmdp.agents.regression import confidence_width, value_caps
 from linmdp.agents.width import Width
 from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
@@ -91,11 +91,7 @@ class Optimist(Agent):
 
     def _fit(self) -> None:
         """Choose what `max_bytes` asks for, before anything is allocated."""
-        if self.max_bytes is None:
-            return
-        limit = parse_bytes(self.name, self.max_bytes)
-        choice = fit(self.name, limit, self._choices(), self._bytes_of)
-        self.chosen = choice | {"bytes": self._bytes_of(choice)}
+        self.chosen = chosen_within(self.name, self.max_bytes, self._choices(), self._bytes_of)
 
     @abstractmethod
     def _choices(self) -> Iterator[Choice]:

@@ -9,6 +9,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from linmdp.agents.base import Agent, StateDict, load_array
+from linmdp.agents.budget import OBJECTS, chosen_within
 from linmdp.agents.regression import TIE, value_caps
 from linmdp.errors import InvalidParameter, check_number, invalid
 from linmdp.types import Array, BoolArray, IntArray, State, Task
@@ -19,6 +20,7 @@ class Tabular(TypedDict, total=False):
 
     stationary: bool
     discount: float | None
+    max_bytes: int | str | None
 
 
 class _QLearner(Agent):
@@ -27,9 +29,16 @@ class _QLearner(Agent):
     What an episode brings is learned when it is over: until then the policy stands, and its regret is exact.
     """
 
-    def __init__(self, task: Task, *, stationary: bool = False, discount: float | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        *,
+        stationary: bool = False,
+        discount: float | None = None,
+        max_bytes: int | str | None = None,
+    ) -> None:
         super().__init__(task)
-        self.stationary, self.discount = stationary, discount
+        self.stationary, self.discount, self.max_bytes = stationary, discount, max_bytes
         if task.S is None:
             raise InvalidParameter(f"{self.name} needs finite states: a table has a row for each. Got a task without.")
         if not isinstance(stationary, bool):
@@ -41,7 +50,11 @@ class _QLearner(Agent):
         self._tops: Array = value_caps("remaining", H, task.reward_range[1])  # the largest value of each step
         if stationary:
             self._tops = np.full(H, task.reward_range[1] * (self._discount ** np.arange(H)).sum())
-        self._Q = np.zeros((tables, task.S, task.A))
+        cells, dtypes = tables * task.S * task.A, ({"dtype": "float64"}, {"dtype": "float32"})
+        self.chosen = chosen_within(
+            self.name, max_bytes, dtypes, lambda c: cells * (np.dtype(c["dtype"]).itemsize + 4) + 40 * H + OBJECTS
+        )
+        self._Q = np.zeros((tables, task.S, task.A), dtype=self.chosen.get("dtype", "float64"))
         self._N = np.zeros((tables, task.S, task.A), dtype=np.int32)
         self._seen = np.zeros((H, 3), dtype=np.int64)  # state, action, next state; -1 where nothing follows
         self._paid = np.zeros(H)
@@ -133,6 +146,7 @@ class QLearning(_QLearner):
     c : scale of the bonus
     stationary : one table for all steps instead of H, for tasks whose dynamics do not depend on h
     discount : of the value of the next state; 1, or 1 - 1/H where stationary, unless said
+    max_bytes : the most memory, as a number of bytes or "20KiB"; the table is kept in half the precision if it must
     """
 
     name = "q-learning"
@@ -159,7 +173,7 @@ class QLearningGreedy(_QLearner):
     ----------
     epsilon : chance of a random action
     alpha : step size; 0 takes 1 / n at the n-th visit, which averages
-    stationary, discount : as for q-learning
+    stationary, discount, max_bytes : as for q-learning
     """
 
     name = "q-learning-greedy"

@@ -94,7 +94,7 @@ def compare(
     settings: Settings = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
-    agents = with_settings(with_baselines(env, agents), settings)
+    agents = with_baselines(env, with_settings(agents, settings))
     plan = _plan(env, agents, episodes, seeds, seed, eval_every, device)
     results = _execute(plan, jobs, as_json, out, track)
     _show(results, env, as_json, out)

@@ -36,14 +36,15 @@ Settings = Annotated[
 
 
 def with_settings(agents: list[str], settings: list[str] | None) -> list[str]:
-    """The specs of agents with the parameters of `--set` added, each to the agents that have it."""
+    """The specs of agents with the parameters of `--set` added, each to the agents that have it; marks stay marks."""
     from linmdp.errors import InvalidParameter
-    from linmdp.runner.registry import AGENTS, agent_parameters
+    from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
     from linmdp.runner.spec import parse_spec
 
+    known = {*AGENTS, *SB3_AGENTS} - {"random", "optimal"}
     for setting in settings or []:
         key = setting.partition("=")[0].strip()
-        takes = [a for a in agents if (name := parse_spec(a)[0]) in AGENTS and key in agent_parameters(name)]
+        takes = [a for a in agents if (name := parse_spec(a)[0]) in known and key in agent_parameters(name)]
         if not takes or "=" not in setting:
             raise InvalidParameter(f"'--set' must be KEY=VALUE, with a KEY that an agent here has. Got {setting!r}.")
         agents = [a + (("," if ":" in a else ":") + setting if a in takes else "") for a in agents]
@@ -60,7 +61,8 @@ def say_what_was_chosen(env: str, agents: list[str], episodes: int) -> None:
     for spec in bounded:
         chosen = dict(getattr(make_agent(spec, environment, episodes), "chosen", {}))
         size = chosen.pop("bytes", 0)
-        typer.echo(f"{spec}: {', '.join(f'{k}={v}' for k, v in chosen.items())}: {size:,} bytes at most", err=True)
+        words = ", ".join(f"{k}={v}" for k, v in chosen.items()) or "as it is"
+        typer.echo(f"{spec}: {words}: {size:,} bytes at most", err=True)
 
 
 def with_baselines(env: str, agents: Sequence[str]) -> list[str]:

@@ -109,7 +109,9 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
         raise InvalidParameter(
             "The optimal policy is known only where the model is: not for gym environments and games."
         )
-    return OptimalAgent(env.task, Q=env.optimum.Q)
+    make: Any = OptimalAgent
+    agent: Agent = make(env.task, Q=env.optimum.Q, **parameters)
+    return agent
 
 
 def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:

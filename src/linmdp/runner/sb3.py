@@ -7,6 +7,7 @@ it. Everything of the library is imported when an agent is made, never before.
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import Agent, StateDict, check_reward
+from linmdp.agents.budget import OBJECTS, Choice, chosen_within, descending
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.stopwatch import Stopwatch
@@ -33,17 +35,41 @@ class SB3Agent(Agent):
     """
 
     algorithm: ClassVar[str]
+    sized: ClassVar[str]
+    """The parameter that says how many steps its buffer holds."""
 
     def __init__(self, env: Any, *, episodes: int | None = None, **parameters: Any) -> None:
         from linmdp.envs.raw import Nobody, RawEpisodes, Scaler
 
         super().__init__(env.unwrapped.task)
+        self.max_bytes, self.chosen = parameters.pop("max_bytes", None), Choice()
         self._given, known = parameters, self.parameters()
         for name, value in parameters.items():
             _check_value(self.name, known[name], value)
         self._scaler = Scaler(env)
         steps = None if episodes is None else episodes * self.task.H
-        self._model = self._made(RawEpisodes(env, self._scaler, 0, Nobody()), steps, seed=0)
+        raw = RawEpisodes(env, self._scaler, 0, Nobody())
+        if self.max_bytes is not None:
+            self._fit(raw, steps)
+        self._model = self._made(raw, steps, seed=0)
+
+    def _fit(self, raw: Any, steps: int | None) -> None:
+        """Choose the size of the buffer that `max_bytes` leaves room for; the networks are what they are."""
+        given = {name: p.default for name, p in self.parameters().items()} | self._filled(steps)
+        most, least = int(given[self.sized]), min(int(given[self.sized]), int(given["batch_size"]))
+        held = {}
+        for size in (least, 2 * least):
+            self.chosen = {self.sized: size}
+            held[size] = trained_bytes(self._made(raw, steps, seed=0))
+        each = (held[2 * least] - held[least]) / least
+
+        def bytes_of(choice: Choice) -> int:
+            size = int(choice[self.sized])
+            return math.ceil(held[least] + each * (size - least)) + OBJECTS
+
+        self.chosen = chosen_within(
+            self.name, self.max_bytes, ({self.sized: size} for size in descending(most, least)), bytes_of
+        )
 
     @classmethod
     def library(cls) -> Any:
@@ -60,15 +86,17 @@ class SB3Agent(Agent):
     def parameters(cls) -> dict[str, inspect.Parameter]:
         """The parameters of the library's constructor that a spec can give."""
         found = inspect.signature(cls.library().__init__).parameters
-        return {n: p for n, p in found.items() if n not in OURS and not n.endswith(("_class", "_kwargs", "_model"))}
+        own = {n: p for n, p in found.items() if n not in OURS and not n.endswith(("_class", "_kwargs", "_model"))}
+        return own | {"max_bytes": inspect.Parameter("max_bytes", inspect.Parameter.KEYWORD_ONLY, default=None)}
 
     def get_params(self) -> dict[str, Any]:
         """Every parameter: as given, or the library's default."""
-        return {name: p.default for name, p in self.parameters().items()} | self._filled(None)
+        defaults = {name: p.default for name, p in self.parameters().items()}
+        return defaults | self._filled(None) | {"max_bytes": self.max_bytes}
 
     def _filled(self, steps: int | None) -> dict[str, Any]:
         """What is passed to the library."""
-        return dict(self._given)
+        return self._given | {name: value for name, value in self.chosen.items() if name != "bytes"}
 
     def _made(self, env: Any, steps: int | None, seed: int) -> Any:
         from stable_baselines3.common.vec_env import DummyVecEnv
@@ -103,7 +131,7 @@ class SB3Agent(Agent):
 
     def bytes_after(self, episodes: int) -> int:
         """With the gradients and Adam's two moments, each of the networks' size, that come with the first update."""
-        return int(self.nbytes + 3 * sum(p.nbytes for p in self._model.policy.parameters()) + 4096)
+        return trained_bytes(self._model)
 
     def state_dict(self) -> StateDict:
         raise InvalidParameter(
@@ -170,10 +198,11 @@ class SB3DQN(SB3Agent):
 
     name = "sb3-dqn"
     algorithm = "DQN"
+    sized = "buffer_size"
 
     def _filled(self, steps: int | None) -> dict[str, Any]:
         room = LARGEST_BUFFER if steps is None else min(LARGEST_BUFFER, steps)
-        return {"buffer_size": room} | self._given
+        return {"buffer_size": room} | super()._filled(steps)
 
 
 class SB3PPO(SB3Agent):
@@ -181,6 +210,7 @@ class SB3PPO(SB3Agent):
 
     name = "sb3-ppo"
     algorithm = "PPO"
+    sized = "n_steps"
 
 
 def model_bytes(model: Any) -> int:
@@ -192,6 +222,11 @@ def model_bytes(model: Any) -> int:
     buffers = (getattr(model, name, None) for name in ("replay_buffer", "rollout_buffer"))
     arrays = [a for buffer in buffers if buffer is not None for a in vars(buffer).values() if isinstance(a, np.ndarray)]
     return int(sum(t.nbytes for t in tensors) + sum(a.nbytes for a in arrays))
+
+
+def trained_bytes(model: Any) -> int:
+    """The same once gradients and Adam's two moments are there, each of the networks' size."""
+    return int(model_bytes(model) + 3 * sum(p.nbytes for p in model.policy.parameters()) + 4096)
 
 
 def _check_value(owner: str, parameter: inspect.Parameter, value: Any) -> None:
