@@ -51,6 +51,36 @@ def test_the_multiple_that_earns_most_is_played_most() -> None:
         assert set(chosen) == {0, 1, 2}, "every multiple is tried"
 
 
+def test_a_multiple_that_can_not_be_the_best_is_beaten_and_one_that_can_is_not() -> None:
+    one = width()
+    feed(one, {0: 1.0, 1: 0.0, 2: 0.0}, 300, noise=0.1)
+    one.arm = 0
+    assert not one.beaten
+    one.arm = 2
+    one.see(0, np.eye(2), 0, 0.0)
+    one.end(over=True)
+    assert one.beaten
+    even = width()
+    feed(even, dict.fromkeys(range(3), 1.0), 300, noise=0.1)
+    for even.arm in range(3):
+        assert not even.beaten, "a choice between equals may stand until the next planning"
+
+
+def test_fold_does_not_stay_with_a_multiple_that_is_beaten_until_its_next_planning() -> None:
+    env: Any = linmdp.make_env("sensor")
+    agent: Any = linmdp.make_agent("lsvi-ucb-fold:stationary=true", env)
+    linmdp.run(env, agent, episodes=40, seed=0)
+    planned, agent._clock[1] = agent.policy_version, 10**6
+    agent._width.returns[:] = [[9, 9, 9], [9 * 8, 9 * 8, 9 * 1], [9 * 64.1, 9 * 64.1, 9 * 1.1]]
+    agent._width.arm = 0
+    agent.begin_episode()
+    assert agent.policy_version == planned
+    agent._width.arm = 2
+    agent.begin_episode()
+    assert agent.policy_version == planned + 1
+    assert agent._width.arm != 2
+
+
 def test_when_another_multiple_becomes_better_it_changes() -> None:
     one = width()
     feed(one, {0: 1.0, 1: 0.0, 2: 0.0}, 200, noise=0.1)

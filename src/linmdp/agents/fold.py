@@ -145,7 +145,7 @@ class LSVIUCBFold(Optimist):
     def begin_episode(self) -> None:
         super().begin_episode()
         k, due = self._clock
-        if k >= due or self._must_fold:
+        if k >= due or self._must_fold or (self._width and self._width.beaten):
             self._choose_beta()
             self._plan()
             self._clock[1] = k + max(1, int(self.replan * k))

@@ -33,6 +33,9 @@ CONFIDENCE = 0.7
 MEMORY = 1.3
 """Returns fade: those of the last t / MEMORY + 20 of t episodes count, since every multiple improves with the data."""
 
+PLAYED = 0.5
+"""A multiple whose faded episodes are fewer than this is played before any bound is asked."""
+
 RENEW = 0.1
 """Greedy weights are planned anew when the number of episodes has grown by this fraction."""
 
@@ -62,15 +65,24 @@ class Width(Component):
 
     def choose(self) -> float:
         """beta for the planning that comes."""
-        n, total, squares = self.returns
-        if n.min() < 0.5:
-            self.arm = int(n.argmin())
-        else:
-            mean = total / n
-            variance = max(float((squares - n * mean**2).sum() / n.sum()), 1e-12)
-            bound = mean + CONFIDENCE * np.sqrt(2 * variance * math.log(max(n.sum(), 2.0)) / n)
-            self.arm = int(bound.argmax())
+        n = self.returns[0]
+        self.arm = int(n.argmin() if n.min() < PLAYED else self._bounds()[1].argmax())
         return self.beta
+
+    @property
+    def beaten(self) -> bool:
+        """Whether the multiple of the moment can not be the best: planning with another one should not wait."""
+        if self.returns[0].min() < PLAYED:
+            return False
+        mean, bound = self._bounds()
+        return bool(bound[self.arm] < mean.max())
+
+    def _bounds(self) -> tuple[Array, Array]:
+        """The mean return of each multiple, and its upper confidence bound."""
+        n, total, squares = self.returns
+        mean = total / n
+        variance = max(float((squares - n * mean**2).sum() / n.sum()), 1e-12)
+        return mean, mean + CONFIDENCE * np.sqrt(2 * variance * math.log(max(n.sum(), 2.0)) / n)
 
     @property
     def beta(self) -> float:

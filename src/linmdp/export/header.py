@@ -98,6 +98,7 @@ def _planning(learner: Learner) -> dict[str, tuple[object, str]]:
         "LINMDP_AUTO_CEILING": (real(ceiling, "double"), "and beta never to be more"),
         "LINMDP_AUTO_CONFIDENCE": (width.CONFIDENCE, "of the bandit, in standard deviations of the returns"),
         "LINMDP_AUTO_MEMORY": (width.MEMORY, "of t episodes the last t / MEMORY + 20 count"),
+        "LINMDP_AUTO_PLAYED": (width.PLAYED, "faded episodes of a multiple before any bound is asked"),
         "LINMDP_AUTO_RENEW": (width.RENEW, "greedy weights are planned when the episodes have grown by this"),
     }
 

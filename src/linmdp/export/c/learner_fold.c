@@ -310,7 +310,10 @@ int linmdp_begin_episode(linmdp_learner *m)
         return LINMDP_NULL;
     for (unsigned g = 0; g < LINMDP_STORES; g++) /* no room for another episode */
         full |= m->count[g] + (LINMDP_GROUPS == 1 ? LINMDP_H : 1) > LINMDP_M;
-    const int planned = full || m->episodes >= m->due;
+    int planned = full || m->episodes >= m->due;
+#if LINMDP_AUTO
+    planned |= linmdp_width_beaten(&m->core.width);
+#endif
     linmdp_open(&m->core, planned);
     if (planned) {
         const uint32_t wait = (uint32_t)(LINMDP_REPLAN * (linmdp_wide)m->episodes);

@@ -22,16 +22,20 @@ void linmdp_width_init(linmdp_width *width)
     width->arm = width->waiting = 0;
 }
 
-/* The multiple with the largest bound; one that has hardly been played comes first. */
-static size_t best_arm(const linmdp_width *width)
+/* The multiple that has been played least. */
+static size_t rarest_arm(const linmdp_width *width)
+{
+    size_t rarest = 0;
+    for (size_t arm = 1; arm < LINMDP_ARMS; arm++)
+        if (width->weight[arm] < width->weight[rarest])
+            rarest = arm;
+    return rarest;
+}
+
+/* The upper confidence bound on the return of each multiple, and the largest mean. */
+static linmdp_wide bounds(const linmdp_width *width, linmdp_wide bound[LINMDP_ARMS])
 {
     linmdp_wide total = 0, spread = 0, largest = 0;
-    size_t best = 0;
-    for (size_t arm = 1; arm < LINMDP_ARMS; arm++)
-        if (width->weight[arm] < width->weight[best])
-            best = arm;
-    if (width->weight[best] < 0.5)
-        return best;
     for (size_t arm = 0; arm < LINMDP_ARMS; arm++) {
         const linmdp_wide mean = width->sum[arm] / width->weight[arm];
         total += width->weight[arm];
@@ -43,13 +47,34 @@ static size_t best_arm(const linmdp_width *width)
     for (size_t arm = 0; arm < LINMDP_ARMS; arm++) {
         const linmdp_wide mean = width->sum[arm] / width->weight[arm];
         const linmdp_wide bonus = LINMDP_WIDE_SQRT(2 * variance * growth / width->weight[arm]);
-        const linmdp_wide bound = mean + LINMDP_AUTO_CONFIDENCE * bonus;
-        if (arm == 0 || bound > largest) {
-            largest = bound;
-            best = arm;
-        }
+        bound[arm] = mean + LINMDP_AUTO_CONFIDENCE * bonus;
+        largest = arm == 0 || mean > largest ? mean : largest;
     }
+    return largest;
+}
+
+/* The multiple with the largest bound; one that has hardly been played comes first. */
+static size_t best_arm(const linmdp_width *width)
+{
+    linmdp_wide bound[LINMDP_ARMS];
+    size_t best = rarest_arm(width);
+    if (width->weight[best] < LINMDP_AUTO_PLAYED)
+        return best;
+    (void)bounds(width, bound);
+    best = 0;
+    for (size_t arm = 1; arm < LINMDP_ARMS; arm++)
+        if (bound[arm] > bound[best])
+            best = arm;
     return best;
+}
+
+int linmdp_width_beaten(const linmdp_width *width)
+{
+    linmdp_wide bound[LINMDP_ARMS];
+    if (width->weight[rarest_arm(width)] < LINMDP_AUTO_PLAYED)
+        return 0;
+    const linmdp_wide largest = bounds(width, bound);
+    return bound[width->arm] < largest;
 }
 
 linmdp_wide linmdp_width_choose(linmdp_width *width)

@@ -31,6 +31,9 @@ void linmdp_width_init(linmdp_width *width);
 /* beta for the planning that comes */
 linmdp_wide linmdp_width_choose(linmdp_width *width);
 
+/* 1 if the multiple of the moment can not be the best: planning with another one should not wait */
+int linmdp_width_beaten(const linmdp_width *width);
+
 /* A step: what was done and got in a state. */
 void linmdp_width_see(linmdp_width *width, unsigned h, const linmdp_seen *seen, unsigned action, linmdp_wide reward);
 
