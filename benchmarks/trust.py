@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,15 @@ def files(scale: float) -> Iterator[Row]:
     for words in sorted(set(failed))[:10]:
         print(words, file=sys.stderr)
     yield Row("a hostile file is read or refused in one line", cases, len(failed), "no crash, no hang, under 64 MiB")
+    if find_spec("atheris") is None:
+        print("atheris is not installed (the extra 'fuzz'): its row is left out", file=sys.stderr)
+        return
+    line = [sys.executable, str(ROOT / "benchmarks" / "fuzz.py"), str(cases), "--atheris"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tempfile.gettempdir())
+    whole = f"Done {cases} runs" in done.stderr
+    if not whole:
+        print("\n".join(done.stderr.splitlines()[-20:]), file=sys.stderr)
+    yield Row("the same, inputs led by coverage", cases, int(done.returncode != 0 or not whole), "atheris")
 
 
 def sweeps(scale: float) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import random
 import sys
 import time
@@ -16,14 +16,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo
 
 def benchmark(name: str) -> Any:
     """A program of the benchmarks folder as a module."""
-    path = Path(__file__).parent.parent / "benchmarks" / f"{name}.py"
-    found = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules[found.name] = module
-    found.loader.exec_module(module)
-    return module
+    return importlib.import_module(name)
 
 
 def test_no_fault_loses_a_run_or_stores_one_twice() -> None:
