@@ -193,9 +193,12 @@ def play_for(env: Any, agent: Agent, episodes: int) -> None:
 def test_counts_do_not_grow_with_the_episodes(spec: str) -> None:
     env = linmdp.make_env(ENVS[0])
     agent = linmdp.make_agent(spec, env, episodes=400)
-    before = agent.nbytes
+    before, most = agent.nbytes, agent.bytes_after(400)
     play_for(env, agent, 60)
-    assert agent.nbytes == before
+    # the first fold makes room for what stands for folded samples; nothing grows after it
+    assert agent.nbytes == (most if "fold" in spec else before)
+    play_for(env, agent, 60)
+    assert agent.nbytes <= most
 
 
 @pytest.mark.parametrize("cls", AGENTS.values(), ids=AGENTS)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from linmdp.agents.base import StateDict, load_array, prefixed, under
+from linmdp.agents.base import StateDict, load_array, prefixed, saved_array, under
 from linmdp.agents.budget import Choice, common_bytes, descending, fold_bytes
 from linmdp.agents.optimist import Common, Optimist
 from linmdp.agents.regression import Optimism, fresh_inverse, matvec, quadratic_forms
@@ -96,17 +96,26 @@ class LSVIUCBFold(Optimist):
         self._Lambda, self._Lambda_inv = np.tile(self.lam * eye, (G, 1, 1)), np.tile(eye / self.lam, (G, 1, 1))
         self._u, self._w = np.zeros((G, d)), np.zeros((L, d))
         self._c, self._w_ref = np.zeros((L, d)), np.zeros((L, d))
-        self._J = np.zeros((L if self._slopes else 0, d, d))
-        self._V_ref = np.zeros((L, size), dtype=self.chosen.get("dtype", self.dtype))
-        # the best action there; -1 at the cap, where V has no slope
-        self._best_ref = np.zeros((L if self._slopes else 0, size), dtype=np.int32)
         kept = G if self.discount < 1 else min(G, task.H - 1)  # of an undiscounted last step nothing is
         self._buffer = Transitions(kept, size, self._features)
         self._probe = Transitions(kept, size, self._features)
         self._folded = np.zeros(kept, dtype=np.int64)  # rows of the buffer, so far
         self._clock = np.zeros(2, dtype=np.int64)  # episodes begun, and the one to plan in next
+        self._make_past(folded=False)
         self._looked: dict[int, Look] = {}
         self._shared_spread: Array | None = None
+
+    def _make_past(self, *, folded: bool) -> None:
+        """Room for what stands for folded samples: none before the first fold."""
+        levels, slopes, M, d = (
+            self.levels * folded,
+            self.levels * (folded and self._slopes),
+            self._buffer.M,
+            self.task.d,
+        )
+        self._J = np.zeros((slopes, d, d))
+        self._V_ref = np.zeros((levels, M), dtype=self.chosen.get("dtype", self.dtype))
+        self._best_ref = np.zeros((slopes, M), dtype=np.int32)  # -1 at the cap, where V has no slope
 
     def _buffer_size(self) -> int:
         """M: given, or 4 d within bounds; in a stationary task room for ten episodes, and for one at least.
@@ -164,6 +173,8 @@ class LSVIUCBFold(Optimist):
         for g in range(self.groups):
             self._Lambda_inv[g] = fresh_inverse(self._Lambda[g])
         fold = self._must_fold
+        if fold and not self._folded.any():
+            self._make_past(folded=True)
         self._forget_looks()
         self._solve(fold=fold)
         if fold:
@@ -344,8 +355,10 @@ class LSVIUCBFold(Optimist):
         return super().nbytes + own + self._buffer.nbytes + self._probe.nbytes
 
     def bytes_after(self, episodes: int) -> int:
-        parts = (self._buffer, self._probe)
-        return self.nbytes + sum(part.bytes_when_full() - part.nbytes for part in parts)
+        parts, e = (self._buffer, self._probe), self._V_ref.itemsize
+        past = self.levels * (self._buffer.M * e + self._slopes * (8 * self.task.d**2 + 4 * self._buffer.M))
+        missing = 0 if self._folded.any() else past
+        return self.nbytes + missing + sum(part.bytes_when_full() - part.nbytes for part in parts)
 
     def state_dict(self) -> StateDict:
         state = super().state_dict() | {name[1:]: getattr(self, name).copy() for name in self._ARRAYS}
@@ -353,6 +366,7 @@ class LSVIUCBFold(Optimist):
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
+        self._make_past(folded=bool(saved_array(state, "folded").any()))
         for name in self._ARRAYS:
             load_array(getattr(self, name), state, name[1:])
         self._buffer.load_state_dict(under("buffer", state))
