@@ -239,3 +239,11 @@ def test_the_command_line_has_the_rule_of_rewards() -> None:
     for env, rule in (("lock", "clip"), ("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "hide")):
         done = command.linmdp("run", env, "random", "--reward", rule)
         assert (done.status, done.err.count("\n")) == (2, 1)
+
+
+def test_names_where_objects_belong_are_refused_in_words() -> None:
+    env = linmdp.make_env("lock:H=4")
+    with pytest.raises(linmdp.InvalidParameter, match=r"use linmdp.make_env or GymTask. Got 'lock'"):
+        linmdp.run("lock", linmdp.make_agent("random", env), episodes=1)
+    with pytest.raises(linmdp.InvalidParameter, match=r"use linmdp.make_agent. Got 'random'"):
+        linmdp.run(env, "random", episodes=1)  # type: ignore[arg-type]

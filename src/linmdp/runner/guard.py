@@ -21,7 +21,7 @@ class RunStopped(InvalidData):
 
 def task_of(env: Any) -> Task:
     """The task of an environment that has one."""
-    task = getattr(env.unwrapped, "task", None)
+    task = getattr(getattr(env, "unwrapped", env), "task", None)
     if not isinstance(task, Task):
         raise InvalidParameter(f"The environment must have a 'task': use linmdp.make_env or GymTask. Got {env!r}.")
     return task

@@ -102,6 +102,8 @@ class Course:
         self.episodes = check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
         self.eval_every = check_int("run", "eval_every", eval_every, low=1)
         self.seed = check_int("run", "seed", seed, low=0)
+        if not isinstance(agent, Agent):
+            raise InvalidParameter(f"The agent must be a linmdp.Agent: use linmdp.make_agent. Got {agent!r:.80}.")
         self.env, self.agent, self.guard = env, agent, Guard(env)
         task = self.guard.task
         if (agent.task.S, agent.task.A, agent.task.d, agent.task.H) != (task.S, task.A, task.d, task.H):
