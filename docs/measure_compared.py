@@ -1,6 +1,6 @@
 """The comparison on tasks, from the folder of `linmdp reproduce tasks`: a page for the docs and a table for README.
 
-linmdp reproduce tasks --scale quick --out DIR
+linmdp reproduce tasks --scale paper --out DIR
 .venv/bin/python docs/measure_compared.py DIR
 """
 
@@ -21,7 +21,9 @@ from linmdp.results.store import Store
 from linmdp.types import RunResult
 
 DOCS = Path(__file__).parent
-OTHERS = {"DQN": "sb3-dqn", "PPO": "sb3-ppo"}
+SCALE = "paper"
+KINDS = {"Fold": "lsvi-ucb-fold:", "LSVI-UCB": "lsvi-ucb:", "DQN": "sb3-dqn", "PPO": "sb3-ppo", "random": "random"}
+"""What the agents of a kind begin with."""
 
 
 def main() -> None:
@@ -30,7 +32,7 @@ def main() -> None:
     store = Store(folder)
     results = list(store.results(store.keys()))
     store.close()
-    page = task_page(tasks("quick"), results, folder)
+    page = task_page(tasks(SCALE), results, folder)
     for picture in folder.glob("task-*.png"):
         shutil.copy(picture, DOCS / "images" / picture.name)
     page = page.split("\n\n", 1)[1].replace("](task-", "](images/task-")
@@ -46,13 +48,10 @@ def main() -> None:
 def summary(results: Sequence[RunResult]) -> str:
     """One line a task: the best learner of each kind by its return at the end, and its memory."""
     found, rows = grouped(results), []
-    for task in tasks("quick"):
-        ours = [a for a in task.agents if a.startswith("lsvi-ucb") and (task.env, a) in found]
-        row = [task.title, f"{task.episodes:,}"]
-        for agents in (ours, *([a for a in task.agents if a.startswith(name)] for name in OTHERS.values()), ["random"]):
-            row.append(_best(task, agents, found))
-        rows.append(tuple(row))
-    return markdown(("task", "episodes", "LSVI-UCB or Fold", "DQN", "PPO", "random"), rows)
+    for task in tasks(SCALE):
+        kinds = ([a for a in task.agents if a.startswith(name)] for name in KINDS.values())
+        rows.append((task.title, f"{task.episodes:,}", *(_best(task, agents, found) for agents in kinds)))
+    return markdown(("task", "episodes", *KINDS), rows)
 
 
 def _best(task: TaskRuns, agents: Sequence[str], found: Mapping[tuple[str, str], Sequence[RunResult]]) -> str:
