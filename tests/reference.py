@@ -239,9 +239,16 @@ class ReferenceFold(ReferenceLSVI):
             self.w[h] = self.inverse[h] @ (self.u[h] + z)
         if fold:
             for h, groups in enumerate(self.groups):
-                self.folded[h] += len(groups)
-                self.samples[h] = []
-                groups.clear()
+                stay = self.frequent(h)
+                self.folded[h] += len(groups) - len(stay)
+                self.groups[h] = stay
+                self.samples[h] = [s for group in stay.values() for s in group]
+
+    def frequent(self, h: int) -> dict[Any, list[Sample]]:
+        """The more frequent half, if they came twice at least, in the order in which they came first."""
+        counts = sorted(((-len(group), i) for i, group in enumerate(self.groups[h].values())))
+        most = {i for _, i in counts[: min(self.M // 2, self.M - 1)]}
+        return {key: g for i, (key, g) in enumerate(self.groups[h].items()) if i in most and len(g) > 1}
 
     def remainder(self, h: int, values: list[Any]) -> Any:
         """D_h times the ridge regression of the probes' values on their phi."""
@@ -264,11 +271,14 @@ class ReferenceFold(ReferenceLSVI):
     def fold(self, h: int, z: Array) -> None:
         if self.folded[h] and self.correction == "slope":
             self.J[h] = self.J[h] + self.remainder(h, [self.ahead(h, p.group[0])[1] - p.psi for p in self.probes[h]])
-        for s in self.samples[h]:
+        stay = self.frequent(h)
+        new = [group for key, group in self.groups[h].items() if key not in stay]
+        for s in (s for group in new for s in group):
             self.J[h] = self.J[h] + np.outer(s.phi, self.ahead(h, s)[1])
             self.D[h] = self.D[h] + np.outer(s.phi, s.phi)
+        for s in (s for group in stay.values() for s in group):
+            z = z - s.phi * self.ahead(h, s)[0]
         self.c[h], self.w_ref[h] = z, self.w[h + 1].copy()
-        new = list(self.groups[h].values())
         n, m, old = len(new), len(self.probes[h]), self.folded[h]
         fresh = n
         if self.kind == "reservoir" and old:

@@ -11,6 +11,7 @@ import tracemalloc
 import warnings
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -159,10 +160,43 @@ def test_sizes_are_read_as_people_write_them(text: Any, count: int) -> None:
     assert parse_bytes("x", text) == count
 
 
-@pytest.mark.parametrize("text", ["", "two", "-3", "2 furlongs", 0, -1, 1.5, True])
+@pytest.mark.parametrize("text", ["", "two", "-3", "2 furlongs", "9" * 400 + "KiB", 0, -1, 1.5, True])
 def test_other_sizes_are_refused(text: Any) -> None:
     with pytest.raises(linmdp.InvalidParameter, match="'max_bytes' parameter of x must be a whole number of bytes"):
         parse_bytes("x", text)
+
+
+class Wide(gymnasium.Env[Any, Any]):
+    """Observations of 2,000 numbers."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2000,), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.np_random.uniform(-1, 1, 2000), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.np_random.uniform(-1, 1, 2000), 0.5, False, False, {}
+
+
+@pytest.mark.parametrize("agent", ["lsvi-ucb-fold:stationary=true", "lsvi-ucb-fixed:storage=states", "lsvi-ucb-fold"])
+def test_large_observations_count(agent: str) -> None:
+    env = linmdp.GymTask(Wide(), H=5, features="rff", dim=16)
+    assert env.task.state_bytes == 16_000
+    made: Any = linmdp.make_agent(f"{agent}{',' if ':' in agent else ':'}max_bytes=4MiB", env, episodes=40)
+    forecast = made.bytes_after(40)
+    result = linmdp.run(env, made, episodes=40, seed=0)
+    assert result.peak_bytes <= made.chosen["bytes"] <= 4 << 20
+    assert result.peak_bytes <= forecast or "fold" not in agent
+
+
+def test_a_state_larger_than_the_choice_was_made_for_is_refused() -> None:
+    task = linmdp.Task(S=None, A=3, d=10, H=6, reward_range=(0.0, 1.0), features=Waves())
+    agent = linmdp.LSVIUCBFold(task, stationary=True, max_bytes="1MiB")
+    agent.begin_episode()
+    with pytest.raises(linmdp.InvalidData, match="a state must take 512 bytes at most"):
+        agent.observe(0, np.zeros(100), 0, 0.5, np.zeros(100), False)
 
 
 if __name__ == "__main__":

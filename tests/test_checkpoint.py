@@ -245,3 +245,45 @@ def test_every_needs_a_folder_and_a_folder_that_can_be_written(tmp_path: Path) -
         [*COMMAND, "lock", "random", "--checkpoint", os.fspath(tmp_path / "file")], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+CARTPOLE = "gym:CartPole-v1,H=6,features=fourier,order=1"
+
+
+@pytest.mark.parametrize("spec", ["lsvi-ucb-fold:M=12,stationary=true", "lsvi-ucb-fold:M=4"])
+@pytest.mark.parametrize("env_spec", [CARTPOLE, "riverswim:H=6"])
+def test_a_folded_agent_becomes_what_it_was_before_it_folded(env_spec: str, spec: str) -> None:
+    env = linmdp.make_env(env_spec)
+    agent = linmdp.make_agent(spec, env)
+    before = agent.state_dict()
+    linmdp.run(env, agent, episodes=30)
+    assert agent.state_dict()["folded"].any() or env_spec != CARTPOLE
+    agent.load_state_dict(before)
+    for name, saved in before.items():
+        np.testing.assert_array_equal(agent.state_dict()[name], saved)
+
+
+@pytest.mark.parametrize("entry", ["probe.count", "buffer.action", "buffer.times", "folded"])
+def test_a_load_that_fails_changes_nothing(entry: str) -> None:
+    env = linmdp.make_env(CARTPOLE)
+    agent, fresh = (linmdp.make_agent("lsvi-ucb-fold:M=12,stationary=true", env) for _ in range(2))
+    linmdp.run(env, agent, episodes=30)
+    bad = agent.state_dict()
+    bad[entry] = (
+        bad[entry] - 10**6
+        if entry == "folded"
+        else bad[entry] + np.array(2**31, dtype=np.uint32).astype(bad[entry].dtype)
+    )
+    before = fresh.state_dict()
+    with pytest.raises(linmdp.InvalidData, match=entry.partition(".")[2] or entry):
+        fresh.load_state_dict(bad)
+    for name, saved in before.items():
+        np.testing.assert_array_equal(fresh.state_dict()[name], saved)
+
+
+def test_an_agent_of_one_step_keeps_no_samples_and_is_loaded_all_the_same(tmp_path: Path) -> None:
+    env = linmdp.make_env("lock:H=1")
+    agent = linmdp.make_agent("lsvi-ucb-fold:M=5000", env)
+    linmdp.run(env, agent, episodes=5)
+    agent.save(tmp_path / "agent")
+    np.testing.assert_array_equal(linmdp.load_agent(tmp_path / "agent", env).q_values(0, 0), agent.q_values(0, 0))

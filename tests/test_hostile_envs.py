@@ -247,3 +247,13 @@ def test_names_where_objects_belong_are_refused_in_words() -> None:
         linmdp.run("lock", linmdp.make_agent("random", env), episodes=1)
     with pytest.raises(linmdp.InvalidParameter, match=r"use linmdp.make_agent. Got 'random'"):
         linmdp.run(env, "random", episodes=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spec", [None, 5, ["lock"]])
+def test_a_spec_that_is_no_text_is_refused(spec: Any) -> None:
+    with pytest.raises(linmdp.InvalidParameter, match="A spec must be text"):
+        linmdp.make_env(spec)
+    with pytest.raises(linmdp.InvalidParameter, match="A spec must be text"):
+        linmdp.make_agent(spec, linmdp.make_env("lock:H=4"))
+    with pytest.raises(linmdp.InvalidParameter, match="must have a 'task'"):
+        linmdp.make_agent("random", spec)

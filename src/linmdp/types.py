@@ -45,6 +45,7 @@ class Task:
     H : steps of an episode
     reward_range : the least and the largest reward of one step
     features : the feature map, `phi(state) -> (A, d)`
+    state_bytes : bytes of one state that is not finite, at most; None where nobody knows
     """
 
     S: int | None
@@ -53,6 +54,7 @@ class Task:
     H: int
     reward_range: tuple[float, float]
     features: FeatureMap
+    state_bytes: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):

@@ -22,6 +22,9 @@ UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MI
 OBJECTS = 8192
 """Small Python objects that no array counts."""
 
+STATE_BYTES = 512
+"""Taken for a state that is not finite, where a task does not say what one takes."""
+
 BUFFERS = 8 * 8192
 """NumPy's own buffers for products that do not lie in one piece."""
 
@@ -29,7 +32,7 @@ BUFFERS = 8 * 8192
 def parse_bytes(owner: str, value: Any) -> int:
     """A number of bytes, or text such as "256KiB" or "2 MB"."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
-    if found and found[2].upper() in UNITS:
+    if found and len(found[1]) < 30 and found[2].upper() in UNITS:
         value = int(float(found[1]) * UNITS[found[2].upper()])
     if not isinstance(value, WHOLE) or isinstance(value, bool) or value < 1:
         invalid(owner, "max_bytes", "a whole number of bytes, or text such as 256KiB or 2MiB", value)
@@ -80,7 +83,10 @@ def descending(high: int, low: int) -> Iterator[int]:
 
 
 class Sizes(NamedTuple):
-    """The sizes of a task, and how many regressions and how many Q an agent has for it; `table`: states are finite."""
+    """The sizes of a task, and how many regressions and how many Q an agent has for it.
+
+    `table`: states are finite; `state`: bytes of one that is not.
+    """
 
     S: int
     A: int
@@ -89,6 +95,7 @@ class Sizes(NamedTuple):
     groups: int
     levels: int
     table: bool
+    state: int
 
 
 def common_bytes(s: Sizes, *, auto: bool) -> int:
@@ -121,8 +128,8 @@ def _shared_bytes(s: Sizes, storage: str, e: int, samples: int) -> int:
 
 
 def _sample_bytes(s: Sizes, storage: str, e: int, samples: int, size: int, steps: int) -> int:
-    """Samples in blocks; a state counts as 64 numbers at most, since nobody knows it before the first one comes."""
-    state = s.A * s.d * e if storage == "features" else (8 if s.table else 512)
+    """Samples in blocks."""
+    state = s.A * s.d * e if storage == "features" else (8 if s.table else s.state)
     one = (s.d + s.A + 1) * e + 1 + state
     blocks = -(-max(samples, 1) // size)
     return blocks * size * steps * one + 4 * size * s.A * s.d * 8
@@ -139,8 +146,8 @@ def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int) -> int:
     G, L, d = s.groups, s.levels, s.d
     matrices = 8 * d * d * (2 * G + L * slopes)
     vectors = 8 * d * (G + 3 * L) + L * M * (e + 4 * slopes) + 8 * (G + 2)
-    state = 2 * (4 if s.table else 512)
+    state = 2 * (4 if s.table else s.state)
     kept = 2 * (G * M * (state + 4 + 1 + 4) + 8 * G)
     # both sets are looked at at once, each with the features of what followed
-    work = 8 * (6 * d * d + 6 * M * d + 2 * M * (s.A * d + 5 * s.A + 1) + 3 * 16 * s.A * d)
+    work = 8 * (6 * d * d + 7 * M * d + 2 * M * (s.A * d + 5 * s.A + 1) + 3 * 16 * s.A * d)
     return matrices + vectors + kept + work

@@ -14,7 +14,8 @@ function of s' in a linear MDP, so it is estimated by a ridge regression g_h ove
 and sum_i phi_i e_i is replaced by D_h g_h.
 
 Where states are finite, a transition that comes again is counted, not kept again. As long as the different ones fit
-into the buffer nothing is ever folded, and planning is that of LSVI-UCB.
+into the buffer nothing is ever folded, and planning is that of LSVI-UCB. When they do not, the most frequent stay in
+the buffer, exactly, and the rare ones are folded.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from linmdp.agents.optimist import Common, Optimist
 from linmdp.agents.regression import Optimism, fresh_inverse, matvec, quadratic_forms
 from linmdp.agents.shared import TOLERANCE, fixed_point
 from linmdp.agents.transitions import Transitions
-from linmdp.errors import check_choice, check_int, check_number
+from linmdp.errors import InvalidData, check_choice, check_int, check_number
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, IntArray, State, Task
+from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 CORRECTIONS = ("slope", "probe", "frozen")
 CHUNK = 16
@@ -103,6 +104,7 @@ class LSVIUCBFold(Optimist):
         self._clock = np.zeros(2, dtype=np.int64)  # episodes begun, and the one to plan in next
         self._make_past(folded=False)
         self._looked: dict[int, Look] = {}
+        self._staying: list[BoolArray] = []  # of each buffer while it is folded
         self._shared_spread: Array | None = None
 
     def _make_past(self, *, folded: bool) -> None:
@@ -120,8 +122,7 @@ class LSVIUCBFold(Optimist):
     def _buffer_size(self) -> int:
         """M: given, or 4 d within bounds; in a stationary task room for ten episodes, and for one at least.
 
-        Every fold leaves an error behind. A buffer that is full after one or two episodes folds so often that they add
-        up: on `sensor` (H=48) M=92 ends 3% to 30% below the optimum, M=512 0.4%.
+        Every fold leaves an error behind, and a buffer that is full after one or two episodes folds often.
         """
         steps = self.task.H if self.stationary else 1
         if self.M is None:
@@ -166,15 +167,24 @@ class LSVIUCBFold(Optimist):
     @property
     def _must_fold(self) -> bool:
         """Whether the buffer has no room for another episode."""
-        return int(self._buffer.count.max(initial=0)) + (self.task.H if self.stationary else 1) > self._buffer.M
+        return int(self._buffer.count.max(initial=0)) + self._episode_rows > self._buffer.M
+
+    @property
+    def _episode_rows(self) -> int:
+        """Transitions that an episode may add to a buffer."""
+        return self.task.H if self.stationary else 1
 
     def _plan(self) -> None:
         """Backwards over the steps; a full buffer is folded, with the V of this planning."""
         for g in range(self.groups):
             self._Lambda_inv[g] = fresh_inverse(self._Lambda[g])
         fold = self._must_fold
-        if fold and not self._folded.any():
-            self._make_past(folded=True)
+        if fold:
+            # the more frequent half; less where little more than an episode fits, lest the next one fill it again
+            most = max(0, min(self._buffer.M // 2, self._buffer.M - 5 * self._episode_rows // 4))
+            self._staying = [self._buffer.frequent(g, most) for g in range(len(self._folded))]
+            if not self._folded.any():
+                self._make_past(folded=True)
         self._forget_looks()
         self._solve(fold=fold)
         if fold:
@@ -183,8 +193,9 @@ class LSVIUCBFold(Optimist):
             self._forget_looks()
             for level in reversed(range(1 if self.discount < 1 else self.task.H - 1)):
                 self._look_back(level)
-            self._folded += self._buffer.count
-            self._buffer.clear()
+            for g, stay in enumerate(self._staying):
+                self._folded[g] += np.count_nonzero(~stay)
+                self._buffer.keep(g, stay)
         self._forget_looks()
 
     def _solve(self, *, fold: bool) -> None:
@@ -239,9 +250,10 @@ class LSVIUCBFold(Optimist):
             moved, J = self._moved(h, new, self._ahead(h, self._probe), fold=fold)
             z = z + moved
         if fold:
+            stay, counted = self._staying[self._group(h)], new.times * new.phi
             if self._slopes:
-                self._J[h] = J + new.phi.T @ (new.times * new.psi)
-            self._c[h], self._w_ref[h] = z, self._w[self._after(h)]
+                self._J[h] = J + counted[~stay].T @ new.psi[~stay]
+            self._c[h], self._w_ref[h] = z - counted[stay].T @ new.V[stay], self._w[self._after(h)]
         return z
 
     def _moved(self, h: int, new: Ahead, old: Ahead, *, fold: bool) -> tuple[Array, Any]:
@@ -310,13 +322,13 @@ class LSVIUCBFold(Optimist):
         return q
 
     def _choose_probes(self, g: int) -> None:
-        """New probes out of the old ones and the buffer."""
-        n, m, M = int(self._buffer.count[g]), int(self._probe.count[g]), self._buffer.M
-        old, new = int(self._folded[g]), n
-        fresh = n if self.probes == "recent" or not old else int(self.rng.hypergeometric(new, old, min(M, new + old)))
+        """New probes out of the old ones and what is folded."""
+        rare = (~self._staying[g]).nonzero()[0]
+        n, m, M, old = len(rare), int(self._probe.count[g]), self._buffer.M, int(self._folded[g])
+        fresh = n if self.probes == "recent" or not old else int(self.rng.hypergeometric(n, old, min(M, n + old)))
         fresh = max(fresh, M - m) if n + m >= M else n
         mine = self.rng.permutation(m)[: min(m, M - fresh)]
-        theirs = self.rng.permutation(n)[: min(n, fresh)]
+        theirs = rare[self.rng.permutation(n)[: min(n, fresh)]]
         self._probe.take(g, self._buffer, mine, theirs)
 
     def _look_back(self, h: int) -> None:
@@ -357,8 +369,8 @@ class LSVIUCBFold(Optimist):
     def bytes_after(self, episodes: int) -> int:
         parts, e = (self._buffer, self._probe), self._V_ref.itemsize
         past = self.levels * (self._buffer.M * e + self._slopes * (8 * self.task.d**2 + 4 * self._buffer.M))
-        missing = 0 if self._folded.any() else past
-        return self.nbytes + missing + sum(part.bytes_when_full() - part.nbytes for part in parts)
+        missing = 0 if self._folded.any() or not len(self._folded) else past
+        return self.nbytes + missing + sum(part.bytes_when_full(self._state_bytes) - part.nbytes for part in parts)
 
     def state_dict(self) -> StateDict:
         state = super().state_dict() | {name[1:]: getattr(self, name).copy() for name in self._ARRAYS}
@@ -366,7 +378,10 @@ class LSVIUCBFold(Optimist):
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
-        self._make_past(folded=bool(saved_array(state, "folded").any()))
+        folded = saved_array(state, "folded")
+        if not (folded >= 0).all():
+            raise InvalidData("'folded' of a saved agent must not be negative.")
+        self._make_past(folded=bool(folded.any()))
         for name in self._ARRAYS:
             load_array(getattr(self, name), state, name[1:])
         self._buffer.load_state_dict(under("buffer", state))

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
-from linmdp.agents.budget import Choice, Sizes, chosen_within
+from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within
 from linmdp.agents.regression import confidence_width, value_caps
 from linmdp.agents.width import Width
 from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
@@ -103,7 +103,12 @@ class Optimist(Agent):
 
     def _sizes(self) -> Sizes:
         task, table = self.task, isinstance(self._features, TableFeatures)
-        return Sizes(task.S or 0, task.A, task.d, task.H, self.groups, self.levels, table)
+        return Sizes(task.S or 0, task.A, task.d, task.H, self.groups, self.levels, table, self._state_bytes)
+
+    @property
+    def _state_bytes(self) -> int:
+        """Of a state that is not finite, as the task says, or as it is taken to be."""
+        return STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
 
     def _dtypes(self) -> tuple[str, ...]:
         """Precisions to choose from: the one given, or a smaller one."""
@@ -185,6 +190,11 @@ class Optimist(Agent):
         """phi(state, action) of a step that was observed, (d,), after checks."""
         self._check_observation(h, action, reward)
         phi = self._features.phi(state)
+        if self.chosen and self.task.S is None and np.asarray(state).nbytes > self._state_bytes:
+            raise InvalidData(
+                f"With 'max_bytes' a state must take {self._state_bytes} bytes at most, for which the choice was made: "
+                f"give the task its 'state_bytes'. Got {np.asarray(state).nbytes}."
+            )
         self._over = terminated
         if self._width:
             self._width.see(h, phi, action, reward)

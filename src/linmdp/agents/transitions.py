@@ -14,8 +14,9 @@ from linmdp.agents.base import Component, saved_array
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, IntArray, State
+from linmdp.types import Array, BoolArray, IntArray, State
 
+COLUMNS = ("state", "following", "action", "alive", "times")
 MOST_TIMES = 2**31
 """A transition that has come so often is kept a second time, lest the number run over."""
 
@@ -79,7 +80,7 @@ class Transitions(Component):
     def take(self, h: int, other: Transitions, mine: IntArray, theirs: IntArray) -> None:
         """Keep `mine` of the transitions of step h, and behind them `theirs` of another's."""
         n = len(mine) + len(theirs)
-        for name in ("state", "following", "action", "alive", "times"):
+        for name in COLUMNS:
             own, new = getattr(self, name), getattr(other, name)
             if own.shape[1] == 0 < new.shape[1]:
                 own = np.zeros_like(new)
@@ -87,21 +88,40 @@ class Transitions(Component):
             own[h, :n] = np.concatenate((own[h, mine], new[h, theirs]))
         self.count[h] = n
 
-    def clear(self) -> None:
-        """Drop all of them."""
-        self.count[:] = 0
+    def frequent(self, h: int, most: int) -> BoolArray:
+        """Which rows of step h are the most frequent, so many at most; none that came but once."""
+        times = self.times[h, : int(self.count[h])].astype(np.int64)
+        found = np.zeros(len(times), dtype=np.bool_)
+        found[np.argsort(-times, kind="stable")[:most]] = True
+        return found & (times > 1)
 
-    def bytes_when_full(self) -> int:
-        """Bytes once states are there, which may be larger than now."""
-        missing = 0 if self.state.shape[1] else 2 * len(self.count) * self.M * 8
+    def keep(self, h: int, rows: BoolArray) -> None:
+        """Drop all other rows of step h."""
+        n, found = int(np.count_nonzero(rows)), int(self.count[h])
+        for name in COLUMNS:
+            column = getattr(self, name)
+            column[h, :n] = column[h, :found][rows]
+        self.count[h] = n
+
+    def bytes_when_full(self, state_bytes: int) -> int:
+        """Bytes once states are there, of which each takes that many."""
+        missing = 0 if self.state.shape[1] else 2 * len(self.count) * self.M * state_bytes
         return self.nbytes + missing
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        H = len(self.count)
         for name in ("state", "following"):
             saved = saved_array(state, name)
-            mine = getattr(self, name)
-            if mine.shape[1] == 0 and saved.ndim >= 2 and saved.shape[:2] == (len(self.count), self.M):
-                setattr(self, name, np.zeros_like(saved))
+            if not self.finite and saved.ndim >= 2 and saved.shape[:2] in ((H, 0), (H, self.M)):
+                setattr(self, name, np.zeros_like(saved))  # of a shape that only the first state has shown
         super().load_state_dict(state)
-        if not ((self.count >= 0) & (self.count <= self.M)).all():
-            raise InvalidData(f"'count' of a saved agent must be in [0, {self.M}] at each step.")
+        S = self.features.S if isinstance(self.features, TableFeatures) else None
+        for name, low, high in (
+            ("count", 0, self.M),
+            ("action", 0, self.features.A - 1),
+            ("times", 0, MOST_TIMES),
+            *((name, 0, S - 1) for name in ("state", "following") if S is not None),
+        ):
+            column = getattr(self, name)
+            if not ((column >= low) & (column <= high)).all():
+                raise InvalidData(f"'{name}' of a saved agent must be in [{low}, {high}] everywhere.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -103,7 +104,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         high = check_number(id, "reward_high", usual[1] if reward_high is None else reward_high, low=low)
         S, phi = self._mapped(id, A, features, given)
         self.id, self._h = id, 0
-        self.task = Task(S=S, A=A, d=phi.d, H=H, reward_range=(low, high), features=phi)
+        shape = self.observation_space.shape
+        state_bytes = None if shape is None else 8 * math.prod(shape)
+        self.task = Task(S=S, A=A, d=phi.d, H=H, reward_range=(low, high), features=phi, state_bytes=state_bytes)
         self._paid = reward_rule(env, id, reward, low, high, H)
 
     def _mapped(

@@ -93,7 +93,7 @@ def _fold(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
     """What folding adds to a planning: V at the new probes, and the slopes."""
     d, M = learner.d, learner.room
     pasts = learner.levels - 1 if learner.levels > 1 else int(learner.H > 1)
-    one = value.plus(Ops(looks=1)).times(M)
+    one = value.plus(Ops(looks=1)).times(M).plus(Ops(wide=d * (M // 2) * (learner.S > 0)))
     if learner.slopes:
         columns = d * (3 * M * d + algebra.solve + algebra.product + d)
         one = one.plus(Ops(wide=columns, looks=5 * M * -(-d // min(COLUMNS, d))))
@@ -121,7 +121,7 @@ def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
     best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
     if learner.S:
         sample = _struct(times=ctypes.c_uint32, **transition)
-    store = _struct(samples=sample * (2 * M), folded=ctypes.c_uint32, probes=ctypes.c_uint16)
+    store = _struct(samples=sample * (2 * M), folded=ctypes.c_uint32, probes=ctypes.c_uint16 * 2)
     past = {"sums": wide * (d + M)}
     scratch = {"matrix": wide * packed}
     if learner.slopes:

@@ -135,7 +135,7 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
     rows = [*zip(names, costs, strict=True), ("a step (act, observe)", Ops().plus(costs.act, costs.observe))]
     lines = [f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows]
     merges = learner.kind == "fold" and learner.S > 0
-    stack = 8 * (9 * learner.d + 4 * learner.A + code.states) + 800
+    stack = 8 * (10 * learner.d + 4 * learner.A + code.states) + 800
     return (
         f" * RAM: sizeof(linmdp_learner) is {size:,} bytes, and a call takes {stack:,} bytes of stack at most.\n"
         + tables
@@ -146,7 +146,11 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: Costs | None, size: 
         + f" * {code.look_words[0].upper()}{code.look_words[1:]}. "
         + "Besides: a square root for each action of a state looked at, one for\n"
         + " * each row of a matrix that is factored, and reading phi(s, a), LINMDP_D numbers at a time.\n"
-        + (f" * linmdp_observe compares a transition with {learner.room:,} at most.\n" if merges else "")
+        + (
+            f" * linmdp_observe compares a transition with {learner.room:,} at most, folding all with all.\n"
+            if merges
+            else ""
+        )
     )
 
 

@@ -87,6 +87,7 @@ def verdicts(
     `idle`: it could have learned (not every episode was a reset) and never did.
     """
     found = []
+    remedy = "" if math.isnan(beta) else f": use a smaller beta (it is {beta:.4g}; 'linmdp check' says what works)"
     if idle and acts:
         last = episodes - probe_from(episodes)
         found.append(
@@ -97,7 +98,7 @@ def verdicts(
         found.append(
             f"{name}: after {episodes} episodes {saturated:.0%} of its Q values still sit at the largest possible "
             f"value, so it can not tell good actions from bad ones and has learned (almost) nothing. The exploration "
-            f"bonus is too wide: use a smaller beta (it is {beta:.4g}; 'linmdp check' says what works)."
+            f"bonus is too wide{remedy}."
         )
     if tied > SATURATED and constant is not None:
         found.append(

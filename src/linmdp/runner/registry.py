@@ -22,6 +22,7 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.errors import InvalidParameter, check_int, unknown
+from linmdp.runner.guard import task_of
 from linmdp.runner.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.runner.spec import check_names, keyword_parameters, parse_spec
 from linmdp.types import Task
@@ -97,20 +98,20 @@ def optimum_known(spec: str) -> bool:
 
 def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
     """The agent of a spec, for the task of `env`; `episodes` is K, for parameters that depend on it."""
-    env = env.unwrapped
+    task, env = task_of(env), env.unwrapped
     name, parameters = parse_spec(spec)
     if name in SB3_AGENTS:
         check_names(name, parameters, agent_parameters(name))
         return SB3_AGENTS[name](env, episodes=episodes, **parameters)
     if name != OptimalAgent.name:
-        return make_learner(spec, env.task, episodes)
+        return make_learner(spec, task, episodes)
     check_names(name, parameters, agent_parameters(name))
     if getattr(env, "model", None) is None:
         raise InvalidParameter(
             "The optimal policy is known only where the model is: not for gym environments and games."
         )
     make: Any = OptimalAgent
-    agent: Agent = make(env.task, Q=env.optimum.Q, **parameters)
+    agent: Agent = make(task, Q=env.optimum.Q, **parameters)
     return agent
 
 

@@ -9,6 +9,7 @@ from linmdp.agents.base import Agent, under
 from linmdp.agents.regression import TIE
 from linmdp.errors import InvalidData, LinMDPError, unknown
 from linmdp.features.tensorfile import TensorFile, read_tensors
+from linmdp.runner.guard import task_of
 from linmdp.runner.registry import AGENTS, agent_parameters
 from linmdp.runner.spec import check_names
 from linmdp.types import Array, State, Task
@@ -36,11 +37,11 @@ def _made(file: TensorFile, env: Any) -> Agent:
         unknown("agent", name, AGENTS)
     parameters = {key: value for key, value in saved.items() if key not in ("agent", "S", "A", "d", "H")}
     check_names(name, parameters, agent_parameters(name))
+    task = env if isinstance(env, Task) else task_of(env)
     held = sum(array.nbytes for array in file.arrays.values())
-    for key in ("M", "m"):  # samples of each step that the agent has room for from the start
-        if isinstance(parameters.get(key), int) and parameters[key] > held:
+    for key in ("M", "m"):  # samples of each step but the last that the agent has room for from the start
+        if task.H > 1 and isinstance(parameters.get(key), int) and parameters[key] > held:
             raise InvalidData(f"The file must hold {key}={parameters[key]} samples a step. It has {held} bytes.")
-    task = env if isinstance(env, Task) else env.unwrapped.task
     if name == "optimal":
         parameters["Q"] = env.unwrapped.optimum.Q
     make: Any = AGENTS[name]

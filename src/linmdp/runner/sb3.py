@@ -216,9 +216,14 @@ class SB3PPO(SB3Agent):
 def model_bytes(model: Any) -> int:
     """Bytes of the networks, their gradients, the optimizer's state, and the replay or rollout buffer."""
     policy = model.policy
-    tensors = [*policy.parameters(), *policy.buffers()]
-    tensors += [p.grad for p in policy.parameters() if p.grad is not None]
+    tensors = [p.grad for p in policy.parameters() if p.grad is not None]
     tensors += [v for state in policy.optimizer.state.values() for v in state.values() if hasattr(v, "nbytes")]
+    return _lasting_bytes(model) + int(sum(t.nbytes for t in tensors))
+
+
+def _lasting_bytes(model: Any) -> int:
+    """Bytes of the networks and the buffer, which are there from the start."""
+    tensors = [*model.policy.parameters(), *model.policy.buffers()]
     buffers = (getattr(model, name, None) for name in ("replay_buffer", "rollout_buffer"))
     arrays = [a for buffer in buffers if buffer is not None for a in vars(buffer).values() if isinstance(a, np.ndarray)]
     return int(sum(t.nbytes for t in tensors) + sum(a.nbytes for a in arrays))
@@ -226,7 +231,7 @@ def model_bytes(model: Any) -> int:
 
 def trained_bytes(model: Any) -> int:
     """The same once gradients and Adam's two moments are there, each of the networks' size."""
-    return int(model_bytes(model) + 3 * sum(p.nbytes for p in model.policy.parameters()) + 4096)
+    return int(_lasting_bytes(model) + 3 * sum(p.nbytes for p in model.policy.parameters()) + 4096)
 
 
 def _check_value(owner: str, parameter: inspect.Parameter, value: Any) -> None:

@@ -16,6 +16,8 @@ FIRST = {"gym": "id", "rddl": "domain"}
 
 def parse_spec(text: str) -> tuple[str, dict[str, Value]]:
     """`"lock:H=10,A=5"` as ("lock", {"H": 10, "A": 5}). In `gym:ID,...` the first part is the `id`, and so on."""
+    if not isinstance(text, str):
+        raise InvalidParameter(f"A spec must be text, 'name' or 'name:key=value,...'. Got {text!r:.80}.")
     name, _, rest = text.partition(":")
     parameters: dict[str, Value] = {}
     if not name.strip():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ def trained(path: Path, number: int | None = None, env: str | None = None, progr
     A checkpoint names its environment; for a file of `agent.save`, which does not, `env` does.
     """
     if path.is_file():
+        if number is not None:
+            raise InvalidParameter("The 'number' of a run must be left out for a file: it holds one agent.")
         return _read(path, env)
     if env is not None:
         raise InvalidParameter("The 'env' of a run in a folder must be left out: it is stored with the run.")
@@ -52,7 +55,15 @@ def _run_again(path: Path, number: int | None, progress: bool) -> Trained:
     agent = make_agent(chosen.agent, env, chosen.episodes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)  # they were said when it ran for the first time
-        run(env, agent, episodes=chosen.episodes, seed=chosen.seed, eval_every=chosen.episodes, progress=progress)
+        again = run(
+            env, agent, episodes=chosen.episodes, seed=chosen.seed, eval_every=chosen.episodes, progress=progress
+        )
+    if not math.isclose(again.reward, chosen.reward, rel_tol=1e-5, abs_tol=1e-5):  # curves are stored in half precision
+        raise InvalidParameter(
+            f"The run in '{path}' must give the same rewards when it is run again: it was made with checkpoints, by "
+            f"another version, or its environment is not the same every time. Export its checkpoint file instead. "
+            f"Got {again.reward:g} in all, not {chosen.reward:g}."
+        )
     words = f"{chosen.agent} on {chosen.env}, seed {chosen.seed}, after {chosen.episodes:,} episodes"
     return Trained(agent, env, words)
 
@@ -61,4 +72,4 @@ def _chosen(path: Path, number: int | None) -> RunResult:
     results = read_folder(path).results
     if number is None and len(results) > 1:
         raise InvalidParameter(f"The 'number' of the run in '{path}' must be given: it has {len(results)} runs.")
-    return results[check_int("export", "number", number or 1, low=1, high=len(results)) - 1]
+    return results[check_int("export", "number", 1 if number is None else number, low=1, high=len(results)) - 1]

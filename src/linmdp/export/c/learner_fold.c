@@ -7,7 +7,8 @@
  *     z = c + J (w - w_ref) + D g + sum over the buffer of phi V(s'),      D = sum over the folded of phi phi',
  *
  * where g is the ridge regression of what the slopes leave over, V - V_ref - psi'(w - w_ref), on phi, over a few folded
- * samples that were kept: the probes. D is never formed: D = Lambda - lam I - sum over the buffer of phi phi'.
+ * samples that were kept: the probes. D is never formed: D = Lambda - lam I - sum over the buffer of phi phi'. Where states
+ * are finite a transition that comes again is counted, and the most frequent are never folded.
  */
 #include <stddef.h>
 
@@ -67,8 +68,9 @@ static void fold_columns(linmdp_learner *m, unsigned h, size_t k, size_t width)
     }
     for (size_t i = 0; i < m->count[LINMDP_GROUP(h)]; i++) {
         const linmdp_sample *sample = &store->buffer[i];
+        const int folded = i >= store->staying;
         linmdp_features_of(&sample->state, sample->action, phi);
-        slope_of(sample, m->scratch.buffer_best[i], psi);
+        slope_of(sample, (linmdp_best)(folded ? m->scratch.buffer_best[i] : -1), psi);
         for (size_t b = 0; b < width; b++)
             linmdp_add_scaled(past->J[k + b],
                               ((linmdp_wide)psi[k + b] - linmdp_dot(phi, column[b])) * LINMDP_TIMES(sample), phi);
@@ -153,11 +155,43 @@ static size_t fresh_probes(linmdp_learner *m, uint32_t fresh, uint32_t old)
     return fresh;
 }
 
-/* New probes out of the old ones and the buffer. */
+#if LINMDP_FINITE
+#define ROWS (LINMDP_GROUPS == 1 ? LINMDP_H : 1) /* that an episode may add to a buffer */
+#define LEFT (LINMDP_M > 5 * ROWS / 4 ? LINMDP_M - 5 * ROWS / 4 : 0)
+#define STAY (LINMDP_M / 2 < LEFT ? LINMDP_M / 2 : LEFT)
+
+/* 1 if a transition is among the STAY most frequent, the first of equals, and came twice at least */
+static int is_frequent(const linmdp_sample *sample, size_t n, size_t i)
+{
+    size_t before = 0;
+    for (size_t j = 0; j < n; j++)
+        before += sample[j].times > sample[i].times || (j < i && sample[j].times == sample[i].times);
+    return before + 1 <= STAY && sample[i].times > 1; /* STAY may be 0 */
+}
+#endif
+
+/* Bring what stays in the buffer to its front. Both parts keep their order, so that ranks do not change on the way. */
+static void sort_frequent(linmdp_learner *m, unsigned g)
+{
+    linmdp_store *store = &m->store[g];
+    store->staying = 0;
+#if LINMDP_FINITE
+    for (size_t i = 0; i < m->count[g]; i++)
+        if (is_frequent(store->buffer, m->count[g], i)) {
+            const linmdp_sample kept = store->buffer[i];
+            for (size_t j = i; j > store->staying; j--)
+                store->buffer[j] = store->buffer[j - 1];
+            store->buffer[store->staying++] = kept;
+        }
+#endif
+}
+
+/* New probes out of the old ones and what is folded. */
 static void choose_probes(linmdp_learner *m, unsigned g)
 {
     linmdp_store *store = &m->store[g];
-    const size_t n = m->count[g], old = store->probes;
+    linmdp_sample *rare = store->buffer + store->staying;
+    const size_t n = (size_t)(m->count[g] - store->staying), old = store->probes;
     size_t fresh = fresh_probes(m, (uint32_t)n, store->folded);
     if (n + old < LINMDP_M)
         fresh = n; /* room for all */
@@ -165,9 +199,9 @@ static void choose_probes(linmdp_learner *m, unsigned g)
         fresh = LINMDP_M - old;
     const size_t kept = old < LINMDP_M - fresh ? old : LINMDP_M - fresh;
     choose(m, store->probe, old, kept);
-    choose(m, store->buffer, n, fresh);
+    choose(m, rare, n, fresh);
     for (size_t i = 0; i < fresh; i++)
-        store->probe[kept + i] = store->buffer[i];
+        store->probe[kept + i] = rare[i];
     store->probes = (uint16_t)(kept + fresh);
     store->folded = store->folded < LATE ? store->folded + (uint32_t)n : store->folded;
 }
@@ -188,8 +222,9 @@ static int look_back(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINM
     return LINMDP_OK;
 }
 
-/* The buffer into the sums of step h: z is what they stand for now. */
-static void fold_sums(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], const linmdp_wide z[LINMDP_D])
+/* The buffer into the sums of step h: z less what stays in the buffer is what they stand for now. */
+static void fold_sums(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], const linmdp_wide z[LINMDP_D],
+                      const linmdp_wide stays[LINMDP_D])
 {
     linmdp_past *past = &m->past[h];
 #if LINMDP_SLOPES
@@ -201,7 +236,7 @@ static void fold_sums(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LIN
     (void)ahead;
 #endif
     for (size_t i = 0; i < LINMDP_D; i++)
-        past->c[i] = z[i];
+        past->c[i] = z[i] - stays[i];
 }
 
 int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta, int fold,
@@ -209,10 +244,10 @@ int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_
 {
     const linmdp_store *store = &m->store[LINMDP_GROUP(h)];
     linmdp_real phi[LINMDP_D];
-    linmdp_wide g[LINMDP_D];
+    linmdp_wide g[LINMDP_D], stays[LINMDP_D];
     for (size_t i = 0; i < LINMDP_D; i++) {
         z[i] = m->past[h].c[i];
-        g[i] = 0;
+        g[i] = stays[i] = 0;
     }
 #if LINMDP_PROBES_FOLLOW
     if (store->folded && follow(m, h, ahead, beta, z, g) != LINMDP_OK)
@@ -229,10 +264,12 @@ int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_
 #endif
         linmdp_features_of(&sample->state, sample->action, phi);
         linmdp_add_scaled(z, (V - linmdp_dot(phi, g)) * LINMDP_TIMES(sample), phi);
+        if (fold && i < store->staying)
+            linmdp_add_scaled(stays, V * LINMDP_TIMES(sample), phi);
     }
     if (!fold)
         return LINMDP_OK;
-    fold_sums(m, h, ahead, z);
+    fold_sums(m, h, ahead, z, stays);
 #if LINMDP_GROUPS > 1
     choose_probes(m, h); /* now, while the factor of the step ahead is there */
     return look_back(m, h, ahead, beta);
@@ -241,9 +278,11 @@ int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_
 #endif
 }
 
-/* Plan with a full buffer, and empty it. */
+/* Plan with a full buffer, and fold all of it but the most frequent transitions. */
 static int plan_and_fold(linmdp_learner *m)
 {
+    for (unsigned g = 0; g < LINMDP_STORES; g++)
+        sort_frequent(m, g);
     if (linmdp_plan(m, 1) != LINMDP_OK)
         return LINMDP_NOT_A_NUMBER;
 #if LINMDP_GROUPS == 1
@@ -253,7 +292,7 @@ static int plan_and_fold(linmdp_learner *m)
             return LINMDP_NOT_A_NUMBER;
 #endif
     for (unsigned g = 0; g < LINMDP_STORES; g++)
-        m->count[g] = 0;
+        m->count[g] = m->store[g].staying;
     return LINMDP_OK;
 }
 
@@ -288,7 +327,7 @@ int linmdp_init(linmdp_learner *m, uint32_t seed)
     for (size_t g = 0; g < LINMDP_STORES; g++) {
         m->count[g] = 0;
         m->store[g].folded = 0;
-        m->store[g].probes = 0;
+        m->store[g].probes = m->store[g].staying = 0;
     }
     for (size_t h = 0; h < LINMDP_PASTS; h++)
         for (size_t i = 0; i < LINMDP_D; i++) {

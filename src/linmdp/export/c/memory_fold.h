@@ -25,6 +25,7 @@ typedef struct {
     linmdp_sample probe[LINMDP_M];  /* and some of those that were folded */
     uint32_t folded;                /* how many were, so far */
     uint16_t probes;
+    uint16_t staying; /* while it is folded: the first so many of the buffer are not */
 } linmdp_store;
 
 /* What stands for the folded samples in the planning of one Q: sum phi V(s') = c + J (w - w_ref) + what the probes say. */
