@@ -136,18 +136,20 @@ class LSVIUCBFold(Optimist):
         return bool(correction == "slope" and (not self.stationary or self.levels == 1))
 
     def _choices(self) -> Iterator[Choice]:
-        """Fewer transitions, down to d; then no slopes; then as few transitions as can be."""
+        """Fewer transitions, down to d; then no slopes; then as few transitions as can be, in single precision."""
         least, most = max(2, self.task.H if self.stationary else 2), self._buffer_size()
         enough = min(most, max(least, self.task.d))
-        corrections = (self.correction, "probe") if self.correction == "slope" else (self.correction,)
-        for low, high in ((enough, most), (least, enough)):
-            for correction in corrections:
-                for M in descending(high, low):
-                    yield {"M": M, "correction": correction, "dtype": self._dtypes()[-1 if enough > M else 0]}
+        without = "probe" if self.correction == "slope" else self.correction
+        rooms = [(without, most, enough, self.dtype), (without, enough, least, self._dtypes()[-1])]
+        if self._slopes:
+            rooms.insert(0, ("slope", most, enough, self.dtype))
+        for correction, high, low, dtype in rooms:
+            for M in descending(high, low):
+                yield {"M": M, "correction": correction, "dtype": dtype}
 
     def _bytes_of(self, choice: Choice) -> int:
         s, e = self._sizes(), np.dtype(choice["dtype"]).itemsize
-        slopes = choice["correction"] == "slope" and (not self.stationary or self.levels == 1)
+        slopes = choice["correction"] == "slope"
         return common_bytes(s, auto=self._width is not None) + fold_bytes(s, choice["M"], slopes=slopes, e=e)
 
     _ARRAYS = ("_Lambda", "_Lambda_inv", "_u", "_w", "_c", "_w_ref", "_J", "_V_ref", "_best_ref", "_folded", "_clock")
