@@ -291,7 +291,7 @@ class LSVIUCBAdaptive(LSVIUCB):
         super().__init__(task, **common)
 
     def _make_schedule(self, K: int | None) -> Schedule:
-        m = self.chosen.get("m") or check_int(self.name, "m", self.m, low=1)
+        m = self.chosen.get("m") or check_int(self.name, "m", self.m, low=1, high=10**7)
         check_choice(self.name, "proxy", self.proxy, ("all", "phase"))
         rho = check_exponent(self.name, "rho", self.rho)
         length = Power(rho, None, 1) if K is None else round(math.pow(K, rho), 9)
@@ -315,7 +315,7 @@ class LSVIUCBAdaptive(LSVIUCB):
         return check_int(self.name, "budget", self.budget, low=2)
 
     def _choices(self) -> Iterator[Choice]:
-        forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1)
+        forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1, high=10**7)
         for lookback in descending(m, 1):
             for budget in descending(episodes_at(self._budget(), self._known_K()), 1):
                 for form in forms:
