@@ -1,6 +1,7 @@
 """Every promise of reliability, tried many times: a table of promise, trials and failures.
 
-    python benchmarks/trust.py [SCALE]        1 unless said; 0.1 tries a tenth
+    python benchmarks/trust.py [SCALE]          1 unless said; 0.1 tries a tenth
+    python benchmarks/trust.py SCALE PART ...   some parts again; their rows of the table are replaced
 
 The table is printed and written to docs/generated/trust.md. A part of it is a function of SCALE that yields rows; add
 one to PARTS and it is in the table.
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -190,30 +191,35 @@ Part = Callable[[float], Iterator[Row]]
 PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, soak.rows, device.device]
 
 
-def table(found: list[Row], scale: float) -> str:
-    """The rows as Markdown."""
-    lines = ["| promise | trials | failures | how |", "|---|---:|---:|---|"]
-    lines += [f"| {row.promise} | {row.trials:,} | {row.failures:,} | {row.how} |" for row in found]
+def table(found: list[Row], scale: float, before: str = "") -> str:
+    """The rows as Markdown, in place of those in a table from before, which keeps its others."""
+    rows = {line.split("|")[1].strip(): line for line in before.splitlines()[2:] if line.startswith("|")}
+    rows |= {row.promise: f"| {row.promise} | {row.trials:,} | {row.failures:,} | {row.how} |" for row in found}
     size = "" if scale == 1 else f" {scale:g}"
+    lines = ["| promise | trials | failures | how |", "|---|---:|---:|---|", *rows.values()]
     return "\n".join(lines) + f"\n\n`python benchmarks/trust.py{size}` wrote this table.\n"
 
 
-def main(scale: float) -> int:
-    """Try everything; 1 if a promise was broken."""
-    found = list[Row]()
+def main(scale: float, names: Sequence[str] = ()) -> int:
+    """Try everything, or some parts; 1 if a promise was broken."""
+    parts = {part.__name__: part for part in PARTS}
+    for name in names:
+        if name not in parts:
+            raise SystemExit(f"a part is one of {', '.join(parts)}. Got {name!r}.")
+    found, file = list[Row](), ROOT / "docs" / "generated" / "trust.md"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", linmdp.LinMDPWarning)
-        for part in PARTS:
+        for part in [parts[name] for name in names or parts]:
             before = time.monotonic()
             for row in part(scale):
                 found.append(row)
                 print(f"{row.promise}: {row.trials:,} trials, {row.failures} failures ({row.how})", flush=True)
             print(f"  {part.__name__}: {time.monotonic() - before:.0f} s", file=sys.stderr, flush=True)
-    text = table(found, scale)
-    (ROOT / "docs" / "generated" / "trust.md").write_text(text)
+    text = table(found, scale, file.read_text() if names else "")
+    file.write_text(text)
     print("\n" + text)
     return int(any(row.failures for row in found))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    raise SystemExit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0, sys.argv[2:]))
