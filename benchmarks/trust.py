@@ -192,11 +192,13 @@ PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, soak.rows, device.de
 
 
 def table(found: list[Row], scale: float, before: str = "") -> str:
-    """The rows as Markdown, in place of those in a table from before, which keeps its others."""
-    rows = {line.split("|")[1].strip(): line for line in before.splitlines()[2:] if line.startswith("|")}
-    rows |= {row.promise: f"| {row.promise} | {row.trials:,} | {row.failures:,} | {row.how} |" for row in found}
+    """The rows as Markdown, behind the rows of other promises in a table from before."""
+    lines = ["| promise | trials | failures | how |", "|---|---:|---:|---|"]
+    promises = {row.promise for row in found}
+    others = (line for line in before.splitlines()[2:] if line.startswith("|"))
+    lines += [line for line in others if line.split("|")[1].strip() not in promises]
+    lines += [f"| {row.promise} | {row.trials:,} | {row.failures:,} | {row.how} |" for row in found]
     size = "" if scale == 1 else f" {scale:g}"
-    lines = ["| promise | trials | failures | how |", "|---|---:|---:|---|", *rows.values()]
     return "\n".join(lines) + f"\n\n`python benchmarks/trust.py{size}` wrote this table.\n"
 
 
