@@ -22,7 +22,12 @@ from faults import Row
 import linmdp
 
 ENV = "riverswim:S=4,H=3"
-AGENTS = ("lsvi-ucb:beta=0.5", "lsvi-ucb-fixed:beta=0.5,rho=0.6", "lsvi-ucb-fold:beta=0.5", "lsvi-ucb:stationary=true")
+AGENTS = (
+    "lsvi-ucb:beta=0.5",
+    "lsvi-ucb-fixed:beta=0.5,rho=0.6",
+    "lsvi-ucb-fold:beta=0.5,M=4",
+    "lsvi-ucb:stationary=true",
+)
 LOOKS = 50
 DRIFT = 1e-6
 
