@@ -144,10 +144,25 @@ def task_figure(task: TaskRuns, found: dict[str, list[RunResult]], folder: Path,
         trade.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
         trade.margins(x=0.25, y=0.1)
         figure.tight_layout(rect=(0, 0.1, 1, 1))
+        _spread_labels(trade)
         figure.legend(*curves.get_legend_handles_labels(), fontsize=9, ncols=6, loc="lower center")
         paths = save(figure, folder / f"task-{task.title.lower()}")
         plt.close(figure)
     return paths
+
+
+def _spread_labels(trade: Any) -> None:
+    """Each label beside its point, within the figure, at the first height where it lies on no other label."""
+    points, placed = 72 / trade.figure.dpi, list[tuple[float, float, float]]()
+    edge = trade.figure.get_figwidth() * 72
+    for label in sorted(trade.texts, key=lambda text: text.xy[1], reverse=True):
+        (x, y), width = trade.transData.transform(label.xy) * points, 4.6 * len(label.get_text()) + 8
+        late = x + width > edge
+        left = x - width if late else x
+        others = [at for begin, end, at in placed if begin < left + width and left < end]
+        dy = next((dy for dy in (4, -11, 14, -20, 23) if all(abs(y + dy - at) >= 9 for at in others)), 4)
+        placed.append((left, left + width, y + dy))
+        label.set(position=(-6 if late else 6, dy), ha="right" if late else "left")
 
 
 def _look(name: str) -> dict[str, Any]:
