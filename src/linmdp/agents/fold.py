@@ -386,6 +386,8 @@ class LSVIUCBFold(Optimist):
         self._make_past(folded=bool(folded.any()))
         for name in self._ARRAYS:
             load_array(getattr(self, name), state, name[1:])
+        if not ((self._best_ref >= -1) & (self._best_ref < self.task.A)).all():
+            raise InvalidData(f"'best_ref' of a saved agent must be in [-1, {self.task.A - 1}] everywhere.")
         self._buffer.load_state_dict(under("buffer", state))
         self._probe.load_state_dict(under("probe", state))
 

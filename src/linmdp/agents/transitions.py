@@ -119,7 +119,7 @@ class Transitions(Component):
         for name, low, high in (
             ("count", 0, self.M),
             ("action", 0, self.features.A - 1),
-            ("times", 0, MOST_TIMES),
+            ("times", 1, MOST_TIMES),
             *((name, 0, S - 1) for name in ("state", "following") if S is not None),
         ):
             column = getattr(self, name)
