@@ -135,7 +135,10 @@ BAD = [
     (["run", "lock", "lsvi-ucb:storage=disk"], "'storage' parameter of lsvi-ucb must be one of"),
     (["run", "lock", "lsvi-ucb:dtype=int8"], "'dtype' parameter"),
     (["run", "lock", "lsvi-ucb-adaptive:tau=1,tau_c=1"], "in one form only, not as tau and tau_c"),
-    (["run", "lock", "lsvi-ucb-adaptive:m=0"], "'m' parameter of lsvi-ucb-adaptive must be a whole number >= 1"),
+    (
+        ["run", "lock", "lsvi-ucb-adaptive:m=0"],
+        "'m' parameter of lsvi-ucb-adaptive must be a whole number in [1, 10000000]",
+    ),
     (["run", "lock", "lsvi-ucb-adaptive:budget=2.5"], "'budget' parameter of lsvi-ucb-adaptive"),
     (["run", "lock", "constant:action=9"], "'action' parameter of constant must be a whole number in [0, 4]. Got 9."),
     (["run", "lock", "lsvi-ucb:beta"], "must be written key=value. Got 'beta'."),
