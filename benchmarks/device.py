@@ -1,8 +1,8 @@
 """The C library that `linmdp export` writes: its sizes on a Cortex-M4, and how often it differs from Python.
 
-    python benchmarks/device.py [SCALE]       1 unless said; 0.1 tries a tenth
+    python benchmarks/device.py       sizes and costs, into docs/generated/device_sizes.md and device_cost.md
 
-Writes docs/generated/device_sizes.md, device_cost.md and device_trust.md. `device` yields rows for a table of promises.
+`device` yields rows for the table of promises: see benchmarks/trust.py.
 """
 
 from __future__ import annotations
@@ -136,14 +136,10 @@ def sizes() -> tuple[str, str]:
 
 
 def main() -> None:
-    """Print and write all tables."""
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    written = {}
-    if shutil.which("arm-none-eabi-gcc"):
-        written["device_sizes.md"], written["device_cost.md"] = sizes()
-    rows = [[row.promise, f"{row.trials:,}", str(row.failures), row.how] for row in device(scale)]
-    written["device_trust.md"] = markdown(["promise", "trials", "failures", "how"], rows)
-    for name, text in written.items():
+    """Print and write both tables."""
+    if not shutil.which("arm-none-eabi-gcc"):
+        raise SystemExit("sizes are those of arm-none-eabi-gcc, which is not installed: gcc-arm-none-eabi")
+    for name, text in zip(("device_sizes.md", "device_cost.md"), sizes(), strict=True):
         print(text, end="\n\n")
         write_atomic(GENERATED / name, (text + "\n").encode())
 
