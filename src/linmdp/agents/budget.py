@@ -6,6 +6,7 @@ moment. `tests/test_budget.py` holds them to what agents really allocate.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -47,26 +48,23 @@ def in_bytes(count: int) -> str:
     return f"{count} B"
 
 
-def fit(owner: str, max_bytes: int, choices: Iterable[Choice], bytes_of: Callable[[Choice], int]) -> Choice:
-    """The first choice that fits; they come in the order of preference."""
-    least = None
-    for choice in choices:
-        need = bytes_of(choice)
-        if need <= max_bytes:
-            return choice
-        least = need if least is None else min(least, need)
-    raise InvalidParameter(
-        f"The 'max_bytes' parameter of {owner} must be at least {least} ({in_bytes(least or 0)}): its smallest form on "
-        f"this task needs that. Got {max_bytes}."
-    )
-
-
 def chosen_within(owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_of: Callable[[Choice], int]) -> Choice:
-    """What an agent makes of its `max_bytes`, with the bytes that it will take; nothing where no limit is given."""
+    """What an agent makes of its `max_bytes`, and the bytes that it will take; nothing where no limit is given.
+
+    The first choice that fits; they come in the order of preference.
+    """
     if max_bytes is None:
         return {}
-    choice = fit(owner, parse_bytes(owner, max_bytes), choices, bytes_of)
-    return choice | {"bytes": bytes_of(choice)}
+    limit, least = parse_bytes(owner, max_bytes), math.inf
+    for choice in choices:
+        need = bytes_of(choice)
+        if need <= limit:
+            return choice | {"bytes": need}
+        least = min(least, need)
+    raise InvalidParameter(
+        f"The 'max_bytes' parameter of {owner} must be at least {least} ({in_bytes(int(least))}): its smallest form on "
+        f"this task needs that. Got {limit}."
+    )
 
 
 def as_it_is(owner: str, max_bytes: Any, held: int) -> Choice:
