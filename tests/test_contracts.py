@@ -165,7 +165,7 @@ def test_policy_q_values_and_actions_agree(env_spec: str, spec: str) -> None:
 @every_agent
 def test_nbytes_is_what_the_agent_allocates(spec: str) -> None:
     env = linmdp.make_env("synthetic:S=300,A=8,d=24,H=12")
-    linmdp.run(env, linmdp.RandomAgent(env.task), episodes=1)  # warms every cache of the environment
+    play_for(env, linmdp.make_agent(spec, env, episodes=40), 3)  # whatever is loaded or cached once
     gc.collect()
     tracemalloc.start()
     try:
