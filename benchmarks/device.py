@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import linmdp
 from linmdp.export.write import Exported, export_learner
+from linmdp.io.files import write_atomic
 from linmdp.report.tables import markdown
-from linmdp.results.files import write_atomic
 
 STEPS = 10_000
 TASKS = [

@@ -34,7 +34,7 @@ import numpy as np
 from fuzz_readers import Reader, readers
 
 from linmdp.errors import LinMDPError
-from linmdp.features.tensorfile import packed, read_tensors
+from linmdp.io.tensorfile import packed, read_tensors
 
 LIMIT = 64 << 20
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files there cost no waiting for a disk

@@ -11,7 +11,7 @@ import numpy as np
 
 import linmdp
 from linmdp.features.learned import read_model
-from linmdp.features.tensorfile import packed
+from linmdp.io.tensorfile import packed
 from linmdp.linearize.data import read_dataset
 from linmdp.results.store import Store
 from linmdp.results.stored import read_folder

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from linmdp.io.files import output_folder
 from linmdp.report.tables import markdown
-from linmdp.results.files import output_folder
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent
 from linmdp.runner.spec import parse_spec

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from linmdp.io.files import output_folder
 from linmdp.report.style import short_name
 from linmdp.report.tables import comparison_table, markdown
 from linmdp.report.words import in_words
-from linmdp.results.files import output_folder
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent

@@ -12,10 +12,10 @@ import numpy as np
 
 from linmdp.cli.tables import grouped
 from linmdp.envs.planning import optimum
+from linmdp.io.files import output_folder
 from linmdp.report.style import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.report.tasks import ends, lost, returns
-from linmdp.results.files import output_folder
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.registry import make_model, model_known

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp.features.tensorfile import packed, read_tensors
+from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.types import EpisodeRecord, RunResult
 from test_contracts import ENVS, SPECS, make
 

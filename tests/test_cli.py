@@ -255,7 +255,7 @@ def test_a_full_standard_output_is_one_line_and_status_1(arguments: list[str]) -
 
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
     from linmdp.errors import OutputError
-    from linmdp.results.files import write_atomic
+    from linmdp.io.files import write_atomic
 
     target = tmp_path / "table.md"
     write_atomic(target, b"old")

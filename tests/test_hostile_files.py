@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp.features.learned import read_model
-from linmdp.features.tensorfile import packed, read_tensors
+from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.linearize.data import read_dataset
 from linmdp.results.store import Store
 from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep

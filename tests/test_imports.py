@@ -12,17 +12,18 @@ import pytest
 import linmdp
 
 ROOT = Path(linmdp.__file__).parent
-EVERYONE = {"types", "errors"}
+EVERYONE = {"types", "errors", "io"}
 MAY_IMPORT = {
     "types": {"features"},  # for the type checker only
     "errors": set[str](),
+    "io": {"io"},
     "features": {"features", "envs"},
     "envs": {"envs", "features"},
-    "agents": {"agents", "features", "results"},  # results.files, to write whole files or none
-    "linearize": {"linearize", "envs", "features", "results"},  # results.files, to write whole files or none
+    "agents": {"agents", "features"},
+    "linearize": {"linearize", "envs", "features"},
     "runner": {"runner", "envs", "features", "agents", "results"},
     "results": {"results"},
-    "export": {"export", "agents", "features", "results"},  # results.files, to write whole files or none
+    "export": {"export", "agents", "features", "results"},
     "report": {"report", "results"},
     "cli": {"cli", "runner", "envs", "features", "agents", "results", "report", "linearize", "export"},
 }

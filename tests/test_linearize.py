@@ -19,7 +19,7 @@ from linmdp.envs.linearized import distilled
 from linmdp.envs.synthetic import synthetic
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError
 from linmdp.features.learned import LearnedModel, read_model
-from linmdp.features.tensorfile import packed, read_tensors
+from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.linearize.collect import collect, random_data
 from linmdp.linearize.data import Dataset, joined, read_dataset
 from linmdp.linearize.explore import explored_data

@@ -214,8 +214,8 @@ class Agent(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it."""
-        from linmdp.features.tensorfile import packed
-        from linmdp.results.files import write_atomic
+        from linmdp.io.files import write_atomic
+        from linmdp.io.tensorfile import packed
 
         write_atomic(Path(path), packed("agent", {"agent": self._identity()}, self.state_dict()))
 

@@ -46,7 +46,7 @@ def linearize(
     track: Annotated[str | None, typer.Option(help="tensorboard: write events beside the model")] = None,
 ) -> None:
     """Make a linear MDP of a Gymnasium environment, by contrastive representation learning."""
-    from linmdp.results.files import output_folder
+    from linmdp.io.files import output_folder
 
     check_choice("linearize", "explore", explore, ("random", "ucb"))
     if track is not None:

@@ -109,7 +109,7 @@ def sweep(
     track: Track = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
-    from linmdp.results.files import output_folder
+    from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
     from linmdp.runner.pool import Dask
@@ -263,7 +263,7 @@ def _paid(env: str, reward: str | None) -> str:
 
 def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
-    from linmdp.results.files import ResultFile
+    from linmdp.results.lines import ResultFile
     from linmdp.results.tracking import make_tracker
     from linmdp.runner.batch import run_jobs
     from linmdp.runner.guard import RunStopped
@@ -290,7 +290,7 @@ def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None,
 
 def _what_is_kept(result: RunResult | None, plan: list[Job], out: Path | None) -> str:
     """What there is of a run that was stopped by its environment, and where."""
-    from linmdp.results.files import write_atomic
+    from linmdp.io.files import write_atomic
 
     if result and out:
         write_atomic(out / "partial.jsonl", json.dumps(result.to_json()).encode() + b"\n")
@@ -313,11 +313,11 @@ def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
 
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
+    from linmdp.io.files import write_atomic
     from linmdp.report.plots import comparison_figure
     from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.report.words import in_words
-    from linmdp.results.files import write_atomic
     from linmdp.results.summary import by_agent
 
     summaries = by_agent(results)

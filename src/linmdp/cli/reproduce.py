@@ -8,6 +8,7 @@ from pathlib import Path
 
 from linmdp.cli.planned import Say, run_planned
 from linmdp.errors import LinMDPWarning, check_choice, check_int, unknown
+from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.findings import Found, bounds_table, choose_beta, verdict
 from linmdp.report.games import GAME_SCALES
 from linmdp.report.paper import (
@@ -29,7 +30,6 @@ from linmdp.report.paper import (
 )
 from linmdp.report.style import pyplot, setting_name
 from linmdp.report.tables import comparison_table
-from linmdp.results.files import output_folder, write_atomic
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import Job

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from linmdp.cli.planned import Say, run_planned
 from linmdp.features.learned import read_model
+from linmdp.io.files import write_atomic
 from linmdp.report.games import (
     GAMES,
     MODE_WORDS,
@@ -25,7 +26,6 @@ from linmdp.report.games import (
     space_table,
     time_table,
 )
-from linmdp.results.files import write_atomic
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.types import RunResult

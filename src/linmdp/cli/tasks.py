@@ -9,8 +9,8 @@ from pathlib import Path
 from linmdp.cli.planned import Say, run_planned
 from linmdp.cli.tables import grouped
 from linmdp.envs.planning import optimum
+from linmdp.io.files import write_atomic
 from linmdp.report.tasks import TASK_SEEDS, TaskRuns, task_figure, task_table, tasks
-from linmdp.results.files import write_atomic
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.runner.guard import task_of

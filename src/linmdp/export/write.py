@@ -19,7 +19,7 @@ from linmdp.export.tables import FeatureCode, table_code
 from linmdp.export.templates import template
 from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
 from linmdp.features.tabular import TableFeatures
-from linmdp.results.files import output_folder, write_atomic
+from linmdp.io.files import output_folder, write_atomic
 
 REALS = ("float", "double")
 VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_value.h", "linmdp_value.c")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import InvalidData, LinMDPError, check_choice, check_int, check_number, unknown
-from linmdp.features.tensorfile import TensorFile, array_of, read_tensors
+from linmdp.io.tensorfile import TensorFile, array_of, read_tensors
 from linmdp.types import Array, BoolArray, IntArray, State
 
 FORMS = ("linear", "energy")

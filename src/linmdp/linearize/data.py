@@ -12,8 +12,8 @@ import numpy as np
 
 from linmdp.errors import InvalidData, LinMDPError, check_int, check_number
 from linmdp.features.learned import Layout, check_origin, checked_layout
-from linmdp.features.tensorfile import array_of, packed, read_tensors
-from linmdp.results.files import write_atomic
+from linmdp.io.files import write_atomic
+from linmdp.io.tensorfile import array_of, packed, read_tensors
 from linmdp.types import Array, BoolArray, IntArray
 
 ARRAYS = ("states", "actions", "rewards", "next_states", "terminated", "episode", "step")

@@ -9,10 +9,10 @@ import numpy as np
 
 import linmdp
 from linmdp.features.learned import FLOOR, Encoder, HeldOut, LearnedModel
-from linmdp.features.tensorfile import packed
+from linmdp.io.files import write_atomic
+from linmdp.io.tensorfile import packed
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.measure import fit_bellman, linearity, ridge
-from linmdp.results.files import write_atomic
 from linmdp.types import Array, IntArray
 
 KEPT = 2048

@@ -13,12 +13,12 @@ import torch
 
 from linmdp.errors import InvalidParameter, check_choice, check_int, check_number
 from linmdp.features.learned import FORMS, Encoder, LearnedModel
-from linmdp.features.tensorfile import packed, read_tensors
+from linmdp.io.files import write_atomic
+from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.model import export
 from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
 from linmdp.linearize.recorded import RecordedUpdate
-from linmdp.results.files import write_atomic
 
 EVAL_BATCHES = 20
 Watch = Callable[[int, dict[str, float]], None]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from linmdp.errors import LinMDPError, OutputError
+from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.blocks import growth_block, header, navigation, overview, section_block
 from linmdp.report.colophon import colophon, gallery, settings, written_tables
 from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
@@ -18,7 +19,6 @@ from linmdp.report.looks import Look, is_baseline, looks_of
 from linmdp.report.payload import embedded, growth_payload, looks_payload, section_payload
 from linmdp.report.sections import Growth, Section, growth_of, sections_of
 from linmdp.report.tags import spec, text
-from linmdp.results.files import output_folder, write_atomic
 from linmdp.results.stored import Stored, read_folder
 from linmdp.types import RunResult
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmdp.io.files import write_atomic
 from linmdp.report.style import BASELINES, PALETTE, RC, pyplot, short_name
-from linmdp.results.files import write_atomic
 from linmdp.results.stats import mean_interval
 from linmdp.results.summary import Summary
 

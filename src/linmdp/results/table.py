@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import InvalidParameter
-from linmdp.results.files import atomic_file
+from linmdp.io.files import atomic_file
 from linmdp.results.stats import regret_area
 from linmdp.results.store import Store
 

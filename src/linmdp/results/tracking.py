@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import InvalidParameter, invalid, unknown
-from linmdp.results.files import output_folder, write_atomic
+from linmdp.io.files import output_folder, write_atomic
 from linmdp.types import RunResult
 
 Tracker = Callable[[RunResult], None]

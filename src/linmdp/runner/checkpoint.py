@@ -18,8 +18,8 @@ import numpy as np
 from linmdp.agents.base import load_array, prefixed, under
 from linmdp.envs.base import LinearModel
 from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int
-from linmdp.features.tensorfile import Damaged, TensorFile, packed, read_tensors
-from linmdp.results.files import output_folder, write_atomic
+from linmdp.io.files import output_folder, write_atomic
+from linmdp.io.tensorfile import Damaged, TensorFile, packed, read_tensors
 
 if TYPE_CHECKING:
     from linmdp.runner.loop import Course

@@ -8,7 +8,7 @@ from typing import Any
 from linmdp.agents.base import Agent, under
 from linmdp.agents.regression import TIE
 from linmdp.errors import InvalidData, LinMDPError, unknown
-from linmdp.features.tensorfile import TensorFile, read_tensors
+from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.runner.guard import task_of
 from linmdp.runner.registry import AGENTS, agent_parameters
 from linmdp.runner.spec import check_names

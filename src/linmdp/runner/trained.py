@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from linmdp.agents.base import Agent
 from linmdp.errors import InvalidParameter, LinMDPWarning, check_int
-from linmdp.features.tensorfile import read_tensors
+from linmdp.io.tensorfile import read_tensors
 from linmdp.results.stored import read_folder
 from linmdp.runner.loop import run
 from linmdp.runner.registry import make_agent, make_env

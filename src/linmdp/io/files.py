@@ -1,0 +1,47 @@
+"""Writing files: a file is either the old one or the new one, never half of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from linmdp.errors import OutputError
+
+
+def output_folder(path: Path) -> Path:
+    """`path` as a folder that can be written to, made if it is missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise OutputError(f"The output folder '{path}' must be writable. {error.strerror}.") from error
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write beside the file, then put it in place in one move."""
+    with atomic_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to that takes the place of `path` in one move at the end, or not at all."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(f"'{path}' could not be written. {error.strerror}.") from error
