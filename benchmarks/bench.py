@@ -76,7 +76,7 @@ def planning(rounds: int = 9) -> list[Row]:
     env: Any = linmdp.make_env(spec_of())
     agent: Any = linmdp.make_agent(AGENT, env)
     run(env, agent, episodes=30, eval_every=20)
-    memory, v, H, K = agent._core.memory, np.full(SIZES["d"], 1e-9), SIZES["H"], 100
+    memory, v, H, K = agent._planner.storage, np.full(SIZES["d"], 1e-9), SIZES["H"], 100
     state = iter(range(10**9))
     turns: dict[str, Callable[[], float]] = {
         "bare": lambda: least(bare, calls=10_000, repeats=1),
@@ -272,7 +272,8 @@ def large_features() -> list[Row]:
 def _block_products(agent: Any) -> float:
     """Time of rows @ [w v] over every block that the agent holds, as one planning of all steps needs it."""
     two = np.random.default_rng(0).random((512, 2))
-    blocks = [block.next[: block.count].reshape(-1, 512) for step in agent._core.memory.blocks[:-1] for block in step]
+    steps = agent._planner.storage.blocks[:-1]
+    blocks = [block.next[: block.count].reshape(-1, 512) for step in steps for block in step]
     start = time.perf_counter()
     for rows in blocks:
         rows @ two

@@ -21,11 +21,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 from linmdp.agents.backend import backend_for
-from linmdp.agents.lsvi import LSVIUCB
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
 from linmdp.report.games import SETTINGS
-from linmdp.runner.engine import Setting
+from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model
 from linmdp.types import RunResult
@@ -36,19 +35,13 @@ GRID = tuple(f"beta={beta},lam={lam}" for beta, lam in itertools.product((0.01, 
 def play(model: LinearModel, settings: list[str], args: argparse.Namespace) -> list[RunResult]:
     """Every setting with every seed; what they share but for beta, lambda and seed is that of the first."""
     specs = [f"lsvi-ucb:{setting}" for setting in settings for _ in range(args.seeds)]
-    agent = make_learner(specs[0], model.task, args.episodes)
-    assert isinstance(agent, LSVIUCB)
-    assert agent.caps is not None
-    runs = []
-    for i, spec in enumerate(specs):
-        own = make_learner(spec, model.task, args.episodes)
-        assert isinstance(own, LSVIUCB)
-        runs.append(Setting.of(own, spec, i % args.seeds))
+    runs = [
+        Run(make_learner(spec, model.task, args.episodes).lockstep(), spec, i % args.seeds)
+        for i, spec in enumerate(specs)
+    ]
     return run_lockstep(
         model,
         runs,
-        caps=agent.caps,
-        dtype=agent.dtype,
         env=model.name,
         episodes=args.episodes,
         backend=backend_for(args.device),

@@ -20,8 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 from linmdp.agents.backend import backend_for
-from linmdp.agents.lsvi import LSVIUCB
-from linmdp.runner.engine import Setting
+from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model
 
@@ -29,15 +28,11 @@ from linmdp.runner.registry import make_learner, make_model
 def batch(seeds: int, episodes: int, device: str, args: argparse.Namespace, first: int = 0) -> tuple[float, Any]:
     model = make_model(args.env)
     agent = make_learner(args.agent, model.task, episodes)
-    assert isinstance(agent, LSVIUCB)
-    assert agent.caps is not None
-    settings = [Setting.of(agent, args.agent, first + seed) for seed in range(seeds)]
+    runs = [Run(agent.lockstep(), args.agent, first + seed) for seed in range(seeds)]
     start = time.perf_counter()
     results = run_lockstep(
         model,
-        settings,
-        caps=agent.caps,
-        dtype=agent.dtype,
+        runs,
         env=args.env,
         episodes=episodes,
         eval_every=args.eval_every,

@@ -34,11 +34,7 @@ DRIFT = 1e-6
 
 def matrices(agent: Any) -> np.ndarray:
     """Every Lambda^-1 of an agent, (n, d, d)."""
-    core = getattr(agent, "_core", None)
-    if core is None:
-        return np.asarray(agent._Lambda_inv)
-    inverse = core.ridge.Lambda_inv if hasattr(core, "ridge") else core.Lambda_inv
-    return np.asarray(inverse).reshape(-1, agent.task.d, agent.task.d)
+    return np.asarray(agent._planner.ridge.Lambda_inv)
 
 
 def healthy(agent: Any) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp.agents.regression import Ridge
+from linmdp.agents.ridge import Ridge
 from linmdp.envs.planning import optimum
 from linmdp.runner.batch import Job, run_unit
 
@@ -24,7 +24,7 @@ def learner() -> Any:
 
 
 def test_planning_pass(benchmark: Any, learner: Any) -> None:
-    benchmark(learner._core.memory.sweep, 7, np.full(30, 1e-9))
+    benchmark(learner._planner.storage.sweep, 7, np.full(30, 1e-9))
 
 
 def test_planning_an_episode(benchmark: Any, learner: Any) -> None:
@@ -36,7 +36,7 @@ def test_absorbing_a_sample_of_every_step(benchmark: Any) -> None:
     ridge.pending[:] = 0.1
 
     def absorb() -> None:
-        ridge.keep(everywhere, whole=True)
+        ridge.keep(ridge.pending)
         ridge.absorb(everywhere, whole=True)
 
     benchmark(absorb)

@@ -1,4 +1,4 @@
-"""The three algorithms, transcribed line by line from the paper, and Fold: slow, plain, the judge of the fast code.
+"""The algorithms, transcribed line by line from their papers, and Fold: slow, plain, the judge of the fast code.
 
 Everything is recomputed from the stored samples; every matrix is inverted afresh; Adaptive keeps its m+1 matrices.
 Lists count steps h from 0. Where the paper is open, the choices are those of the design: Q_h uses Lambda_h, the
@@ -98,6 +98,51 @@ class ReferenceStationary(ReferenceLSVI):
     def __init__(self, task: Task, **common: Any) -> None:
         super().__init__(task, **common)
         self.samples = [[]] * task.H  # one list, seen H times
+
+
+class ReferenceRareSwitch(ReferenceLSVI):
+    """LSVI-UCB that plans only when some determinant has grown by a factor eta since the last planning."""
+
+    def __init__(self, task: Task, *, eta: float, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.eta, self.reference = eta, [0.0] * task.H
+
+    def begin_episode(self) -> None:
+        self.start_episode()
+        self.learns = [True] * self.task.H
+        log_dets = []
+        for samples in self.samples:
+            Lambda = self.lam * np.eye(self.task.d)
+            for sample in samples:
+                Lambda += np.outer(sample.phi, sample.phi)
+            log_dets.append(np.linalg.slogdet(Lambda)[1])
+        grown = [now - before for now, before in zip(log_dets, self.reference, strict=True)]
+        if self.k == 1 or max(grown) > math.log(self.eta):
+            self.reference = log_dets
+            for h in reversed(range(self.task.H)):
+                self.learn_step(h)
+
+
+class ReferencePHE(ReferenceLSVI):
+    """LSVI-PHE: the largest of several perturbed regressions, each drawn afresh at every planning."""
+
+    def __init__(self, task: Task, *, draws: int, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.draws, self.seed = draws, 0
+        self.perturbed: list[list[Array]] = [[np.zeros(task.d)] * draws] * task.H
+
+    def begin_episode(self) -> None:
+        self.seed = self.seed or int(self.rng.integers(1, 2**62))
+        self.start_episode()
+        self.learns = [True] * self.task.H
+        noise = np.random.default_rng((self.seed, self.k)).standard_normal((self.task.H, self.draws, self.task.d))
+        for h in reversed(range(self.task.H)):
+            self.learn_step(h)
+            root = np.linalg.cholesky(self.inverse[h])
+            self.perturbed[h] = [self.w[h] + self.beta * (root @ g) for g in noise[h]]
+
+    def Q(self, h: int, phi: Array) -> Array:
+        return np.array([min(max(w @ x for w in self.perturbed[h]), self.cap_at(h)) for x in phi])
 
 
 class ReferenceFixed(ReferenceLSVI):

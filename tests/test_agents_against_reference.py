@@ -11,7 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linmdp import LSVIUCB, LinMDPWarning, LSVIUCBAdaptive, LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
-from reference import ReferenceAdaptive, ReferenceFixed, ReferenceFold, ReferenceLSVI, ReferenceStationary
+from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
+from linmdp.agents.horizon import Horizon
+from reference import (
+    ReferenceAdaptive,
+    ReferenceFixed,
+    ReferenceFold,
+    ReferenceLSVI,
+    ReferencePHE,
+    ReferenceRareSwitch,
+    ReferenceStationary,
+)
 
 STORAGES = ("counts", "features", "states")
 
@@ -171,7 +181,7 @@ def test_a_fold_with_room_for_all_transitions_is_lsvi_ucb_for_ever(
     room = 2 * task.A * task.S**2 + 1  # each may end the episode or not
     fold = LSVIUCBFold(task, M=room, replan=0, **common)
     assert_same(fold, ReferenceLSVI(task, **common), task, **run | {"episodes": 3 * run["episodes"]})
-    assert not fold.state_dict()["folded"].any()
+    assert not fold.state_dict()["planner.storage.folded"].any()
 
 
 @many
@@ -190,6 +200,102 @@ def test_before_it_folds_a_stationary_fold_is_stationary_lsvi_ucb(
 ) -> None:
     fold = LSVIUCBFold(task, M=(run["episodes"] + 2) * task.H, replan=0, stationary=True, **common)
     assert_same(fold, ReferenceStationary(task, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, eta=st.sampled_from((1.0001, 1.5, 2.0, 9.0, 300.0)))
+def test_rare_switch_plans_when_a_determinant_has_grown(
+    storage: str, task: Task, common: dict[str, Any], run: dict[str, Any], eta: float
+) -> None:
+    eta = eta * (1 + np.pi * 1e-6)  # away from determinants that occur exactly
+    fast = LSVIUCBRareSwitch(task, storage=storage, eta=eta, **common)
+    assert_same(fast, ReferenceRareSwitch(task, eta=eta, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, draws=st.integers(1, 4))
+def test_phe_takes_the_best_of_its_perturbed_weights(
+    storage: str, task: Task, common: dict[str, Any], run: dict[str, Any], draws: int
+) -> None:
+    fast = LSVIPHE(task, storage=storage, draws=draws, **common)
+    assert_same(fast, ReferencePHE(task, draws=draws, **common), task, **run)
+
+
+def test_perturbed_weights_have_the_covariance_of_perturbed_rewards() -> None:
+    """Perturbing every reward by N(0, beta^2), and the prior, gives weights ~ N(w, beta^2 Lambda^-1)."""
+    rng, beta = np.random.default_rng(0), 0.7
+    task = Task(S=3, A=2, d=3, H=1, reward_range=(0.0, 1.0), features=TableFeatures(rng.dirichlet(np.ones(3), (3, 2))))
+    agent: Any = LSVIPHE(task, beta=beta, lam=0.4, draws=1000)
+    for k in range(30):
+        agent.begin_episode()
+        agent.observe(0, k % 3, k % 2, float(rng.random()), 0, False)
+        agent.end_episode()
+    found = []
+    for _ in range(20):
+        agent.begin_episode()
+        agent.end_episode()
+        found.append(agent._planner.exploration.W[0] - agent._planner.w[0])
+    inverse = agent._planner.ridge.Lambda_inv[0]
+    np.testing.assert_allclose(np.cov(np.concatenate(found).T), beta**2 * inverse, atol=0.04 * beta**2 * inverse.max())
+
+
+@many
+@given(task=tasks(), common=common, run=runs, storage=st.sampled_from((*STORAGES, "fold")), stationary=st.booleans())
+def test_a_weight_of_two_is_the_same_sample_twice(
+    task: Task, common: dict[str, Any], run: dict[str, Any], storage: str, stationary: bool
+) -> None:
+    """In the regression, whatever keeps the samples."""
+    room: dict[str, Any] = {"M": 10_000} if storage == "fold" else {}
+    heavy, twice = (LSVIUCB(task, storage=storage, stationary=stationary, **room, **common) for _ in range(2))
+    heavy._planner.exploration.weight = lambda h, phi: 2.0  # type: ignore[method-assign]
+    source = RandomTask(task, run["seed"], run["end_probability"])
+    for _ in range(run["episodes"]):
+        for agent in (heavy, twice):
+            agent.begin_episode()
+        state = source.reset()
+        for h in range(task.H):
+            action, (next_state, reward, terminated) = int(source.rng.integers(task.A)), source.step()
+            heavy.observe(h, state, action, reward, next_state, terminated)
+            twice.observe(h, state, action, reward, next_state, terminated)
+            if not stationary:
+                twice._planner.prepare(*(np.array([i == h for i in range(task.H)]) & x for x in (False, True, False)))
+            twice._next = h
+            twice.observe(h, state, action, reward, next_state, terminated)
+            if terminated:
+                break
+            state = next_state
+        for agent in (heavy, twice):
+            agent.end_episode()
+    for agent in (heavy, twice):
+        agent.begin_episode()
+    for h in range(task.H):
+        for s in range(task.S or 0):
+            np.testing.assert_allclose(heavy.q_values(h, s), twice.q_values(h, s), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@many
+@given(task=tasks(), common=common, run=runs, K=st.integers(1, 14))
+def test_fixed_and_adaptive_with_a_fold_that_holds_all_are_themselves(
+    stationary: bool, task: Task, common: dict[str, Any], run: dict[str, Any], K: int
+) -> None:
+    room = 4 * task.H * (2 * task.A * (task.S or 0) ** 2 + 1)
+    own: dict[str, Any] = {"rho": 0.6, "episodes": K, "stationary": stationary, **common}
+    assert_same(LSVIUCBFixed(task, storage="fold", M=room, **own), LSVIUCBFixed(task, **own), task, **run)
+    own |= {"m": 2, "tau": 0.05 * (1 + np.pi * 1e-5), "budget": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinMDPWarning)
+        pair = LSVIUCBAdaptive(task, storage="fold", M=room, **own), LSVIUCBAdaptive(task, **own)
+    assert_same(*pair, task, **run)
+
+
+def test_a_horizon_by_hand() -> None:
+    one, shared, discounted = Horizon(3), Horizon(3, shared=True), Horizon(3, shared=True, discount=0.9)
+    assert [(h.groups, h.levels, h.followed) for h in (one, shared, discounted)] == [(3, 3, 2), (1, 3, 1), (1, 1, 1)]
+    assert Horizon(1, shared=True).followed == 0
+    assert discounted.effective_steps == pytest.approx(1 + 0.9 + 0.81)
 
 
 def test_single_precision_stays_close_to_the_reference() -> None:

@@ -10,9 +10,9 @@ import pytest
 import linmdp
 from linmdp.agents.backend import NUMPY, Backend, backend_for
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit, units
-from linmdp.runner.engine import Setting
+from linmdp.runner.engine import Lockstep, Run
 from linmdp.runner.lockstep import run_lockstep
-from linmdp.runner.registry import make_learner, make_model
+from linmdp.runner.registry import AGENTS, make_learner, make_model
 from linmdp.types import RunResult
 
 ENVS = (
@@ -30,20 +30,20 @@ SPECS = (
     "lsvi-ucb-fixed:beta=0.3,rho=0.8",
     "lsvi-ucb-adaptive:beta=0.3,rho=0.7,m=4,tau_rel=0.01",
     "lsvi-ucb-adaptive:beta=0.1,rho=0.6,m=2,proxy=phase,budget=6,tau_rel=0.05",
+    "lsvi-ucb-rare-switch:beta=0.3",
+    "lsvi-ucb-rare-switch:beta=0.1,eta=2",
+    "lsvi-ucb:beta=0.2,replan=0.2",
 )
 
 
 def together(
     env: str, specs: list[tuple[str, int]], episodes: int, backend: Backend = NUMPY, dtype: str = "float64"
 ) -> list[RunResult]:
-    model, settings, caps = make_model(env), [], np.zeros(0)
-    for spec, seed in specs:
-        agent: Any = make_learner(spec, model.task, episodes)
-        settings.append(Setting.of(agent, spec, seed))  # which takes no reference to the agent's arrays
-        caps = agent.caps
-    return run_lockstep(
-        model, settings, caps=caps, dtype=dtype, env=env, episodes=episodes, eval_every=2, backend=backend
-    )
+    model = make_model(env)
+    runs = [
+        Run(make_learner(f"{spec},dtype={dtype}", model.task, episodes).lockstep(), spec, seed) for spec, seed in specs
+    ]
+    return run_lockstep(model, runs, env=env, episodes=episodes, eval_every=2, backend=backend)
 
 
 def assert_same_runs(env_spec: str, backend: Backend) -> None:
@@ -123,8 +123,40 @@ def test_inverses_made_afresh_in_the_middle_change_nothing(monkeypatch: pytest.M
         return run_unit([Job(ENVS[0], "lsvi-ucb:beta=0.1", 40, seed, 1) for seed in range(3)])[1].regret
 
     before = regret()
-    monkeypatch.setattr("linmdp.agents.regression.REFACTOR_EVERY", 7)
+    monkeypatch.setattr("linmdp.agents.ridge.REFACTOR_EVERY", 7)
     np.testing.assert_allclose(regret(), before, atol=1e-9)
+
+
+def test_twelve_environments_on_a_gpu_in_one_process() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    for i in range(12):
+        env = f"synthetic:S={10 + i},A={2 + i % 3},d={3 + i % 4},H={3 + i % 5}"
+        specs = [("lsvi-ucb:beta=0.3", 0), ("lsvi-ucb-fixed:beta=0.1,rho=0.6", 1)]
+        found = [together(env, specs, 12, backend)[0].rewards for backend in (NUMPY, backend_for("cuda"))]
+        np.testing.assert_allclose(found[1], found[0], atol=1e-9, err_msg=env)
+
+
+def test_the_kernel_is_the_formula() -> None:
+    """The optimistic value stands once for NumPy and torch, and a second time in Triton."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    model, planners = make_model(ENVS[0]), []
+    for backend in (NUMPY, backend_for("cuda")):
+        agent: Any = make_learner("lsvi-ucb:beta=0.3", model.task, 9)
+        runs = [Run(agent.lockstep()._replace(beta=beta), "", seed) for seed, beta in enumerate((0.3, 1.0, 0.0))]
+        planners.append(Lockstep(model, runs, backend).planner)
+    cpu, gpu = planners
+    rng = np.random.default_rng(0)
+    w, v = rng.normal(size=(2, 3, model.d))
+    cpu.w[2], gpu.w[2] = w, torch.as_tensor(w, device="cuda")
+    cpu.storage.sweep(2, 0.1 * v)
+    gpu.storage.sweep(2, torch.as_tensor(0.1 * v, device="cuda"))
+    for name in ("forms", "V"):
+        mine, theirs = getattr(cpu.storage, name)[2], getattr(gpu.storage, name)[2].cpu().numpy()
+        np.testing.assert_allclose(theirs, mine, atol=1e-12, err_msg=name)
 
 
 def test_cuda_without_a_gpu_is_one_line() -> None:
@@ -133,3 +165,62 @@ def test_cuda_without_a_gpu_is_one_line() -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(linmdp.InvalidParameter, match="must be 'cpu' where there is no GPU"):
         backend_for("cuda")
+
+
+def test_perturbed_runs_in_lockstep_are_the_runs_alone() -> None:
+    jobs = [Job(ENVS[1], "lsvi-phe:beta=0.3,draws=3", 40, seed, 1) for seed in range(4)]
+    assert len(units(jobs)) == 2, "it runs in lockstep"
+    for job, together in zip(jobs, run_unit(jobs), strict=True):
+        alone = run_unit([job])[0]
+        np.testing.assert_allclose(together.rewards, alone.rewards, atol=1e-9)
+        assert alone.regret is not None
+        assert together.regret is not None
+        np.testing.assert_allclose(together.regret, alone.regret, atol=1e-8)
+
+
+class Broken(linmdp.LSVIUCB):
+    """Plans and acts in its own way: which fails."""
+
+    name = "broken"
+
+    def begin_episode(self) -> None:
+        raise RuntimeError("its own planning")
+
+    def act(self, h: int, state: Any) -> int:
+        raise RuntimeError("its own acting")
+
+
+class Timid(linmdp.LSVIUCB):
+    """Acts in its own way."""
+
+    name = "timid"
+
+    def act(self, h: int, state: Any) -> int:
+        return 0
+
+
+class Halved(linmdp.LSVIUCB):
+    """Only its exploration is its own."""
+
+    name = "halved"
+
+    def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Any:
+        return super().make_exploration(beta / 2, backend)
+
+
+def test_a_subclass_that_plans_or_acts_in_its_own_way_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cls in (Broken, Timid, Halved):
+        monkeypatch.setitem(AGENTS, cls.name, cls)
+    jobs = [Job("lock:H=4", "broken:beta=0.3", 10, seed, 1) for seed in range(4)]
+    assert units(jobs) == [[job] for job in jobs]
+    with pytest.raises(RuntimeError, match="its own planning"):
+        list(run_jobs(jobs, processes=1))
+    timid = [Job("lock:H=4", "timid:beta=0.3", 30, seed, 1) for seed in range(4)]
+    constant = [Job("lock:H=4", "constant:action=0", 30, seed, 1) for seed in range(4)]
+    for mine, theirs in zip(run_jobs(timid, processes=1), run_jobs(constant, processes=1), strict=True):
+        np.testing.assert_array_equal(mine.rewards, theirs.rewards)
+    halved = [Job("lock:H=4", "halved:beta=0.6", 30, seed, 1) for seed in range(4)]
+    plain = [job._replace(agent="lsvi-ucb:beta=0.3") for job in halved]
+    assert len(units(halved)) == 2, "a new exploration alone is no reason to run one by one"
+    for mine, theirs in zip(run_jobs(halved, processes=1), run_jobs(plain, processes=1), strict=True):
+        np.testing.assert_array_equal(mine.rewards, theirs.rewards)

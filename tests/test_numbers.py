@@ -86,7 +86,7 @@ def test_weights_that_are_no_numbers_are_an_error_at_once(agent: str) -> None:
     env: Any = linmdp.make_env("lock")
     learner: Any = linmdp.make_agent(agent, env)
     linmdp.run(env, learner, episodes=3)
-    u = learner._u if hasattr(learner, "_u") else getattr(learner._core, "ridge", learner._core).u
+    u = learner._planner.ridge.u
     u[...] = np.nan
     with pytest.raises(linmdp.InvalidData, match="are not finite after planning"):
         learner.begin_episode()
@@ -99,5 +99,5 @@ def test_a_soak_looks_at_what_it_says() -> None:
     learner: Any = linmdp.make_agent("lsvi-ucb:beta=0.5", env)
     linmdp.run(env, learner, episodes=5)
     assert program.healthy(learner)
-    learner._core.ridge.Lambda_inv[0, 0, 1] += 1e-3
+    learner._planner.ridge.Lambda_inv[0, 0, 1] += 1e-3
     assert not program.healthy(learner)

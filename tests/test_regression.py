@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp import InvalidParameter
-from linmdp.agents.regression import Optimism, Ridge, confidence_width, downdate, value_caps
+from linmdp.agents.exploration.bonus import Bonus, confidence_width
+from linmdp.agents.horizon import Horizon
+from linmdp.agents.ridge import Ridge, downdate
 from linmdp.types import Array
 
 
@@ -28,9 +30,9 @@ def test_downdate_is_sherman_morrison(seed: int, n: int, d: int) -> None:
 
 
 def absorb(ridge: Ridge, *mask: bool) -> Array:
-    """As the core does it: keep, then absorb."""
+    """As the planner does it: keep, then absorb."""
     where, whole = np.array(mask), all(mask)
-    ridge.keep(where, whole=whole)
+    ridge.keep(ridge.pending * where[:, None])
     v: Array = ridge.absorb(where, whole=whole)
     return v
 
@@ -49,8 +51,12 @@ def test_pending_samples_wait_until_their_step_is_planned() -> None:
     assert ridge.drift() < 1e-12  # which settles what waits for Lambda
     np.testing.assert_allclose(ridge.Lambda[0], 0.5 * np.eye(3) + np.outer(phi, phi))
     np.testing.assert_allclose(ridge.solve(0, np.zeros(3)), np.linalg.solve(ridge.Lambda[0], 0.7 * phi))
+    before = ridge.Lambda_inv[0].copy()
+    ridge.drop(np.array([True, False]))
+    np.testing.assert_array_equal(ridge.Lambda_inv[0], before, err_msg="the old Q acts on")
     ridge.restart(np.array([True, False]))
     np.testing.assert_array_equal(ridge.Lambda_inv[0], 2 * np.eye(3))
+    assert not ridge.u[0].any()
 
 
 def test_a_million_updates_with_badly_scaled_features() -> None:
@@ -65,9 +71,11 @@ def test_a_million_updates_with_badly_scaled_features() -> None:
             features = rng.normal(size=(4096, d)) * scales * 10
         ridge.pending[0] = features[k % 4096]
         if ridge.stale:
-            ridge.refactor()
-        ridge.keep(everywhere, whole=True)
+            ridge.refactor(everywhere)
+            ridge.absorbed = 0
+        ridge.keep(ridge.pending)
         ridge.absorb(everywhere, whole=True)
+        ridge.absorbed += 1
         if k % 49_999 == 0:
             worst = max(worst, float(ridge.drift()))
     worst = max(worst, float(ridge.drift()))
@@ -78,15 +86,24 @@ def test_a_million_updates_with_badly_scaled_features() -> None:
 
 
 def test_the_optimistic_value_by_hand() -> None:
-    q = Optimism(2.0, np.array([3.0, 1.0]))
-    b = q.squared(np.array([0.25, 4.0]))
-    np.testing.assert_allclose(q.q(np.array([0.5, 2.0]), b, q.caps[0]), [1.5, 3.0])
+    q = Bonus(Horizon(2), np.array([3.0, 1.0]), 2.0)
+    forms = np.array([0.0625, 1.0])
+    np.testing.assert_allclose(q.q(0, np.array([[0.5, 2.0]]), forms), [1.0, 3.0])
+    np.testing.assert_allclose(q.q(1, np.array([[0.5, 2.0], [0.0, 0.8]]), forms), [1.0, 1.0])
+    np.testing.assert_allclose(forms, [0.0625, 0.36], err_msg="they fall by (phi'v)^2")
     np.testing.assert_array_equal(q.best(np.array([1.0, 1.0 - 1e-12, 0.9])), [True, True, False])
 
 
 def test_caps() -> None:
-    np.testing.assert_array_equal(value_caps("H", 3, 1.0), [3, 3, 3])
-    np.testing.assert_array_equal(value_caps("remaining", 3, 2.0), [6, 4, 2])
+    np.testing.assert_array_equal(Horizon(3).caps("H", 1.0), [3, 3, 3])
+    np.testing.assert_array_equal(Horizon(3).caps("remaining", 2.0), [6, 4, 2])
+    np.testing.assert_array_equal(Horizon(3).caps("remaining", -1.0), [0, 0, 0])
+    np.testing.assert_allclose(Horizon(3, shared=True, discount=0.5).caps("remaining", 2.0), [3.5, 3.5, 3.5])
+
+
+def test_a_width_per_step() -> None:
+    q = Bonus(Horizon(2), np.array([9.0, 9.0]), np.array([1.0, 3.0]))
+    np.testing.assert_allclose([q.q(h, np.zeros((1, 1)), np.array([4.0]))[0] for h in (0, 1)], [2.0, 6.0])
 
 
 def test_the_three_forms_of_beta() -> None:
@@ -103,19 +120,19 @@ def test_without_Lambda_a_fresh_inverse_comes_from_the_samples() -> None:
     d, n = 5, 40
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(n, d))
-    kept, bare = Ridge(2, d, 0.3), Ridge(2, d, 0.3, keep_Lambda=False)
+    kept, bare = Ridge(2, d, 0.3), Ridge(2, d, 0.3, delay=0)
     for phi in rows:
         for ridge in (kept, bare):
             ridge.add(0, phi, 0.5)
             absorb(ridge, True, True)
     bare.Lambda_inv[0] *= 1.5  # an error that only a fresh inverse takes away
 
-    def rebuild(h: int) -> Array | None:
-        return 0.3 * np.eye(d) + rows.T @ rows if h == 0 else None
+    def rebuild(h: int) -> Array:
+        return 0.3 * np.eye(d) + (rows.T @ rows if h == 0 else 0)
 
     assert bare.drift(rebuild) > 0.1
     for ridge in (kept, bare):
-        ridge.refactor(rebuild)
+        ridge.refactor(np.array([True, True]), rebuild)
     assert bare.drift(rebuild) < 1e-10
     np.testing.assert_allclose(bare.Lambda_inv, kept.Lambda_inv, atol=1e-12)
     assert kept.nbytes - bare.nbytes == (kept.Lambda.nbytes + kept.waiting.nbytes) > 0
@@ -133,7 +150,7 @@ def test_agents_that_hold_their_samples_rebuild_Lambda_at_any_time(
     env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
     own = f",storage=features,dtype={dtype}" if ":" in agent else f":storage=features,dtype={dtype}"
     usual = linmdp.run(env, linmdp.make_agent(agent + own, env, episodes=60), episodes=60, seed=2)
-    monkeypatch.setattr("linmdp.agents.regression.REFACTOR_EVERY", 3)
+    monkeypatch.setattr("linmdp.agents.ridge.REFACTOR_EVERY", 3)
     often = linmdp.run(env, linmdp.make_agent(agent + own, env, episodes=60), episodes=60, seed=2)
     np.testing.assert_allclose(often.rewards, usual.rewards)
     assert often.drift is not None

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp.agents.schedules import SHORTEST, AdaptiveIntervals, FixedPhases, Power, largest_tau
+from linmdp.agents.schedules.adaptive import AdaptiveIntervals, largest_tau
+from linmdp.agents.schedules.base import SHORTEST, Power
+from linmdp.agents.schedules.fixed import FixedPhases
 from linmdp.features import TableFeatures
 from linmdp.types import Array
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,15 @@ class Backend:
     def fused(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function` as one or few kernels on a GPU; elsewhere as it is.
 
-        `fullgraph`: what can not be compiled is an error, where it would silently be slow.
+        `fullgraph`: what cannot be compiled is an error, where it would silently be slow. Each call compiles a copy:
+        torch counts the variants of a function, and refuses more than a few, across all models of a process.
         """
         if self.device != "cuda":
             return function
-        compiled: Callable[..., Any] = self.xp.compile(function, dynamic=False, fullgraph=True)
+        owner, plain = getattr(function, "__self__", None), getattr(function, "__func__", function)
+        copy = FunctionType(plain.__code__.replace(), plain.__globals__, plain.__name__, None, plain.__closure__)
+        own = copy if owner is None else MethodType(copy, owner)
+        compiled: Callable[..., Any] = self.xp.compile(own, dynamic=False, fullgraph=True)
         return compiled
 
     def sweep_kernel(self, d: int) -> Callable[..., None] | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.errors import InvalidData, one_number
+from linmdp.errors import InvalidData, InvalidParameter, one_line, one_number
 from linmdp.types import Array, IntArray, State, Task
 
 StateDict = dict[str, np.ndarray]
@@ -20,12 +20,14 @@ StateDict = dict[str, np.ndarray]
 class Component:
     """A part of an agent that owns arrays: it knows their bytes, and how to save and restore itself.
 
-    A subclass names its arrays, its whole-number counters, and arrays that are only scratch space.
+    A subclass names its arrays, its whole-number counters, arrays that are only scratch space, and small ones that
+    follow from its parameters. An array that it owns and does not name is an error when the agent is saved.
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ()
     _counters: ClassVar[tuple[str, ...]] = ()
     _scratch: ClassVar[tuple[str, ...]] = ()
+    _derived: ClassVar[tuple[str, ...]] = ()
 
     @property
     def nbytes(self) -> int:
@@ -44,6 +46,16 @@ class Component:
             load_array(getattr(self, name), state, name)
         for name in self._counters:
             setattr(self, name, int(saved_array(state, name)))
+
+
+TIE = 1e-9
+"""Actions tie when their Q differ by less than this (times the largest possible value, if that is over 1):
+well above rounding, so that two ways of computing the same Q agree on what is a tie."""
+
+
+def tie_tolerance(caps: Array) -> float:
+    """How far below the largest Q an action still ties with it."""
+    return TIE * max(1.0, float(np.abs(caps).max()))
 
 
 REWARD_SLACK = 1e-9
@@ -109,6 +121,41 @@ def under(prefix: str, state: Mapping[str, np.ndarray]) -> StateDict:
     return {name[len(start) :]: value for name, value in state.items() if name.startswith(start)}
 
 
+def unsaved_arrays(agent: Agent) -> list[str]:
+    """Names of arrays that the agent, or a component of it, owns and does not declare.
+
+    Views of declared arrays, and whatever belongs to the task, are somebody else's.
+    """
+    declared: set[int] = set()
+    found: list[tuple[str, np.ndarray]] = []
+    seen: set[int] = {id(agent.task), id(agent.task.features), id(agent.rng)}
+
+    def look(name: str, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            found.append((name, value))
+        elif isinstance(value, list | tuple | dict):
+            for item in value.values() if isinstance(value, dict) else value:
+                look(name, item)
+        elif isinstance(value, Component | Agent) and id(value) not in seen:
+            seen.add(id(value))
+            mine = [getattr(value, n) for kind in ("_arrays", "_scratch", "_derived") for n in getattr(value, kind, ())]
+            declared.update(id(_owner(array)) for array in mine if isinstance(array, np.ndarray))
+            for n, v in vars(value).items():
+                look(n, v)
+
+    look("", agent)
+    table = getattr(agent.task.features, "columns", None)
+    shared = {id(_owner(table))} if isinstance(table, np.ndarray) else set()
+    return [name for name, array in found if array.size and id(_owner(array)) not in declared | shared]
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    """The array whose memory it is."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 class Agent(ABC):
     """What the run loop asks of an agent. Steps h count from 0 to H-1.
 
@@ -124,6 +171,12 @@ class Agent(ABC):
     """
 
     name: ClassVar[str]
+    test_parameters: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    """Parameters with which `linmdp.testing.check_agent` tries the class."""
+    may_stop_learning: ClassVar[bool] = False
+    """Whether it stops storing samples when it has seen enough, so that a run may hear of it."""
+    _derived: ClassVar[tuple[str, ...]] = ("caps",)
+    """Arrays that follow from the parameters, and are not saved."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -164,6 +217,18 @@ class Agent(ABC):
     def bytes_after(self, episodes: int) -> int:
         """Bytes that the agent will own after that many episodes, at most."""
         return self.nbytes
+
+    def plannings(self, episodes: int) -> int:
+        """How often it plans within that many episodes, at most: for forecasts of time."""
+        return episodes
+
+    def samples_held(self, episodes: int) -> int:
+        """The most samples per step that a planning goes through within that many episodes; 0: none are kept."""
+        return 0
+
+    def lockstep(self) -> Any:
+        """What running many seeds in lockstep needs, where the agent supports it; else None: they run one by one."""
+        return None
 
     def drift(self) -> float | None:
         """max |Lambda Lambda^-1 - I|, for agents that keep an inverse."""
@@ -209,15 +274,27 @@ class Agent(ABC):
             self._load(before)
             if isinstance(error, InvalidData):
                 raise
-            words = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-            raise InvalidData(f"The saved agent is damaged: {words}.") from error
+            reason = one_line(f"{type(error).__name__}: {error}", 200)
+            raise InvalidData(f"The saved agent is damaged: {reason}.") from error
 
     def save(self, path: str | Path) -> None:
         """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it."""
         from linmdp.io.files import write_atomic
         from linmdp.io.tensorfile import packed
 
-        write_atomic(Path(path), packed("agent", {"agent": self._identity()}, self.state_dict()))
+        state = self.state_dict()
+        self._check_complete(state)
+        write_atomic(Path(path), packed("agent", {"agent": self._identity()}, state))
+
+    def _check_complete(self, state: StateDict) -> None:
+        """Refuse to save an agent of which an array would be lost."""
+        named = {part for key in state for part in key.split(".")}
+        lost = [name for name in unsaved_arrays(self) if name.lstrip("_") not in named]
+        if lost:
+            raise InvalidParameter(
+                f"{self.name} cannot be saved: it owns the array '{lost[0]}', which state_dict() leaves out. Return it "
+                f"there and read it in _load(), or name it in '_derived' if it follows from the parameters."
+            )
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         self.rng.bit_generator.state = _unpacked(state, "rng")

@@ -1,12 +1,11 @@
-"""Policies that learn nothing: the marks between which every learner is read."""
+"""Policies that learn nothing: the baselines beside which every learner is shown."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from linmdp.agents.base import Agent
+from linmdp.agents.base import TIE, Agent
 from linmdp.agents.budget import as_it_is
-from linmdp.agents.regression import TIE
 from linmdp.errors import check_int
 from linmdp.types import Array, IntArray, State, Task
 

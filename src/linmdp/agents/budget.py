@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.agents.regression import BLOCK_BYTES, DELAY
-from linmdp.agents.samples import block_size
+from linmdp.agents.horizon import Horizon
+from linmdp.agents.ridge import BLOCK_BYTES, DELAY
+from linmdp.agents.storage.samples import block_size
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.types import WHOLE
 
@@ -81,71 +82,58 @@ def descending(high: int, low: int) -> Iterator[int]:
 
 
 class Sizes(NamedTuple):
-    """The sizes of a task, and how many regressions and how many Q an agent has for it.
-
-    `table`: states are finite; `state`: bytes of one that is not.
-    """
+    """The sizes of a task and its horizon. `table`: states are finite; `state`: bytes of one that is not."""
 
     S: int
     A: int
     d: int
-    H: int
-    groups: int
-    levels: int
+    horizon: Horizon
     table: bool
     state: int
 
+    @property
+    def rows(self) -> int:
+        """Pairs of a state and an action."""
+        return self.A * self.S
+
 
 def common_bytes(s: Sizes, *, auto: bool) -> int:
-    """What every optimist holds: the tie-breaks, and the width of beta="auto"."""
-    return 8 * s.H + OBJECTS + (8 * (s.levels * s.d + 15 + 3 * s.d) if auto else 0)
+    """What every LSVI agent holds: the tie-breaks, the decision of the schedule, and what beta="auto" remembers."""
+    return 10 * s.horizon.H + OBJECTS + (8 * (s.horizon.levels * s.d + 15 + 3 * s.d) if auto else 0)
 
 
 def lsvi_bytes(s: Sizes, storage: str, dtype: str, samples: int, *, capacity: bool) -> int:
-    """An LSVI agent with at most that many samples a step (in all, if there is one regression), and its planning."""
-    e, rows = np.dtype(dtype).itemsize, s.A * s.S
-    if s.groups < s.H:
-        return _shared_bytes(s, storage, e, samples)
-    kept = storage == "counts"
-    fixed = 8 * s.H * s.d * (s.d * (1 + kept) + 3 + kept * DELAY) + 2 * s.H
-    work = BUFFERS + 8 * (3 * s.d * s.d + 6 * s.H * s.d) + min(BLOCK_BYTES + 8 * s.d * s.d, 8 * s.H * s.d * s.d)
-    if kept:
-        counts = e * ((s.H - 1) * s.d * s.S + s.H * rows + (s.H + 1) * s.S + 2 * s.d + 2 * rows) + s.H * rows
-        own = e * s.d * rows if e < 8 else 0
-        return fixed + counts + own + work + 3 * 8 * s.d * rows  # fresh bonuses, and their product with the features
-    size = block_size(s.A, s.d, dtype, samples if capacity else None)
-    return fixed + work + _sample_bytes(s, storage, e, samples, size, s.H)
-
-
-def _shared_bytes(s: Sizes, storage: str, e: int, samples: int) -> int:
-    fixed = 8 * (2 * s.d * s.d + s.d + s.levels * s.d) + s.H
-    work = 8 * (3 * s.d * s.d + s.levels * s.d)
+    """Regressions and a storage with at most that many samples per regression, and their planning."""
+    e, d, horizon = np.dtype(dtype).itemsize, s.d, s.horizon
+    G, L, kept = horizon.groups, horizon.levels, horizon.shared or storage == "counts"
+    fixed = 8 * G * d * (d * (1 + kept) + 2 + kept * DELAY) + 8 * L * d + 2 * G
+    work = BUFFERS + 8 * (3 * d * d + 6 * G * d) + min(BLOCK_BYTES + 8 * d * d, 8 * G * d * d)
     if storage == "counts":
-        return fixed + work + e * (s.d * s.S + 3 * s.A * s.S + 3 * s.d * s.A * s.S)
-    return fixed + work + _sample_bytes(s, storage, e, samples, block_size(s.A, s.d, f"f{e}", None), 1)
-
-
-def _sample_bytes(s: Sizes, storage: str, e: int, samples: int, size: int, steps: int) -> int:
-    """Samples in blocks."""
-    state = s.A * s.d * e if storage == "features" else (8 if s.table else s.state)
-    one = (s.d + s.A + 1) * e + 1 + state
+        tables = 1 if horizon.shared else 2
+        values = s.S if horizon.shared else (horizon.H + 1) * s.S
+        counts = e * (horizon.followed * d * s.S + G * s.rows + values + tables * (d + s.rows))
+        best, own = 0 if horizon.shared else horizon.H * s.rows, e * d * s.rows if e < 8 else 0
+        return fixed + counts + best + own + work + 3 * 8 * d * s.rows  # fresh forms
+    size = block_size(s.A, d, dtype, samples if capacity and not horizon.shared else None)
+    state = s.A * d * e if storage == "features" else (8 if s.table else s.state)
     blocks = -(-max(samples, 1) // size)
-    return blocks * size * steps * one + 4 * size * s.A * s.d * 8
+    return fixed + work + blocks * size * G * ((d + s.A + 2) * e + state) + 4 * size * s.A * d * 8
 
 
 def adaptive_bytes(s: Sizes, m: int) -> int:
-    """What LEARN holds, and the Gram matrix of its window."""
-    window = m * (s.H if s.groups < s.H else 1)
-    return 8 * s.groups * (s.d * s.d + window * s.d + 1 + s.d) + 8 * (s.groups * window * window + 3 * s.groups * s.d)
+    """What LEARN holds beside its proxy, and the Gram matrix of its window."""
+    G, window = s.horizon.groups, m * s.horizon.samples_per_episode
+    return 8 * G * (window * s.d + 1) + 8 * (G * window * window + 2 * G * s.d)
 
 
 def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int) -> int:
-    """An LSVIUCBFold, and its planning."""
-    G, L, d = s.groups, s.levels, s.d
+    """Regressions and a `Fold`, and their planning."""
+    G, L, d = s.horizon.groups, s.horizon.levels, s.d
     matrices = 8 * d * d * (2 * G + L * slopes)
-    vectors = 8 * d * (G + 3 * L) + L * M * (e + 4 * slopes) + 8 * (G + 2)
+    delay = DELAY if s.horizon.shared else 1
+    vectors = 8 * d * ((2 + delay) * G + 3 * L) + L * M * (e + 4 * slopes) + 8 * (G + 2) + 2 * G
     state = 2 * (4 if s.table else s.state)
-    kept = 2 * (G * M * (state + 4 + 1 + 4) + 8 * G)
+    kept = 2 * (G * M * (state + 4 + 1 + 8) + 8 * G)
     # both sets are looked at at once, each with the features of what followed
     work = 8 * (6 * d * d + 7 * M * d + 2 * M * (s.A * d + 5 * s.A + 1) + 3 * 16 * s.A * d)
-    return matrices + vectors + kept + work
+    return matrices + vectors + kept + work + 8 * (G + 1) * d

@@ -23,6 +23,7 @@ def _sweep_kernel(  # type: ignore[no-untyped-def]  # a kernel's arguments are t
     b_ptr,
     V_ptr,
     cap_ptr,
+    beta_ptr,
     B,
     S,
     A: tl.constexpr,
@@ -40,6 +41,7 @@ def _sweep_kernel(  # type: ignore[no-untyped-def]  # a kernel's arguments are t
     w = tl.load(w_ptr + vectors, mask=run_ok[:, None] & k_ok[None, :], other=0.0)
     v = tl.load(v_ptr + vectors, mask=run_ok[:, None] & k_ok[None, :], other=0.0)
     dtype: tl.constexpr = b_ptr.dtype.element_ty
+    beta = tl.load(beta_ptr + runs, mask=run_ok, other=0.0).to(dtype)
 
     top = tl.full((RUNS, STATES), float("-inf"), dtype)
     for a in range(A):
@@ -49,14 +51,14 @@ def _sweep_kernel(  # type: ignore[no-untyped-def]  # a kernel's arguments are t
         at = runs[:, None].to(tl.int64) * (A * S) + (a * S + states)[None, :]
         b = tl.abs(tl.load(b_ptr + at, mask=here, other=0.0) - change * change)
         tl.store(b_ptr + at, b, mask=here)
-        q = tl.dot(w, F, input_precision="ieee", out_dtype=dtype) + tl.sqrt(b)
+        q = tl.dot(w, F, input_precision="ieee", out_dtype=dtype) + beta[:, None] * tl.sqrt(b)
         top = tl.maximum(top, q)
     top = tl.minimum(top, tl.load(cap_ptr).to(dtype))
     tl.store(V_ptr + runs[:, None] * S + states[None, :], top, mask=here)
 
 
-def sweep(two: Any, columns: Any, b: Any, V: Any, cap: Any, tiles: tuple[int, int, int] = TILES) -> None:
-    """Renew b (B, A*S) and V (B, S) in place, from two = (w, beta v), (2, B, d), and the feature columns (d, A*S)."""
+def sweep(two: Any, columns: Any, b: Any, V: Any, cap: Any, beta: Any, tiles: tuple[int, int, int] = TILES) -> None:
+    """Renew the forms b (B, A*S) and V (B, S) in place, from two = (w, v), (2, B, d), and the columns (d, A*S)."""
     (B, S), d = V.shape, columns.shape[0]
     A, (runs, states, warps) = columns.shape[1] // S, tiles
     grid = (triton.cdiv(B, runs), triton.cdiv(S, states))
@@ -67,6 +69,7 @@ def sweep(two: Any, columns: Any, b: Any, V: Any, cap: Any, tiles: tuple[int, in
         b,
         V,
         cap,
+        beta,
         B,
         S,
         A,

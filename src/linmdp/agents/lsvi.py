@@ -1,44 +1,356 @@
-"""LSVI with upper confidence bounds, written once. The algorithms of the paper differ in their schedule alone."""
+"""Optimistic least-squares value iteration, written once: what all LSVI agents share.
+
+An LSVI agent is four independent choices: a schedule (when to plan, store and forget), an exploration (how Q is made
+optimistic), a storage (what is kept of the past) and a horizon (what the steps share). A variant overrides
+`make_schedule` or `make_exploration`, or changes a default, and nothing else.
+"""
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, Unpack
+from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from linmdp.agents.base import StateDict, load_array, prefixed, under
-from linmdp.agents.budget import Choice, adaptive_bytes, common_bytes, descending, lsvi_bytes
-from linmdp.agents.core import Core
-from linmdp.agents.memory import Counts, Memory
-from linmdp.agents.optimist import Common, Optimist
-from linmdp.agents.regression import Optimism, Ridge
-from linmdp.agents.samples import Samples
-from linmdp.agents.schedules import (
-    AdaptiveIntervals,
-    Always,
-    FixedPhases,
-    Power,
-    Schedule,
-    check_exponent,
-    episodes_at,
-    largest_tau,
-)
-from linmdp.agents.shared import SharedCore, SharedCounts, SharedSamples
-from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
+from linmdp.agents.auto_beta import AutoBeta
+from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
+from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
+from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.exploration.bonus import Bonus, confidence_width
+from linmdp.agents.horizon import Horizon
+from linmdp.agents.planner import Planner
+from linmdp.agents.schedules.base import Always, Growing, Schedule
+from linmdp.agents.storage.base import Sample
+from linmdp.agents.storage.choice import StorageChoice
+from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
+from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, State, Task
+from linmdp.types import Array, BoolArray, IntArray, State, Task
+
+LARGEST_BONUS = 1e100
+"""Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
 
 
-class Stored(Common, total=False):
-    """`Common`, and how samples are stored."""
+class Common(TypedDict, total=False):
+    """The parameters that every LSVI agent takes; `LSVIUCB` documents them."""
 
+    beta: float | str
+    lam: float
+    cap: str
+    ties: str
     storage: str
+    dtype: str
+    episodes: int | None
+    stationary: bool
+    discount: float
+    max_bytes: int | str | None
+    M: int | None
+    probes: str
+    correction: str
 
 
-class LSVIUCB(Optimist):
+class Setting(NamedTuple):
+    """What an agent hands over so that many seeds of it can run in lockstep."""
+
+    agent: LSVIAgent
+    beta: float
+    lam: float
+    ties: str
+    schedule: Schedule
+
+
+class LSVIAgent(Agent):
+    """The base of all LSVI agents: it plays argmax_a Q_h(s, a) of an upper bound Q.
+
+    Attributes
+    ----------
+    horizon, schedule : see there
+    beta_value : beta as a number; with "auto" the current one
+    chosen : the parameters that `max_bytes` has chosen, in place of those given
+    """
+
+    schedule_type: ClassVar[type[Schedule]] = Always
+    """The kind of schedule, for forecasts of memory."""
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        beta: float | str = "auto",
+        lam: float = 0.1,
+        cap: str = "remaining",
+        ties: str = "random",
+        storage: str = "auto",
+        dtype: str = "float64",
+        episodes: int | None = None,
+        stationary: bool = False,
+        discount: float = 1.0,
+        max_bytes: int | str | None = None,
+        M: int | None = None,
+        probes: str = "reservoir",
+        correction: str = "slope",
+    ) -> None:
+        super().__init__(task)
+        self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
+        self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
+        self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
+        self._check_parameters()
+        self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
+        self.horizon = Horizon(task.H, stationary, float(discount))
+        self.caps: Array = self.horizon.caps(cap, task.reward_range[1])
+        self._features = _trusted(task.features)
+        self._auto_beta = self._make_auto_beta() if beta == "auto" else None
+        width = self._auto_beta.beta if self._auto_beta else None
+        self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=self._K) if width is None else width
+        if not self.beta_value * self.beta_value / lam < LARGEST_BONUS:
+            invalid(self.name, "beta", f"such that beta^2 / lam is below {LARGEST_BONUS:g}", beta)
+        self._storing, self._exploration = StorageChoice(self), self.make_exploration(self.beta_value)
+        self.chosen = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of)
+        self.schedule = self.make_schedule()
+        self._planner = self._make_planner()
+        self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
+        self._tie_draws = np.zeros(task.H)
+        self._next = task.H  # the step to be observed next; H between episodes
+        self._over = False  # whether the last step observed ended the episode for good
+        self._earned = 0.0
+
+    def _check_parameters(self) -> None:
+        check_choice(self.name, "cap", self.cap, ("H", "remaining"))
+        check_choice(self.name, "ties", self.ties, ("random", "first"))
+        check_choice(self.name, "dtype", self.dtype, ("float64", "float32"))
+        check_number(self.name, "lam", self.lam, low=0.0, open_low=True)
+        if self.lam < 1 / LARGEST_BONUS:
+            invalid(self.name, "lam", f"at least {1 / LARGEST_BONUS:g}", self.lam)
+        if not isinstance(self.stationary, bool):
+            invalid(self.name, "stationary", "true or false", self.stationary)
+        check_number(self.name, "discount", self.discount, low=0.0, high=1.0, open_low=True)
+        if self.discount < 1 and not self.stationary:
+            rule = "1 unless stationary=true: only then is there one Q for all steps"
+            invalid(self.name, "discount", rule, self.discount)
+
+    # what a variant may override
+
+    def make_schedule(self) -> Schedule:
+        """When to plan, store and forget."""
+        return Always(self.horizon.groups)
+
+    def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
+        """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
+        return Bonus(self.horizon, self.caps, beta, backend)
+
+    # memory
+
+    def _choices(self) -> Iterator[Choice]:
+        """What `max_bytes` may choose, from the best to the smallest."""
+        return self._storing.choices()
+
+    def _bytes_of(self, choice: Choice) -> int:
+        """The most bytes at once, with that choice."""
+        samples = self._most_samples(choice)
+        if samples is None and choice["storage"] in ("features", "states"):
+            samples = self._known_K()
+        s, explore = self._sizes(), self._exploration
+        common = common_bytes(s, auto=self._auto_beta is not None) + self.schedule_type.forecast_bytes(s)
+        drawn = explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
+        return common + drawn + self._storing.bytes_of(choice, samples or 0)
+
+    def _most_samples(self, choice: Choice) -> int | None:
+        """The most samples that one step holds at once; None if nobody knows."""
+        return self._K
+
+    def _known_K(self) -> int:
+        """K, which some choices cannot be made without."""
+        if self._K is None:
+            invalid(self.name, "episodes", "given with max_bytes", None)
+        return self._K
+
+    def _sizes(self) -> Sizes:
+        task, table = self.task, isinstance(self._features, TableFeatures)
+        return Sizes(task.S or 0, task.A, task.d, self.horizon, table, self._state_bytes)
+
+    @property
+    def _state_bytes(self) -> int:
+        """Of a state that is not finite, as the task says, or as it is taken to be."""
+        return STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
+
+    def _make_planner(self) -> Planner:
+        return Planner(
+            self.horizon,
+            self.task.d,
+            lam=float(self.lam),
+            exploration=self._exploration,
+            make_storage=self._storing.make,
+            delay=self._storing.delay,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that the agent owns now."""
+        own = self._tie_draws.nbytes + self._plan.nbytes + self._store.nbytes
+        return own + self._planner.nbytes + self.schedule.nbytes + (self._auto_beta.nbytes if self._auto_beta else 0)
+
+    def samples_after(self, episodes: int) -> int:
+        """The most samples that one step's regression rests on at once, within that many episodes."""
+        return self.schedule.most_samples(episodes)
+
+    def samples_held(self, episodes: int) -> int:
+        return self.samples_after(episodes) * self._planner.storage.keeps_samples
+
+    def plannings(self, episodes: int) -> int:
+        return self.schedule.plannings(episodes)
+
+    def bytes_after(self, episodes: int) -> int:
+        storage, samples = self._planner.storage, self.samples_after(episodes) * self.horizon.samples_per_episode
+        return self.nbytes - storage.nbytes + storage.bytes_after(samples)
+
+    # an episode
+
+    def begin_episode(self) -> None:
+        """Lines 3 to 11 of Algorithm 1, where and when the schedule says so."""
+        self._next, self._earned = 0, 0.0
+        if not self.policy_version:
+            self._exploration.seed([self.rng])
+        self._tie_draws = self.rng.random(self.task.H)
+        reset, self._plan[:], self._store[:] = self.schedule.begin_episode()
+        if reset:
+            self.resets += 1
+            self._planner.drop_samples()
+        if self._planner.storage.must_plan or (
+            self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
+        ):
+            self._plan[:] = True
+        if self._plan.any() or self._store.any():
+            self._planner.prepare(self._plan, self._store, self._plan)
+        if self._plan.any():
+            self._do_plan()
+
+    def _do_plan(self) -> None:
+        whole = bool(self._plan.all())
+        if whole and self._auto_beta:  # a Q that is not planned again keeps the width that it was planned with
+            self.beta_value = self._auto_beta.choose()
+            self._exploration.change_beta(self.beta_value)
+        self._planner.plan(self._plan, whole=whole, rng=self.rng)
+        if whole:
+            self.schedule.planned()
+        self.updates += self.task.H if self.horizon.shared else int(self._plan.sum())
+        self.policy_version += 1
+        if not np.isfinite(self._planner.w.sum()):  # one sum finds NaN and infinity, at no cost to speak of
+            raise InvalidData(
+                f"The weights of {self.name} are not finite after planning: beta, lam or the features are too extreme."
+            )
+        if self._auto_beta and self._auto_beta.stale:
+            self._auto_beta.renew(self._planner.greedy())
+
+    def act(self, h: int, state: State) -> int:
+        """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
+        tied = self._planner.storage.best_actions(h, state).nonzero()[0]
+        if len(tied) == 0:
+            raise InvalidData(f"Q of {self.name} at step {h} is NaN: beta, lam or the features are too extreme.")
+        if len(tied) == 1 or self.ties == "first":
+            return int(tied[0])
+        return int(tied[int(self._tie_draws[h] * len(tied))])
+
+    def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
+        self._check_observation(h, action, reward)
+        features = self._features.phi(state)
+        if self.chosen and self.task.S is None and np.asarray(state).nbytes > self._state_bytes:
+            raise InvalidData(
+                f"With 'max_bytes' a state must take {self._state_bytes} bytes at most, for which the choice was made: "
+                f"give the task its 'state_bytes'. Got {np.asarray(state).nbytes}."
+            )
+        self._over, self._earned = terminated, self._earned + reward
+        if self._auto_beta:
+            self._auto_beta.see(h, features, action, reward)
+        phi, g = np.ascontiguousarray(features[action]), self.horizon.group(h)
+        self.schedule.watch(g, phi)
+        if self._store[g]:
+            weight = self._exploration.weight(h, phi)
+            self._planner.add(h, Sample(phi, state, action, next_state, terminated, weight), reward)
+
+    def end_episode(self) -> None:
+        if self._auto_beta and self._next > 0:
+            self._auto_beta.end(over=self._over or self._next == self.task.H)
+        self._next = self.task.H
+        self.schedule.end_episode(self._earned)
+
+    def _check_observation(self, h: int, action: int, reward: float) -> None:
+        if h != self._next:
+            expected = f"step {self._next}" if self._next < self.task.H else "begin_episode()"
+            raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {expected}.")
+        if not 0 <= action < self.task.A:
+            raise InvalidData(f"The action must be in [0, {self.task.A - 1}]. Got {action!r}.")
+        check_reward(reward, self.task.reward_range, None, h)
+        self._next = h + 1
+
+    # what it believes
+
+    def q_values(self, h: int, state: State) -> Array:
+        """The optimistic value of every action, (A,)."""
+        q: Array = self._planner.storage.q_values(h, state)
+        return q
+
+    def policy(self, h: int) -> Array | IntArray:
+        """(S,) actions or, where random ties are left, (S, A) probabilities."""
+        best: BoolArray = self._planner.storage.best_table(h)
+        if self.ties == "first" or np.count_nonzero(best) == best.shape[-1]:
+            actions: IntArray = best.argmax(axis=0)
+            return actions
+        probabilities: Array = (best / best.sum(axis=0)).T
+        return probabilities
+
+    def drift(self) -> float:
+        """max |Lambda Lambda^-1 - I| over all regressions."""
+        return float(self._planner.drift())
+
+    def _make_auto_beta(self) -> AutoBeta:
+        scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
+        return AutoBeta(self.horizon, self.task.d, lam=self.lam, caps=self.caps, scale=scale)
+
+    # lockstep and files
+
+    def lockstep(self) -> Setting | None:
+        """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
+        fits = self._storing.name == "counts" and not self.stationary and not self._auto_beta and not self.max_bytes
+        if not fits or not self._exploration.batched or not _only_overrides(type(self), HOOKS):
+            return None
+        return Setting(self, self.beta_value, self.lam, self.ties, self.make_schedule())
+
+    def state_dict(self) -> StateDict:
+        state = super().state_dict()
+        for name in ("plan", "store", "tie_draws"):
+            state[name] = getattr(self, f"_{name}").copy()
+        if self._auto_beta:
+            state |= prefixed("auto_beta", {"beta": np.array(self.beta_value), **self._auto_beta.state_dict()})
+        state |= prefixed("schedule", self.schedule.state_dict())
+        return state | prefixed("planner", self._planner.state_dict())
+
+    def _load(self, state: Mapping[str, np.ndarray]) -> None:
+        super()._load(state)
+        for name in ("plan", "store", "tie_draws"):
+            load_array(getattr(self, f"_{name}"), state, name)
+        if self._auto_beta:
+            saved, beta = under("auto_beta", state), np.zeros(())
+            self._auto_beta.load_state_dict(saved)
+            load_array(beta, saved, "beta")
+            self.beta_value = float(beta)
+            self._exploration.change_beta(self.beta_value)
+        self._planner.load_state_dict(under("planner", state))
+        self.schedule.load_state_dict(under("schedule", state))
+
+
+HOOKS = {"make_schedule", "make_exploration", "_choices", "_bytes_of", "_most_samples", "__init__", "name"}
+"""What a subclass may define and still run in lockstep, which asks for nothing else."""
+
+
+def _only_overrides(cls: type, hooks: set[str]) -> bool:
+    """Whether the classes below `LSVIAgent` change nothing of it but `hooks`."""
+    below = [c for c in cls.__mro__ if c not in LSVIAgent.__mro__]
+    changed = [getattr(LSVIAgent, name, None) for c in below for name in vars(c) if name not in hooks]
+    return not any(callable(old) or isinstance(old, property) for old in changed)
+
+
+class LSVIUCB(LSVIAgent):
     """LSVI-UCB (Algorithm 1): optimistic least-squares value iteration over all data.
 
     Parameters
@@ -49,8 +361,8 @@ class LSVIUCB(Optimist):
     lam : ridge parameter lambda > 0
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
-    storage : "counts" (finite states: exact, and memory does not grow), "features" (the paper's), "states", or
-        "auto": counts where the features are a table of finite states, else features
+    storage : "counts" (finite states: exact, and memory does not grow), "features" (the paper's), "states", "fold"
+        (any states: memory does not grow, no proof), or "auto": counts where states are finite, else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
     stationary : one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory, and H
@@ -58,298 +370,52 @@ class LSVIUCB(Optimist):
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
         and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
+    replan : plan when the number of episodes has grown by this fraction; 0: in every episode
+    M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512
+    probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
+    correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
     """
 
     name = "lsvi-ucb"
+    test_parameters: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"beta": 0.1},
+        {"beta": "published", "cap": "H", "ties": "first"},
+        {"storage": "states", "dtype": "float32"},
+        {"stationary": True, "discount": 0.8, "storage": "features"},
+        {"storage": "fold", "M": 20, "replan": 0.1},
+    )
 
-    def __init__(self, task: Task, *, storage: str = "auto", **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, replan: float = 0.0, **common: Unpack[Common]) -> None:
+        self.replan = replan
         super().__init__(task, **common)
-        self.storage = storage
-        self._fit()
-        self.schedule = self._make_schedule(self._K)
-        self._core: Core | SharedCore = self._make_core(Optimism(self.beta_value, self.caps))
-        self._learning = np.zeros(task.H, dtype=np.bool_)
 
-    def _make_schedule(self, K: int | None) -> Schedule:
-        return Always(self.groups)
-
-    def _choices(self) -> Iterator[Choice]:
-        """As asked, in single precision, as states: the forms in which the samples may be kept."""
-        asked = self._chosen_storage()
-        storages = [asked] if self.storage != "auto" or asked == "counts" else [asked, "states"]
-        if self.storage == "auto" and asked == "counts" and self.episodes is not None:
-            storages.append("states")
-        for storage in storages:
-            for dtype in self._dtypes():
-                yield {"storage": storage, "dtype": dtype}
-
-    def _bytes_of(self, choice: Choice) -> int:
-        s, samples = self._sizes(), self._most_samples(choice)
-        if choice["storage"] == "counts":
-            samples = 0
-        elif samples is None:
-            samples = self._known_K()
-        if self.stationary:
-            samples *= self.task.H
-        lsvi = lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=self.episodes is not None)
-        return common_bytes(s, auto=self._width is not None) + lsvi
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        """The most samples that one step holds at once; None if nobody knows."""
-        return self._K
-
-    def _known_K(self) -> int:
-        """K, which some choices can not be made without."""
-        if self._K is None:
-            invalid(self.name, "episodes", "given with max_bytes", None)
-        return self._K
-
-    def _chosen_storage(self) -> str:
-        if "storage" in self.chosen:
-            return str(self.chosen["storage"])
-        storage = check_choice(self.name, "storage", self.storage, ("auto", "features", "states", "counts"))
-        if storage == "auto":
-            storage = "counts" if isinstance(self._features, TableFeatures) else "features"
-        return storage
-
-    def _make_core(self, optimism: Optimism) -> Core | SharedCore:
-        features, lam, storage = self._features, float(self.lam), self._chosen_storage()
-        dtype = self._chosen_dtype()
-        if self.stationary:
-            sight: SharedCounts | SharedSamples
-            if storage == "counts":
-                sight = SharedCounts(self._table(), optimism, dtype)
-            else:
-                sight = SharedSamples(features, optimism, dtype, keep_features=storage == "features")
-            return SharedCore(features, sight, optimism, levels=self.levels, lam=lam, discount=self.discount)
-        return Core(
-            self.task.H,
-            self.task.d,
-            lam=lam,
-            optimism=optimism,
-            make_memory=self._make_memory,
-            keep_Lambda=storage == "counts",  # else it can be made anew of the samples
-        )
-
-    def _make_memory(self, ridge: Ridge, w: Array, optimism: Optimism) -> Memory:
-        H, features, storage = self.task.H, self._features, self._chosen_storage()
-        if storage == "counts":
-            return Counts(H, self._table(), ridge, w, optimism, self._chosen_dtype())
-        capacity = None if self.episodes is None else self.samples_after(self.episodes)
-        keep_features = storage == "features"
-        dtype = self._chosen_dtype()
-        return Samples(H, features, ridge, w, optimism, dtype, keep_features=keep_features, capacity=capacity)
-
-    def _chosen_dtype(self) -> str:
-        return str(self.chosen.get("dtype", self.dtype))
-
-    def _table(self) -> TableFeatures:
-        if not isinstance(self._features, TableFeatures):
-            invalid(self.name, "storage", "'features' or 'states' where features are not a table", "counts")
-        return self._features
-
-    def begin_episode(self) -> None:
-        super().begin_episode()
-        decision = self.schedule.begin_episode()
-        learn = self._learning
-        learn[:] = decision.learn
-        if decision.reset:
-            self.resets += 1
-            self._core.drop_samples()
-        learned = int(learn.sum())
-        if learned:
-            whole = learned == len(learn)
-            if whole:  # a Q that is not planned again keeps the width that it was planned with
-                self._choose_beta()
-            self._core.prepare(learn, learn, whole=whole)
-            self._core.plan(learn, whole=whole)
-            self.updates += learned
-            self.policy_version += 1
-            self._planned(self._core.w)
-
-    def _greedy_weights(self) -> Array:
-        w: Array = self._core.greedy()
-        return w
-
-    def _change_beta(self, beta: float) -> None:
-        self._core.change_beta(beta)
-
-    def _best_actions(self, h: int, state: State) -> Any:
-        return self._core.memory.best_actions(h, state)
-
-    def _best_table(self, h: int) -> Any:
-        return self._core.memory.best_table(h)
-
-    def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        phi = self._seen(h, state, action, reward, terminated)
-        self.schedule.watch(0 if self.stationary else h, phi)
-        if self._learning[h]:
-            self._core.add(h, phi, reward, next_state, terminated)
-
-    def end_episode(self) -> None:
-        super().end_episode()
-        self.schedule.end_episode()
-
-    def q_values(self, h: int, state: State) -> Array:
-        """min(phi'w + bonus, cap) of every action, (A,)."""
-        q: Array = self._core.memory.q_values(h, state)
-        return q
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays that the agent owns now."""
-        return super().nbytes + self._core.nbytes + self.schedule.nbytes + self._learning.nbytes
-
-    def samples_after(self, episodes: int) -> int:
-        """The most samples that one step's regression rests on at once, within that many episodes."""
-        return self.schedule.most_samples(episodes)
-
-    def bytes_after(self, episodes: int) -> int:
-        memory, samples = self._core.memory, self.samples_after(episodes)
-        return self.nbytes - memory.nbytes + memory.bytes_after(samples * (self.task.H if self.stationary else 1))
-
-    def drift(self) -> float:
-        """max |Lambda Lambda^-1 - I| over all steps."""
-        return float(self._core.drift())
-
-    def state_dict(self) -> StateDict:
-        state = super().state_dict()
-        state["learning"] = self._learning.copy()
-        return state | prefixed("core", self._core.state_dict()) | prefixed("schedule", self.schedule.state_dict())
-
-    def _load(self, state: Mapping[str, np.ndarray]) -> None:
-        super()._load(state)
-        load_array(self._learning, state, "learning")
-        self._core.load_state_dict(under("core", state))
-        self.schedule.load_state_dict(under("schedule", state))
+    def make_schedule(self) -> Schedule:
+        fraction = check_number(self.name, "replan", self.replan, low=0.0, high=1.0)
+        return Growing(self.horizon.groups, fraction) if fraction else Always(self.horizon.groups)
 
 
-class LSVIUCBFixed(LSVIUCB):
-    """LSVI-UCB-Fixed (Algorithm 2): LSVI-UCB that forgets everything every floor(K^rho) episodes.
+class LSVIUCBFold(LSVIUCB):
+    """LSVI-UCB with folded samples: memory that does not grow, and no forgetting. Ours; no proof.
+
+    The same as `LSVIUCB` with `storage="fold", replan=0.01`.
 
     Parameters
     ----------
-    rho : in (0, 1]; a phase has max(2, floor(K^rho)) episodes
-    common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
+    storage, replan, common : as for `LSVIUCB`
     """
 
-    name = "lsvi-ucb-fixed"
+    name = "lsvi-ucb-fold"
+    test_parameters = (
+        {"M": 4},
+        {"stationary": True, "discount": 0.9, "M": 20},
+        {"M": 5, "replan": 0, "correction": "probe", "probes": "recent", "dtype": "float32"},
+    )
 
-    def __init__(self, task: Task, *, rho: float = 0.75, **common: Unpack[Stored]) -> None:
-        self.rho = rho
-        super().__init__(task, **common)
-
-    def _make_schedule(self, K: int | None) -> Schedule:
-        return FixedPhases(self.groups, self.chosen.get("length") or self._length())
-
-    def _length(self) -> Power:
-        return Power(check_exponent(self.name, "rho", self.rho), self._K, 2)
-
-    def _choices(self) -> Iterator[Choice]:
-        forms = list(super()._choices())
-        K = self._known_K()
-        for length in descending(self._length().at(K), 2):
-            rho = round(math.log(length) / math.log(max(K, 2)), 4)
-            for form in forms:
-                yield {**form, "length": length, "rho": rho}
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return int(choice["length"]) - 1
+    def __init__(self, task: Task, *, storage: str = "fold", replan: float = 0.01, **common: Any) -> None:
+        super().__init__(task, storage=storage, replan=replan, **common)
 
 
-class LSVIUCBAdaptive(LSVIUCB):
-    """LSVI-UCB-Adaptive (Algorithm 3): learns while the data still change Lambda^-1, within a budget, then forgets.
-
-    Parameters
-    ----------
-    m : lookback, in episodes
-    tau, tau_c, tau_rel : the threshold of LEARN, at most one of them: absolute, as tau_c d^2 (the paper's), or as a
-        fraction of the largest that can be reached, sqrt(min(m, d)) / lam (the default, 1e-4)
-    budget : learning episodes a phase: an exponent c in (0, 1] for K^c, or a count from 2 on
-    rho : in (0, 1]; a phase has at most K^rho episodes
-    proxy : "all" (literal: L is never reset) or "phase" (L starts anew with each phase)
-    common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
-    """
-
-    name = "lsvi-ucb-adaptive"
-
-    def __init__(
-        self,
-        task: Task,
-        *,
-        m: int = 10,
-        tau: float | None = None,
-        tau_c: float | None = None,
-        tau_rel: float | None = None,
-        budget: float = 0.75,
-        rho: float = 0.75,
-        proxy: str = "all",
-        **common: Unpack[Stored],
-    ) -> None:
-        self.m, self.tau, self.tau_c, self.tau_rel = m, tau, tau_c, tau_rel
-        self.budget, self.rho, self.proxy = budget, rho, proxy
-        super().__init__(task, **common)
-
-    def _make_schedule(self, K: int | None) -> Schedule:
-        m = self.chosen.get("m") or check_int(self.name, "m", self.m, low=1, high=10**7)
-        check_choice(self.name, "proxy", self.proxy, ("all", "phase"))
-        rho = check_exponent(self.name, "rho", self.rho)
-        length = Power(rho, None, 1) if K is None else round(math.pow(K, rho), 9)
-        budget = self.chosen.get("budget") or self._budget()
-        return AdaptiveIntervals(
-            self.groups,
-            self.task.d,
-            lam=self.lam,
-            m=m * self.task.H if self.stationary else m,  # then each step of an episode moves the one proxy
-            tau=self._threshold(m),
-            budget=budget,
-            length=length,
-            proxy=self.proxy,
-        )
-
-    def _budget(self) -> int | Power:
-        """Learning episodes of a phase."""
-        if check_number(self.name, "budget", self.budget, low=0.0, open_low=True) <= 1:
-            budget = Power(self.budget, self._K, 1)
-            return budget if self._K is None else budget.at(self._K)
-        return check_int(self.name, "budget", self.budget, low=2)
-
-    def _choices(self) -> Iterator[Choice]:
-        forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1, high=10**7)
-        for lookback in descending(m, 1):
-            for budget in descending(episodes_at(self._budget(), self._known_K()), 1):
-                for form in forms:
-                    yield {**form, "budget": budget, "m": lookback}
-
-    def _bytes_of(self, choice: Choice) -> int:
-        return super()._bytes_of(choice) + adaptive_bytes(self._sizes(), choice["m"])
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return int(choice["budget"])
-
-    def _threshold(self, m: int) -> float:
-        given = {n: getattr(self, n) for n in ("tau", "tau_c", "tau_rel") if getattr(self, n) is not None}
-        if len(given) > 1:
-            invalid(
-                self.name,
-                "tau",
-                f"given in one form only, not as {' and '.join(given)}",
-                tuple(given.values()),
-            )
-        form, value = next(iter(given.items())) if given else ("tau_rel", DEFAULT_TAU_REL)
-        check_number(self.name, form, value, low=0.0)
-        largest = largest_tau(m, self.task.d, self.lam)
-        tau: float = value * {"tau": 1.0, "tau_c": self.task.d**2, "tau_rel": largest}[form]
-        if tau > largest:
-            scope = " of a phase" if self.proxy == "phase" else ""
-            warnings.warn(
-                f"{self.name}: the threshold tau = {tau:.4g} ({form}={value:g}) can never be reached: inverses {m} "
-                f"episodes apart differ by at most sqrt(min(m, d)) / lam = {largest:.4g}. The agent will learn nothing "
-                f"after its first {m} episodes{scope}. Use a smaller {form}, or tau_rel in (0, 1].",
-                LinMDPWarning,
-            )
-        return tau
-
-
-DEFAULT_TAU_REL = 1e-4
-"""Small on purpose: an agent that stops learning repeats its data, which change the inverse less and less."""
+def _trusted(features: FeatureMap) -> FeatureMap:
+    """A table has been checked as a whole; any other map is checked at each call."""
+    return features if isinstance(features, TableFeatures | CheckedFeatures) else CheckedFeatures(features)

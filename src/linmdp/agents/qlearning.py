@@ -8,9 +8,9 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from linmdp.agents.base import Agent, StateDict, load_array
+from linmdp.agents.base import TIE, Agent, StateDict, load_array
 from linmdp.agents.budget import OBJECTS, chosen_within
-from linmdp.agents.regression import TIE, value_caps
+from linmdp.agents.horizon import Horizon
 from linmdp.errors import InvalidParameter, check_number, invalid
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
@@ -47,7 +47,7 @@ class _QLearner(Agent):
             discount = 1 - 1 / task.H if stationary else 1.0
         self._discount = check_number(self.name, "discount", discount, low=0.0, high=1.0)
         H, tables = task.H, 1 if stationary else task.H
-        self._tops: Array = value_caps("remaining", H, task.reward_range[1])  # the largest value of each step
+        self._tops: Array = Horizon(H).caps("remaining", task.reward_range[1])  # the largest value of each step
         if stationary:
             self._tops = np.full(H, task.reward_range[1] * (self._discount ** np.arange(H)).sum())
         cells, dtypes = tables * task.S * task.A, ({"dtype": "float64"}, {"dtype": "float32"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
-from linmdp.agents.optimist import Optimist
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
@@ -75,5 +75,5 @@ def _check_linearity(spec: str) -> None:
 
 def _check_agent(env: Env, agent: Agent, episodes: int) -> None:
     print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
-    if isinstance(agent, Optimist) and isinstance(env.model, LinearModel):
+    if isinstance(agent, LSVIAgent) and isinstance(env.model, LinearModel):
         print("  " + forecast(agent, env.model, episodes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple
 
-from linmdp.agents.shared import SWEEPS
+from linmdp.agents.horizon import SWEEPS
 from linmdp.export.learner import Learner
 
 COLUMNS = 8

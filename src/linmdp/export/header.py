@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from linmdp.agents import width
-from linmdp.agents.regression import TIE, effective_steps
-from linmdp.agents.shared import SWEEPS, TOLERANCE
+from linmdp.agents import auto_beta
+from linmdp.agents.base import TIE
+from linmdp.agents.horizon import SWEEPS, TOLERANCE, Horizon
 from linmdp.export.cost import COLUMNS, Costs, Ops
 from linmdp.export.learner import Learner
 from linmdp.export.numbers import real, signed, unsigned
@@ -85,21 +85,21 @@ def _planning(learner: Learner) -> dict[str, tuple[object, str]]:
             "LINMDP_SWEEPS": (SWEEPS, "backups of a planning, at most; it ends before"),
             "LINMDP_TOLERANCE": (TOLERANCE, "when no weight moves by more than this fraction of the cap"),
         }
-    found["LINMDP_AUTO"] = (int(learner.auto), "1: beta comes from the data: see linmdp_width.h")
+    found["LINMDP_AUTO"] = (int(learner.auto), "1: beta comes from the data: see linmdp_auto_beta.h")
     found["LINMDP_BETA"] = (real(learner.beta, "double"), "width of the bonus, to begin with")
     if not learner.auto:
         return found
-    floor = width.FLOOR * math.sqrt(learner.lam) * learner.reward_scale
-    ceiling = math.sqrt(learner.lam) * learner.reward_scale * effective_steps(learner.H, learner.discount)
+    floor = auto_beta.FLOOR * math.sqrt(learner.lam) * learner.reward_scale
+    ceiling = math.sqrt(learner.lam) * learner.reward_scale * Horizon(learner.H, True, learner.discount).effective_steps
     return found | {
-        "LINMDP_AUTO_MULTIPLES": (", ".join(map(str, width.MULTIPLES)), "of the noise, between which a bandit chooses"),
-        "LINMDP_AUTO_Z": (width.Z, "standard deviations of the noise"),
+        "LINMDP_AUTO_MULTIPLES": (", ".join(map(str, auto_beta.MULTIPLES)), "of the noise; a bandit chooses"),
+        "LINMDP_AUTO_Z": (auto_beta.Z, "standard deviations of the noise"),
         "LINMDP_AUTO_FLOOR": (real(floor, "double"), "the noise is never taken to be less,"),
         "LINMDP_AUTO_CEILING": (real(ceiling, "double"), "and beta never to be more"),
-        "LINMDP_AUTO_CONFIDENCE": (width.CONFIDENCE, "of the bandit, in standard deviations of the returns"),
-        "LINMDP_AUTO_MEMORY": (width.MEMORY, "of t episodes the last t / MEMORY + 20 count"),
-        "LINMDP_AUTO_PLAYED": (width.PLAYED, "faded episodes of a multiple before any bound is asked"),
-        "LINMDP_AUTO_RENEW": (width.RENEW, "greedy weights are planned when the episodes have grown by this"),
+        "LINMDP_AUTO_CONFIDENCE": (auto_beta.CONFIDENCE, "of the bandit, in standard deviations of the returns"),
+        "LINMDP_AUTO_MEMORY": (auto_beta.MEMORY, "of t episodes the last t / MEMORY + 20 count"),
+        "LINMDP_AUTO_PLAYED": (auto_beta.PLAYED, "faded episodes of a multiple before any bound is asked"),
+        "LINMDP_AUTO_RENEW": (auto_beta.RENEW, "greedy weights are planned when the episodes have grown by this"),
     }
 
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from linmdp.agents.base import Agent
-from linmdp.agents.fold import LSVIUCBFold
-from linmdp.agents.lsvi import LSVIUCBFixed
-from linmdp.agents.optimist import Optimist
-from linmdp.agents.schedules import FixedPhases
+from linmdp.agents.lsvi import LSVIAgent, LSVIUCBFold
+from linmdp.agents.schedules.fixed import FixedPhases, LSVIUCBFixed
+from linmdp.agents.storage.fold import Fold
 from linmdp.errors import InvalidParameter, invalid
 
 LARGEST = 2**16 - 1
@@ -79,7 +78,7 @@ def check_exportable(agent: Agent) -> None:
     for name, value in agent.get_params().items():
         if name not in KNOWN[type(agent)] and value != defaults[name]:
             invalid(f"an exported {agent.name}", name, "left out", value)
-    if isinstance(agent, Optimist) and agent.discount < 1 and agent.task.H == 1:
+    if isinstance(agent, LSVIAgent) and agent.discount < 1 and agent.task.H == 1:
         invalid(f"an exported {agent.name}", "discount", "1 where episodes have one step", agent.discount)
     if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
         invalid(f"an exported {agent.name}", "episodes", "given", None)
@@ -89,13 +88,15 @@ def learner_of(agent: Agent) -> Learner:
     """What goes onto the device, of an agent that has not begun."""
     common: dict[str, Any] = common_of(agent)
     if isinstance(agent, LSVIUCBFold):
+        storage = agent._planner.storage
+        assert isinstance(storage, Fold)
         own: dict[str, Any] = {
             "kind": "fold",
-            "room": agent._buffer.M,
+            "room": storage.M,
             "replan": float(agent.replan),
             "reservoir": agent.probes == "reservoir",
             "follow": agent.correction != "frozen",
-            "slopes": agent._slopes,
+            "slopes": storage.slopes,
         }
     else:
         assert isinstance(agent, LSVIUCBFixed)
@@ -129,16 +130,16 @@ def common_of(agent: Agent) -> dict[str, Any]:
         "reward_range": task.reward_range,
         "cap_step": max(task.reward_range[1], 0.0),
     }
-    if not isinstance(agent, Optimist):
+    if not isinstance(agent, LSVIAgent):
         nothing = {"groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
         return found | nothing | {"cap": 0.0, "cap_remaining": False, "random_ties": False}
     assert agent.caps is not None
     return found | {
-        "groups": agent.groups,
-        "levels": agent.levels,
+        "groups": agent.horizon.groups,
+        "levels": agent.horizon.levels,
         "discount": float(agent.discount),
         "beta": agent.beta_value,
-        "auto": agent._width is not None,
+        "auto": agent._auto_beta is not None,
         "cap": float(agent.caps[0]),
         "lam": float(agent.lam),
         "cap_remaining": agent.cap == "remaining" and agent.discount == 1,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.agents.base import Agent
-from linmdp.agents.fold import LSVIUCBFold
-from linmdp.agents.lsvi import LSVIUCB
-from linmdp.agents.optimist import Optimist
-from linmdp.agents.shared import SharedCore
+from linmdp.agents.exploration.bonus import Bonus
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter
 from linmdp.export.numbers import real, reals, rows, wholes
 from linmdp.types import Array, IntArray
@@ -90,16 +88,11 @@ def _actions(agent: Agent, h: int) -> IntArray:
     return first
 
 
-def _weights(agent: Agent) -> tuple[Optimist, Array, Array]:
+def _weights(agent: Agent) -> tuple[LSVIAgent, Array, Array]:
     """The agent, w (levels, d) and Lambda^-1 (groups, d, d), as of the last planning."""
-    if isinstance(agent, LSVIUCBFold):
-        return agent, agent._w, agent._Lambda_inv
-    if not isinstance(agent, LSVIUCB):
-        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI. Got '{agent.name}'.")
-    core = agent._core
-    if isinstance(core, SharedCore):
-        return agent, core.w, core.Lambda_inv[None]
-    return agent, core.w, core.ridge.Lambda_inv
+    if not isinstance(agent, LSVIAgent) or not isinstance(agent._planner.exploration, Bonus):
+        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI-UCB. Got '{agent.name}'.")
+    return agent, agent._planner.w, agent._planner.ridge.Lambda_inv
 
 
 def packed_factor(inverse: Array, blocks: int) -> Array:

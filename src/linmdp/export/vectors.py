@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Agent
-from linmdp.agents.fold import LSVIUCBFold
+from linmdp.agents.lsvi import LSVIUCBFold
 from linmdp.export.draws import DeviceDraws
 from linmdp.export.numbers import braces, real, reals
 from linmdp.types import Array, State

@@ -6,17 +6,17 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from linmdp.agents.backend import backend_for
-from linmdp.agents.lsvi import LSVIUCB
-from linmdp.agents.optimist import Optimist
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import ClusterError, InvalidParameter, LinMDPWarning, check_int, invalid
+from linmdp.errors import ClusterError, InvalidParameter, LinMDPError, LinMDPWarning, check_int, invalid
 from linmdp.runner.diagnostics import MOST_EPISODES
-from linmdp.runner.engine import Setting
+from linmdp.runner.engine import Run
 from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
@@ -66,10 +66,10 @@ def jobs_for(
     jobs = [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
     for job in jobs[::seeds]:
         made = make_agent(job.agent, environment, episodes)
-        if device != "cpu" and isinstance(made, Optimist) and not runs_in_lockstep(job):
+        if device != "cpu" and isinstance(made, LSVIAgent) and not runs_in_lockstep(job):
             raise InvalidParameter(
-                f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts and "
-                f"beta=NUMBER, not stationary. Got {device!r}."
+                f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts, a bonus "
+                f"and beta=NUMBER, not stationary. Got {device!r}."
             )
     return jobs
 
@@ -103,21 +103,26 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def runs_in_lockstep(job: Job) -> bool:
-    """Whether the job is LSVI with counts on a model that is known: those can share their products.
+    """Whether the runs of this job can share their products: the model is known, and the agent says yes.
 
-    Not with beta="auto", where each run has a width of its own from its own data, nor in a stationary task, nor a run
-    that is to be saved on its way.
+    Not a run that is to be saved on its way.
     """
-    agent, parameters = parse_spec(job.agent)
-    return (
-        job.checkpoint is None
-        and model_known(job.env)
-        and issubclass(AGENTS.get(agent, object), LSVIUCB)
-        and parameters.get("storage", "auto") in ("auto", "counts")
-        and parameters.get("beta", "auto") != "auto"
-        and not parameters.get("stationary")
-        and parameters.get("max_bytes") is None
-    )
+    if job.checkpoint is not None or not model_known(job.env):
+        return False
+    return _lockstep_ready(job.env, job.agent, job.episodes, job.device, AGENTS.get(parse_spec(job.agent)[0]))
+
+
+@lru_cache(maxsize=256)
+def _lockstep_ready(env: str, spec: str, episodes: int, device: str, kind: type | None) -> bool:
+    """The same of an agent of that kind, which is part of the question: a name can be registered anew."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinMDPWarning)
+        try:
+            agent = make_agent(spec, _env(env), episodes)
+        except LinMDPError:  # it is reported where it is run
+            return False
+    setting = agent.lockstep()
+    return setting is not None and (device == "cpu" or setting.agent.make_exploration(0.0).on_gpu)
 
 
 def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:
@@ -157,15 +162,11 @@ def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResu
     first = jobs[0]
     model = _model(first.env)
     agent = make_learner(first.agent, model.task, first.episodes)
-    assert isinstance(agent, LSVIUCB)
-    assert agent.caps is not None
-    settings = [Setting.of(agent, job.agent, job.seed) for job in jobs]
+    runs = [Run(agent.lockstep(), job.agent, job.seed) for job in jobs]  # each with a schedule of its own
     with _one_blas_thread() if first.device == "cpu" else nullcontext():
         return run_lockstep(
             model,
-            settings,
-            caps=agent.caps,
-            dtype=agent.dtype,
+            runs,
             env=first.env,
             episodes=first.episodes,
             eval_every=first.eval_every,

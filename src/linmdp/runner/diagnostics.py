@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.agents.base import Agent
-from linmdp.agents.regression import tie_tolerance
+from linmdp.agents.base import Agent, tie_tolerance
 
 MOST_EPISODES = 10**9
 """More than anyone runs; curves of that length would no longer fit into memory."""
@@ -75,7 +74,7 @@ class Probe:
         constant = int(played[0]) if len(played) == 1 and len(self._played) > 1 else None
         beta = getattr(self._agent, "beta_value", math.nan)
         updates, resets = self._agent.updates - self._before[0], self._agent.resets - self._before[1]
-        idle = updates == 0 and resets < episodes - probe_from(episodes)
+        idle = self._agent.may_stop_learning and updates == 0 and resets < episodes - probe_from(episodes)
         return verdicts(self._agent.name, beta, episodes, self.saturated, self.tied, constant, self._acts, idle)
 
 

@@ -2,73 +2,63 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.core import Core
-from linmdp.agents.lsvi import LSVIUCB
-from linmdp.agents.memory import Counts
-from linmdp.agents.regression import Optimism, add_sample
-from linmdp.agents.schedules import Always, Schedule
+from linmdp.agents.lsvi import LSVIAgent, Setting
+from linmdp.agents.planner import Planner
+from linmdp.agents.ridge import add_sample
+from linmdp.agents.schedules.base import Always
+from linmdp.agents.storage.counts import Counts
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.planning import backup
-from linmdp.types import Array, BoolArray
+from linmdp.types import BoolArray
 
 
-class Setting(NamedTuple):
-    """What sets one run apart from those beside it."""
+class Run(NamedTuple):
+    """One of the runs: what its agent hands over, the spec that it was made of, and its seed."""
 
-    agent: str
+    setting: Setting
+    spec: str
     seed: int
-    params: dict[str, Any]
-    beta: float
-    lam: float
-    ties: str
-    schedule: Schedule
-    nbytes: int
 
-    @classmethod
-    def of(cls, agent: LSVIUCB, spec: str, seed: int) -> Setting:
-        """Read off an agent that has not begun: its settings and a schedule of its own, not its arrays."""
-        schedule = copy.deepcopy(agent.schedule)
-        return cls(spec, seed, agent.get_params(), agent.beta_value, agent.lam, agent.ties, schedule, agent.nbytes)
+    @property
+    def agent(self) -> LSVIAgent:
+        """An agent of this setting, which has not begun."""
+        return self.setting.agent
 
 
 class Lockstep:
     """B runs of LSVI with counts, as arrays with an axis for the runs."""
 
-    def __init__(
-        self, model: LinearModel, settings: Sequence[Setting], caps: Array, dtype: str, backend: Backend = NUMPY
-    ) -> None:
-        B, H = len(settings), model.H
-        self.model, self.settings, self.backend, self.B = model, settings, backend, B
-        self.schedules = [s.schedule for s in settings]
+    def __init__(self, model: LinearModel, runs: Sequence[Run], backend: Backend = NUMPY) -> None:
+        B, H, first = len(runs), model.H, runs[0].agent
+        self.model, self.settings, self.backend, self.B = model, runs, backend, B
+        self.schedules = [run.setting.schedule for run in runs]
         self.always = all(isinstance(s, Always) for s in self.schedules)
-        beta, lam = (np.array([getattr(s, name) for s in settings]) for name in ("beta", "lam"))
-        self.optimism = Optimism(beta, caps, backend)
-        self.core: Any = Core(
-            H,
+        beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
+        self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
+        self.planner: Any = Planner(
+            first.horizon,
             model.d,
             lam=lam,
-            optimism=self.optimism,
-            make_memory=lambda ridge, w, optimism: Counts(
-                H, model.features, ridge, w, optimism, dtype, batch=(B,), backend=backend
-            ),
+            exploration=self.exploration,
+            make_storage=lambda parts: Counts(parts, model.features, first.dtype, batch=(B,), backend=backend),
             batch=(B,),
             backend=backend,
         )
         self.columns, self.theta = backend.array(model.features.columns), backend.array(model.theta)
         self.mu, self.mu_cdf = backend.array(model.mu), backend.array(model.mu_cdf)
-        self.first = backend.array([s.ties == "first" for s in settings], "bool")
-        self.any_first = any(s.ties == "first" for s in settings)
+        self.first = backend.array([run.setting.ties == "first" for run in runs], "bool")
+        self.any_first = any(run.setting.ties == "first" for run in runs)
 
-        seeds = [np.random.SeedSequence(s.seed).spawn(2) for s in settings]
+        seeds = [np.random.SeedSequence(run.seed).spawn(2) for run in runs]
         self._chance = [Chance(np.random.default_rng(int(env.generate_state(1)[0]))) for env, _ in seeds]
         self._ties = [np.random.default_rng(agent) for _, agent in seeds]
+        self.exploration.seed(self._ties)
         self._nobody, self._everything = np.zeros(B, dtype=np.bool_), np.ones((H, B), dtype=np.bool_)
         self._everything_there = backend.array(self._everything, "bool")
         self._zeros = backend.zeros((B,), "int64")
@@ -90,33 +80,37 @@ class Lockstep:
             return np.ascontiguousarray(every.transpose(2, 1, 3, 0))
         return self.backend.array(every).permute(2, 1, 3, 0)
 
-    def decide(self) -> tuple[BoolArray, BoolArray]:
-        """Which runs reset, (B,), and which steps of which runs learn, (H, B)."""
+    def decide(self) -> tuple[BoolArray, BoolArray, BoolArray]:
+        """Which runs reset, (B,), and which steps of which runs are planned and get samples, (H, B)."""
         if self.always:
-            return self._nobody, self._everything
+            return self._nobody, self._everything, self._everything
         decisions = [schedule.begin_episode() for schedule in self.schedules]
-        return np.array([d.reset for d in decisions]), np.stack([d.learn for d in decisions], axis=1)
+        for schedule, decision in zip(self.schedules, decisions, strict=True):
+            if decision.plan.all():
+                schedule.planned()
+        reset, plan, store = zip(*decisions, strict=True)
+        return np.array(reset), np.stack(plan, axis=1), np.stack(store, axis=1)
 
-    def mask(self, learn: BoolArray) -> tuple[Any, bool]:
-        """`learn` as an array of the backend, and whether it holds everywhere."""
-        whole = bool(learn.all())
-        return self._everything_there if whole else self.backend.array(learn, "bool"), whole
+    def mask(self, steps: BoolArray) -> tuple[Any, bool]:
+        """`steps` as an array of the backend, and whether it holds everywhere."""
+        whole = bool(steps.all())
+        return self._everything_there if whole else self.backend.array(steps, "bool"), whole
 
-    def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
+    def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
         """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
         model, state = self.model, start
         self.rewards[:] = 0.0
-        ridge, memory = self.core.ridge, self.core.memory
+        ridge, storage = self.planner.ridge, self.planner.storage
         for h in range(model.H):
-            samples = (ridge.pending[h], ridge.u[h], memory.N[h] if h < model.H - 1 else None)
+            samples = (ridge.pending[h], ridge.u[h], storage.N[h] if h < model.H - 1 else None)
             action, following = self._step(
-                memory.values(h),
+                storage.values(h),
                 samples,
                 state,
                 draws[:, h],
                 self.theta[h],
                 self.mu_cdf[h],
-                None if whole else learn[h],
+                None if whole else store[h],
                 self.phi[h],
                 self.rewards,
             )
@@ -132,7 +126,7 @@ class Lockstep:
         draws: Any,
         theta: Any,
         mu_cdf: Any,
-        learn: Any,
+        store: Any,
         phi_seen: Any,
         rewards: Any,
     ) -> tuple[Any, Any]:
@@ -142,9 +136,9 @@ class Lockstep:
         function of s', which is linear in phi, passes the number drawn for it.
         """
         model, xp, (noise, moves, ties) = self.model, self.backend.xp, draws
-        memory, (pending, u, N) = self.core.memory, samples
+        storage, (pending, u, N) = self.planner.storage, samples
         low, high = model.reward_range
-        order = memory.best_of(*values, state).cumsum(-1)
+        order = storage.best_of(*values, state).cumsum(-1)
         pick = xp.floor(ties * order[:, -1])
         pick = pick * ~self.first if self.any_first else pick
         action = (order <= pick[:, None]).sum(-1)
@@ -154,19 +148,19 @@ class Lockstep:
         following = xp.clip((cdf <= (moves * cdf[:, -1])[:, None]).sum(-1), 0, model.S - 1)
         phi_seen[...] = phi
         rewards += reward
-        learned = phi if learn is None else phi * learn[:, None]
+        learned = phi if store is None else phi * store[:, None]
         add_sample(pending, u, learned, reward[:, None])
         if N is not None:  # nothing follows the last step
-            memory.count(N, learned, following)
+            storage.count(N, learned, following)
         return action, following
 
     def _look(self, h: int, state: Any, action: Any) -> None:
         if self.model.A == 1:  # nothing to choose
             return
-        xp, q = self.backend.xp, self.core.memory.q_values(h, state)
+        xp, q = self.backend.xp, self.planner.storage.q_values(h, state)
         self.looked[0] += 1
-        self.looked[1] += (q >= self.optimism.caps[h] - self.optimism.tie).sum(-1)
-        self.looked[2] += self.optimism.best(q, axis=-1).sum(-1) > 1
+        self.looked[1] += (q >= self.exploration.caps[h] - self.exploration.tie).sum(-1)
+        self.looked[2] += self.exploration.best(q, axis=-1).sum(-1) > 1
         self.extremes[0] = xp.minimum(self.extremes[0], action)
         self.extremes[1] = xp.maximum(self.extremes[1], action)
 
@@ -174,7 +168,7 @@ class Lockstep:
         """V^pi at the first step of the policy of each run, (B, S), exact."""
         V = self.backend.zeros((self.B, self.model.S))
         for h in reversed(range(self.model.H)):
-            best = self.core.memory.best_table(h)
+            best = self.planner.storage.best_table(h)
             if self.any_first:
                 best = best & ((best.cumsum(-2) == 1) | ~self.first[:, None, None])
             q = backup(self.theta[h], self.mu[h], self.columns, V).reshape(best.shape)
@@ -185,11 +179,11 @@ class Lockstep:
         """Show this episode's features to the schedules that look at them."""
         if self.always:
             return
-        phi = self.backend.host(self.phi)
+        phi, earned = self.backend.host(self.phi), self.backend.host(self.rewards)
         for i, schedule in enumerate(self.schedules):
             for h in range(self.model.H):
                 schedule.watch(h, phi[h, i])
-            schedule.end_episode()
+            schedule.end_episode(float(earned[i]))
 
     def starts(self, gap: Any) -> Any:
         """The first state of each run, (B,)."""

@@ -4,68 +4,68 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.base import Agent
 from linmdp.runner.batch import Job, default_processes, units
-from linmdp.runner.loop import run
+from linmdp.runner.loop import play
 from linmdp.runner.registry import make_agent, make_env
 from linmdp.runner.sb3 import SB3Agent
-from linmdp.types import EpisodeRecord
+from linmdp.types import Array
 
-PROBE_EPISODES = 150
+PROBE_EPISODES = 120
 LOCKSTEP = 0.7
 """What a run costs in lockstep with others, over what it costs alone (docs, speed)."""
 
-
-GAME_PROBE_EPISODES = 40
+GAME_PROBE_EPISODES = 30
 """A game takes so much longer than the agent that fewer episodes must do."""
 
 SB3_STEP = 6e-4
 """CPU seconds of a step of the agents of Stable-Baselines3, training included, about."""
 
 
-class Costs:
-    """CPU seconds of an episode in one environment, each measured when it is asked for, by one short run.
+class Cost(NamedTuple):
+    """CPU seconds of an agent in an environment: to play an episode, to plan, and for each sample that it goes through.
 
     Medians, because a busy machine makes some episodes slow.
     """
 
-    def __init__(self, env: Any) -> None:
-        self.env = env
-        self._episodes = PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES
+    episode: float
+    planning: float
+    sample: float
 
-    @cached_property
-    def plain(self) -> float:
-        """Without a learner."""
-        return float(np.median(_episode_times(self.env, "random", self._episodes // 4)))
-
-    @cached_property
-    def counts(self) -> float:
-        """Of LSVI with counts."""
-        return float(np.median(_episode_times(self.env, "lsvi-ucb", self._episodes // 4)))
-
-    @cached_property
-    def stored(self) -> tuple[float, float]:
-        """Of LSVI with stored samples, and of each sample that it holds besides."""
-        times = _episode_times(self.env, "lsvi-ucb:storage=features", self._episodes)
-        third = len(times) // 3
-        early, late = float(np.median(times[:third])), float(np.median(times[-third:]))
-        each = max(late - early, 0.0) / (len(times) - third)
-        return max(early - each * third / 2, 0.0), each
+    def seconds(self, agent: Agent, episodes: int) -> float:
+        """The whole run, by what the agent says of itself."""
+        held = agent.samples_held(episodes) / 2  # on average, between two resets
+        return self.episode * episodes + (self.planning + self.sample * held) * agent.plannings(episodes)
 
 
-def _episode_times(env: Any, agent: str, episodes: int) -> np.ndarray:
-    marks = [time.process_time()]
+def measured(env: Any, agent: Agent, episodes: int) -> Cost:
+    """By a short run."""
+    planning: list[float] = []
+    playing: list[float] = []
+    for k in range(min(episodes, PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES)):
+        start, version = time.process_time(), agent.policy_version
+        agent.begin_episode()
+        planned = time.process_time()
+        state, _ = env.reset(seed=0 if k == 0 else None)
+        for _ in play(env, agent, state, k):
+            pass
+        playing.append(time.process_time() - planned)
+        if agent.policy_version != version or not planning:
+            planning.append(planned - start)
+    base, each = _line(np.array(planning)) if agent.samples_held(episodes) else (float(np.median(planning)), 0.0)
+    return Cost(float(np.median(playing)), base, each)
 
-    def mark(_: EpisodeRecord) -> None:
-        marks.append(time.process_time())
 
-    run(env, make_agent(agent, env, episodes), episodes=episodes, eval_every=episodes, on_episode=mark)
-    return np.diff(marks)[2:]  # the first ones load and compile
+def _line(times: Array) -> tuple[float, float]:
+    """Times that grow with every sample, as a constant and a slope."""
+    third = max(1, len(times) // 3)
+    early, late = float(np.median(times[:third])), float(np.median(times[-third:]))
+    each = max(late - early, 0.0) / max(1, len(times) - third)
+    return max(early - each * third / 2, 0.0), each
 
 
 def estimate(jobs: Sequence[Job], *, processes: int | None = None) -> float:
@@ -73,25 +73,23 @@ def estimate(jobs: Sequence[Job], *, processes: int | None = None) -> float:
     work = units(jobs)
     if not work:
         return 0.0
-    costs = {name: Costs(make_env(name)) for name in dict.fromkeys(job.env for job in jobs)}
+    envs = {name: make_env(name) for name in dict.fromkeys(job.env for job in jobs)}
+    known: dict[tuple[str, str, int], float] = {}
     seconds = 0.0
     for unit in work:
-        alone = _seconds(unit[0], costs[unit[0].env]) * len(unit)
-        seconds += alone * (LOCKSTEP if len(unit) > 1 else 1)
+        job = unit[0]
+        if (key := (job.env, job.agent, job.episodes)) not in known:
+            known[key] = _seconds(job, envs[job.env])
+        seconds += known[key] * len(unit) * (LOCKSTEP if len(unit) > 1 else 1)
     return seconds / (processes or default_processes(len(work)))
 
 
-def _seconds(job: Job, cost: Costs) -> float:
-    agent = make_agent(job.agent, cost.env, job.episodes)
+def _seconds(job: Job, env: Any) -> float:
+    agent = make_agent(job.agent, env, job.episodes)
     if isinstance(agent, SB3Agent):
-        return (cost.plain + SB3_STEP * agent.task.H) * job.episodes
-    if not isinstance(agent, LSVIUCB):
-        return cost.plain * job.episodes
-    if "storage=features" not in job.agent and "storage=states" not in job.agent and agent.task.S is not None:
-        return cost.counts * job.episodes
-    held = agent.samples_after(job.episodes) / 2  # on average, between two resets
-    base, each_sample = cost.stored
-    return (base + each_sample * held) * job.episodes
+        steps, random = agent.task.H * job.episodes, make_agent("random", env)
+        return measured(env, random, job.episodes).seconds(random, job.episodes) + SB3_STEP * steps
+    return measured(env, agent, job.episodes).seconds(agent, job.episodes)
 
 
 def in_words(seconds: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from linmdp.agents.optimist import Optimist
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum
 from linmdp.types import Array
@@ -15,7 +15,7 @@ HORIZON = 10**12
 """Beyond this many samples the answer is "never"."""
 
 
-def bonuses(agent: Optimist, model: LinearModel, samples: int) -> Array:
+def bonuses(agent: LSVIAgent, model: LinearModel, samples: int) -> Array:
     """beta sqrt(phi' Lambda^-1 phi), (A, S), after that many samples spread evenly over states and actions."""
     F = model.features.columns
     Lambda = agent.lam * np.eye(model.d) + samples * (F @ F.T) / F.shape[1]
@@ -23,7 +23,7 @@ def bonuses(agent: Optimist, model: LinearModel, samples: int) -> Array:
     return np.asarray(agent.beta_value * np.sqrt(squares)).reshape(model.A, model.S)
 
 
-def forecast(agent: Optimist, model: LinearModel, episodes: int) -> str:
+def forecast(agent: LSVIAgent, model: LinearModel, episodes: int) -> str:
     """In words: is the bonus small enough, with the samples that the agent will hold, to leave the task visible?
 
     Two widths matter. Q leaves its cap only when a step's bonus is less than what a step's mean reward falls short of

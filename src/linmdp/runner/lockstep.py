@@ -16,11 +16,11 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum
 from linmdp.errors import InvalidData
 from linmdp.runner.diagnostics import probe_from, verdicts
-from linmdp.runner.engine import Lockstep, Setting
+from linmdp.runner.engine import Lockstep, Run
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.recorder import Recorder
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import Array, BoolArray, RunResult
+from linmdp.types import BoolArray, RunResult
 
 CHUNK = 64
 """Episodes whose random numbers are drawn at once, and after which a GPU is waited for."""
@@ -28,10 +28,8 @@ CHUNK = 64
 
 def run_lockstep(
     model: LinearModel,
-    settings: Sequence[Setting],
+    runs: Sequence[Run],
     *,
-    caps: Array,
-    dtype: str,
     env: str,
     episodes: int,
     eval_every: int = 1,
@@ -39,7 +37,7 @@ def run_lockstep(
     progress: bool | Advance = False,
 ) -> list[RunResult]:
     """All runs, each as `linmdp.run` would give it (to rounding); times are the batch's, shared equally."""
-    engine = Lockstep(model, settings, caps, dtype, backend)
+    engine = Lockstep(model, runs, backend)
     recorder, ledger, clock = Recorder(engine), Ledger(engine, episodes), Stopwatch()
     V_star, gap = backend.array(optimum(model).V[0]), backend.zeros((engine.B, model.S))
     with clock, progress_bar("episodes", episodes, progress) as advance:
@@ -47,19 +45,20 @@ def run_lockstep(
             if k % CHUNK == 0:
                 draws = engine.draws(min(CHUNK, episodes - k))  # while a GPU still works on the chunk before
                 ledger.collect()
-            reset, learn = engine.decide()
-            there, whole = engine.mask(learn)
-            ledger.decided(k, reset, learn)
+            reset, plan, store = engine.decide()
+            (there, whole), (stored, all_stored) = engine.mask(plan), engine.mask(store)
+            ledger.decided(k, reset, plan)
             if reset.any():
-                engine.core.drop_samples(reset)
-            if learn.any():
-                engine.core.prepare(learn, there, whole=whole)
+                engine.planner.drop_samples(reset)
+            if plan.any() or store.any():
+                engine.planner.prepare(plan, store, there)
+            if plan.any():
                 recorder.plan(there, whole=whole)
             if k % eval_every == 0:
                 with clock.paused():
                     gap = V_star - engine.values()
             start = engine.starts(gap)
-            recorder.play(draws[k % CHUNK], start, there, whole=whole, look=k >= probe_from(episodes))
+            recorder.play(draws[k % CHUNK], start, stored, whole=all_stored, look=k >= probe_from(episodes))
             engine.watch()
             ledger.played(k, gap[engine.runs, start], engine.rewards + 0.0)
             advance()
@@ -76,12 +75,12 @@ class Ledger:
         self.updates, self.resets, self.late, self.late_resets = np.zeros((4, engine.B), dtype=np.int64)
         self._held: list[tuple[int, Any, Any]] = []
 
-    def decided(self, k: int, reset: BoolArray, learn: BoolArray) -> None:
-        """Which runs reset, (B,), and which steps learn, (H, B); `late` counts those of the last tenth."""
+    def decided(self, k: int, reset: BoolArray, plan: BoolArray) -> None:
+        """Which runs reset, (B,), and which steps are planned, (H, B); `late` counts those of the last tenth."""
         self.resets += reset
-        self.updates += learn.sum(axis=0)
+        self.updates += plan.sum(axis=0)
         if k >= probe_from(self.episodes):
-            self.late += learn.sum(axis=0)
+            self.late += plan.sum(axis=0)
             self.late_resets += reset
 
     def played(self, k: int, lost: Any, earned: Any) -> None:
@@ -100,24 +99,26 @@ class Ledger:
         """One result a run."""
         engine, host = self.engine, self.engine.backend.host
         (acts, capped, tied), (least, largest) = host(engine.looked), host(engine.extremes)
-        drift, A = host(engine.core.ridge.drift()), engine.model.A
+        drift, A = host(engine.planner.ridge.drift()), engine.model.A
         found = []
         for i, s in enumerate(engine.settings):
             seen = max(acts[i], 1)
             saturated, ties = float(capped[i] / (seen * A)), float(tied[i] / seen)
             constant = int(least[i]) if least[i] == largest[i] and A > 1 else None
-            name = s.agent.partition(":")[0]
-            idle = bool(self.late[i] == 0 and self.late_resets[i] < self.episodes - probe_from(self.episodes))
+            name = s.agent.name
+            idle = s.agent.may_stop_learning and bool(
+                self.late[i] == 0 and self.late_resets[i] < self.episodes - probe_from(self.episodes)
+            )
             result = RunResult(
                 env=env,
-                agent=s.agent,
-                params=s.params,
+                agent=s.spec,
+                params=s.agent.get_params(),
                 seed=s.seed,
                 episodes=self.episodes,
                 eval_every=eval_every,
                 regret=np.cumsum(self.regret[:, i]),
                 rewards=self.rewards[:, i].copy(),
-                peak_bytes=s.nbytes,
+                peak_bytes=s.agent.nbytes,
                 feature_bytes=engine.model.features.nbytes,
                 cpu_seconds=clock.cpu / engine.B,
                 wall_seconds=clock.wall / engine.B,
@@ -126,7 +127,7 @@ class Ledger:
                 saturated=saturated,
                 tied=ties,
                 drift=float(drift[i]),
-                warnings=verdicts(name, s.beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
+                warnings=verdicts(name, s.setting.beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
             )
             found.append(result)
         return found

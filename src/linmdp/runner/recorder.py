@@ -20,17 +20,17 @@ class Recorder:
         self._graphs: dict[tuple[str, bool], Any] = {}
         self._fixed: dict[str, Any] = {}
 
-    def plan(self, learn: Any, *, whole: bool) -> None:
+    def plan(self, plan: Any, *, whole: bool) -> None:
         """Plan all runs."""
-        self._run("plan", whole, lambda f: self.engine.core.plan(f["learn"], whole=whole), learn=learn)
+        self._run("plan", whole, lambda f: self.engine.planner.plan(f["plan"], whole=whole), plan=plan)
 
-    def play(self, draws: Any, start: Any, learn: Any, *, whole: bool, look: bool) -> None:
+    def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
         """Play one episode of all runs."""
 
         def body(f: dict[str, Any]) -> None:
-            self.engine.play(f["draws"], f["start"], f["learn"], whole=whole, look=look)
+            self.engine.play(f["draws"], f["start"], f["store"], whole=whole, look=look)
 
-        self._run("look" if look else "play", whole, body, draws=draws, start=start, learn=learn)
+        self._run("look" if look else "play", whole, body, draws=draws, start=start, store=store)
 
     def _run(self, name: str, whole: bool, body: Callable[[dict[str, Any]], None], **inputs: Any) -> None:
         if self.engine.backend.device != "cuda":

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from linmdp.agents import (
+    LSVIPHE,
     LSVIUCB,
     ConstantAgent,
     LSVIUCBAdaptive,
     LSVIUCBFixed,
     LSVIUCBFold,
+    LSVIUCBRareSwitch,
     OptimalAgent,
     QLearning,
     QLearningGreedy,
@@ -40,6 +42,8 @@ AGENTS: dict[str, type[Agent]] = {
         LSVIUCBFixed,
         LSVIUCBAdaptive,
         LSVIUCBFold,
+        LSVIUCBRareSwitch,
+        LSVIPHE,
         QLearning,
         QLearningGreedy,
         RandomAgent,

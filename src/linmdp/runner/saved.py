@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from linmdp.agents.base import Agent, under
-from linmdp.agents.regression import TIE
+from linmdp.agents.base import TIE, Agent, under
 from linmdp.errors import InvalidData, LinMDPError, unknown
 from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.runner.guard import task_of

@@ -11,25 +11,24 @@ from typing import ClassVar
 import numpy as np
 
 from linmdp.agents.base import Component, saved_array
+from linmdp.agents.storage.base import Sample
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, BoolArray, IntArray, State
+from linmdp.types import Array, BoolArray, IntArray
 
 COLUMNS = ("state", "following", "action", "alive", "times")
-MOST_TIMES = 2**31
-"""A transition that has come so often is kept a second time, lest the number run over."""
 
 
 class Transitions(Component):
-    """Room for M different transitions (s, a, s') of each step.
+    """Space for M different transitions (s, a, s') of each step.
 
     Attributes
     ----------
     state, following : (H, M, ...) of whatever a state is; whole numbers where states are finite
     action : (H, M)
     alive : (H, M) False where s' is terminal, so that nothing follows
-    times : (H, M) how often it came
+    times : (H, M) how often it came, or the sum of its weights
     count : (H,) how many there are
     """
 
@@ -43,30 +42,31 @@ class Transitions(Component):
         self.following = self.state.copy()
         self.action = np.zeros((H, M), dtype=np.int32)
         self.alive = np.zeros((H, M), dtype=np.bool_)
-        self.times = np.ones((H, M), dtype=np.uint32)
+        self.times = np.ones((H, M))
         self.count = np.zeros(H, dtype=np.int64)
 
-    def add(self, h: int, state: State, action: int, following: State, alive: bool) -> None:
-        """One more transition of step h."""
+    def add(self, g: int, sample: Sample) -> None:
+        """One more transition of regression g."""
+        state, action, following, alive = sample.state, sample.action, sample.next_state, not sample.terminated
         if self.state.shape[1] == 0:
             seen = np.asarray(state)
             self.state = np.zeros((len(self.count), self.M, *seen.shape), dtype=seen.dtype)
             self.following = self.state.copy()
-        i = int(self.count[h])
-        if self.finite and self._came_again(h, i, (state, action, following, alive)):
+        i = int(self.count[g])
+        if self.finite and self._came_again(g, i, (state, action, following, alive), sample.weight):
             return
-        self.state[h, i], self.following[h, i] = state, following
-        self.action[h, i], self.alive[h, i], self.times[h, i] = action, alive, 1
-        self.count[h] = i + 1
+        self.state[g, i], self.following[g, i] = state, following
+        self.action[g, i], self.alive[g, i], self.times[g, i] = action, alive, sample.weight
+        self.count[g] = i + 1
 
-    def _came_again(self, h: int, n: int, transition: tuple[int, int, int, bool]) -> bool:
+    def _came_again(self, g: int, n: int, transition: tuple[int, int, int, bool], weight: float) -> bool:
         """Count a transition that is there already."""
         columns = (self.state, self.action, self.following, self.alive)
-        same = self.times[h, :n] < MOST_TIMES
+        same = np.ones(n, dtype=np.bool_)
         for column, value in zip(columns, transition, strict=True):
-            same &= column[h, :n] == value
+            same &= column[g, :n] == value
         found = same.nonzero()[0]
-        self.times[h, found[:1]] += np.uint32(1)
+        self.times[g, found[:1]] += weight
         return len(found) > 0
 
     def phi(self, h: int) -> Array:
@@ -90,7 +90,7 @@ class Transitions(Component):
 
     def frequent(self, h: int, most: int) -> BoolArray:
         """Which rows of step h are the most frequent, so many at most; none that came but once."""
-        times = self.times[h, : int(self.count[h])].astype(np.int64)
+        times = self.times[h, : int(self.count[h])]
         found = np.zeros(len(times), dtype=np.bool_)
         found[np.argsort(-times, kind="stable")[:most]] = True
         return found & (times > 1)
@@ -119,7 +119,7 @@ class Transitions(Component):
         for name, low, high in (
             ("count", 0, self.M),
             ("action", 0, self.features.A - 1),
-            ("times", 1, MOST_TIMES),
+            ("times", 0, np.inf),
             *((name, 0, S - 1) for name in ("state", "following") if S is not None),
         ):
             column = getattr(self, name)

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp.agents.width import FLOOR, MULTIPLES, Width, Z
+from linmdp.agents.auto_beta import FLOOR, MULTIPLES, AutoBeta, Z
+from linmdp.agents.horizon import Horizon
 
 CAPS = np.arange(4.0, 0, -1)
 
 
-def width(scale: float = 1.0) -> Width:
-    return Width(4, 2, lam=0.25, caps=CAPS, scale=scale, discount=1.0)
+def width(scale: float = 1.0) -> AutoBeta:
+    return AutoBeta(Horizon(4), 2, lam=0.25, caps=CAPS, scale=scale)
 
 
-def feed(one: Width, returns: dict[int, float], episodes: int, noise: float = 0.0, seed: int = 0) -> list[int]:
+def feed(one: AutoBeta, returns: dict[int, float], episodes: int, noise: float = 0.0, seed: int = 0) -> list[int]:
     """Episodes of one step that return what the chosen multiple earns, with an error of that size."""
     rng, chosen = np.random.default_rng(seed), []
     for _ in range(episodes):
@@ -70,15 +71,15 @@ def test_fold_does_not_stay_with_a_multiple_that_is_beaten_until_its_next_planni
     env: Any = linmdp.make_env("sensor")
     agent: Any = linmdp.make_agent("lsvi-ucb-fold:stationary=true", env)
     linmdp.run(env, agent, episodes=40, seed=0)
-    planned, agent._clock[1] = agent.policy_version, 10**6
-    agent._width.returns[:] = [[9, 9, 9], [9 * 8, 9 * 8, 9 * 1], [9 * 64.1, 9 * 64.1, 9 * 1.1]]
-    agent._width.arm = 0
+    planned, agent.schedule.due = agent.policy_version, 10**6
+    agent._auto_beta.returns[:] = [[9, 9, 9], [9 * 8, 9 * 8, 9 * 1], [9 * 64.1, 9 * 64.1, 9 * 1.1]]
+    agent._auto_beta.arm = 0
     agent.begin_episode()
     assert agent.policy_version == planned
-    agent._width.arm = 2
+    agent._auto_beta.arm = 2
     agent.begin_episode()
     assert agent.policy_version == planned + 1
-    assert agent._width.arm != 2
+    assert agent._auto_beta.arm != 2
 
 
 def test_when_another_multiple_becomes_better_it_changes() -> None:
@@ -110,7 +111,7 @@ def test_the_greedy_weights_are_those_of_beta_zero(agent: str) -> None:
         two.end_episode()
     one.begin_episode()
     two.begin_episode()
-    greedy = one._greedy_weights()
+    greedy = one._planner.greedy()
     table = env.task.features.table()
     for h in range(5):
         np.testing.assert_allclose(table[3] @ greedy[h], two.q_values(h, 3), atol=1e-8)
@@ -133,14 +134,8 @@ def test_a_discounted_q_is_a_fixed_point(agent: str) -> None:
     one: Any = linmdp.make_agent(f"{agent}{join}beta=0.5,stationary=true,discount=0.9", env)
     linmdp.run(env, one, episodes=40, seed=1)
     one.begin_episode()
-    core = getattr(one, "_core", None)
-    if core is not None:
-        w = core.w[0]
-        new = core.Lambda_inv @ (core.u + 0.9 * core.sight.weigh(w, one.caps[0], bonus=True))
-    else:
-        w = one._w[0]
-        new = one._solution(0, one._target(0, fold=False))
-    np.testing.assert_allclose(new, w, atol=2e-3 * one.caps[0])
+    w = one._planner.w[0].copy()
+    np.testing.assert_allclose(one._planner._backup(w), w, atol=2e-3 * one.caps[0])
 
 
 def test_a_discount_needs_a_stationary_agent() -> None:

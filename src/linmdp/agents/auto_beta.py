@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.regression import effective_steps
+from linmdp.agents.horizon import Horizon
 from linmdp.types import Array
 
 Z = 0.5
@@ -40,8 +40,8 @@ RENEW = 0.1
 """Greedy weights are planned anew when the number of episodes has grown by this fraction."""
 
 
-class Width(Component):
-    """What beta="auto" has to remember: a few numbers, and one weight vector a step.
+class AutoBeta(Component):
+    """What beta="auto" has to remember: a few numbers, and one weight vector per step.
 
     Attributes
     ----------
@@ -52,13 +52,14 @@ class Width(Component):
     """
 
     _arrays: ClassVar = ("w", "returns", "numbers")
+    _derived: ClassVar = ("caps",)
     _counters: ClassVar = ("episodes", "due", "arm", "waiting")
 
-    def __init__(self, levels: int, d: int, *, lam: float, caps: Array, scale: float, discount: float) -> None:
-        self.caps, self.discount = caps, discount
+    def __init__(self, horizon: Horizon, d: int, *, lam: float, caps: Array, scale: float) -> None:
+        self.horizon, self.caps = horizon, caps
         self.floor = FLOOR * math.sqrt(lam) * scale
-        self.ceiling = math.sqrt(lam) * scale * effective_steps(len(caps), discount)
-        self.w = np.zeros((levels, d))
+        self.ceiling = math.sqrt(lam) * scale * horizon.effective_steps
+        self.w = np.zeros((horizon.levels, d))
         self.returns = np.zeros((3, len(MULTIPLES)))
         self.numbers = np.zeros(6)
         self.episodes = self.due = self.arm = self.waiting = 0
@@ -71,7 +72,7 @@ class Width(Component):
 
     @property
     def beaten(self) -> bool:
-        """Whether the multiple of the moment can not be the best: planning with another one should not wait."""
+        """Whether the current multiple cannot be the best: planning with another one should not wait."""
         if self.returns[0].min() < PLAYED:
             return False
         mean, bound = self._bounds()
@@ -86,7 +87,7 @@ class Width(Component):
 
     @property
     def beta(self) -> float:
-        """The width of the moment."""
+        """The current width."""
         return min(MULTIPLES[self.arm] * max(Z * math.sqrt(self.numbers[0]), self.floor), self.ceiling)
 
     @property
@@ -101,10 +102,10 @@ class Width(Component):
 
     def see(self, h: int, phi: Array, action: int, reward: float) -> None:
         """A step: the features of its state, (A, d), and what was done and got there."""
-        w = self.w[min(h, len(self.w) - 1)]
+        w = self.w[self.horizon.level(h)]
         values = phi @ w
         if self.waiting:
-            self._error(self.discount * min(float(values.max()), float(self.caps[h])))
+            self._error(self.horizon.discount * min(float(values.max()), float(self.caps[h])))
         self.numbers[3] += reward
         self.numbers[4], self.numbers[5] = reward, values[action]
         self.waiting = 1

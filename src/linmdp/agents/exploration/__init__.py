@@ -1,0 +1,1 @@
+"""How Q is made optimistic: one file per way."""

@@ -1,0 +1,127 @@
+"""What an exploration is: how rows of features become optimistic values, and nothing else."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.base import Component, tie_tolerance
+from linmdp.agents.horizon import Horizon
+from linmdp.agents.ridge import Ridge, quadratic_forms
+from linmdp.types import Array, BoolArray
+
+
+class Exploration(Component):
+    """The optimistic value of a row x at step h is min(`raised`, cap_h).
+
+    A storage multiplies its rows by the `vectors` of a step and hands the products to `raised`, with the quadratic
+    forms x' Lambda^-1 x of the rows where `keeps_forms`: the product is one pass over all rows, and the rest a few
+    operations in place.
+
+    Attributes
+    ----------
+    caps : (H,) the largest value of each step
+    beta : (H, *batch) the width of the exploration at each step
+    width : vectors per step, without v
+    keeps_forms : whether the quadratic forms of all rows are needed
+    """
+
+    keeps_forms: ClassVar[bool] = False
+    batched: ClassVar[bool] = False
+    """Whether it can serve B runs in lockstep, with arrays that have an axis for the runs."""
+    on_gpu: ClassVar[bool] = False
+    """Whether planning with it can be recorded as a graph for a GPU."""
+    width: int = 1
+    _derived: ClassVar[tuple[str, ...]] = ("caps", "beta")
+
+    def __init__(self, horizon: Horizon, caps: Array, beta: Any, backend: Backend = NUMPY) -> None:
+        self.horizon, self.backend = horizon, backend
+        self.caps = backend.array(caps)
+        self.change_beta(beta)
+        self.tie = tie_tolerance(caps)
+        self.largest = np.maximum.reduce if backend.is_numpy else backend.xp.amax
+
+    def bind(self, ridge: Ridge, w: Any) -> None:
+        """Share the regressions and the weights w (levels, *batch, d) of a planner."""
+        self.ridge, self.w = ridge, w
+
+    def seed(self, generators: Sequence[np.random.Generator]) -> None:
+        """Take what randomness it needs from the generators of the runs, once, before the first episode."""
+
+    def change_beta(self, beta: Any) -> None:
+        """Another width, from the next planning on: a number or (H,), or (H, *batch) for several runs."""
+        per_step = beta if np.ndim(beta) > 1 else np.broadcast_to(beta, (self.horizon.H,))
+        self.beta = self.backend.array(np.array(per_step))
+
+    def begin(self) -> None:
+        """A planning begins; Lambda^-1 is up to date."""
+
+    def planned(self, h: int, mask: BoolArray | None) -> None:
+        """w[h] has just been solved, for the runs in `mask` (None: for all)."""
+
+    @abstractmethod
+    def vectors(self, h: int, v: Any = None) -> Any:
+        """What rows are multiplied by, (n, *batch, d); v is that of `downdate`, where Lambda grew by one sample."""
+
+    @abstractmethod
+    def raised(self, h: int, products: Any, forms: Any) -> Any:
+        """Optimistic values before the cap, from the products (n, *batch, rows), which are used up.
+
+        `forms` (*batch, rows) are brought up to date in place where v was among the vectors.
+        """
+
+    def weight(self, h: int, phi: Array) -> float:
+        """How much a sample of step h counts in the regression; 1 in the paper."""
+        return 1.0
+
+    def q(self, h: int, products: Any, forms: Any) -> Any:
+        """Optimistic values."""
+        return self.backend.xp.minimum(self.raised(h, products, forms), self.caps[h])
+
+    def forms(self, h: int, rows: Array) -> Array:
+        """The quadratic forms of rows (..., d) at step h, for one agent; none where they are not needed."""
+        if not self.keeps_forms:
+            return np.zeros(0)
+        return quadratic_forms(rows, self.ridge.Lambda_inv[self.horizon.group(h)])
+
+    def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
+        """Optimistic values of rows (n, d) at step h, (n,), for one agent."""
+        q: Array = self.q(h, self.vectors(h) @ rows.T, self.forms(h, rows) if forms is None else forms)
+        return q
+
+    def best(self, q: Any, axis: int = 0) -> Any:
+        """Which actions share the largest Q along `axis`."""
+        return q >= self.largest(q, axis=axis, keepdims=True) - self.tie
+
+
+class Randomised(Exploration):
+    """An exploration that draws: each planning has random numbers of its own, the same alone and in lockstep.
+
+    Attributes
+    ----------
+    seeds : (*batch) one per run, taken from the generator of its agent
+    plannings : so far
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("seeds",)
+    _counters: ClassVar[tuple[str, ...]] = ("plannings",)
+
+    def __init__(self, horizon: Horizon, caps: Array, beta: Any, backend: Backend = NUMPY) -> None:
+        super().__init__(horizon, caps, beta, backend)
+        self.seeds, self.plannings = np.zeros(self.beta.shape[1:] or 1, dtype=np.int64), 0
+
+    def seed(self, generators: Sequence[np.random.Generator]) -> None:
+        if not self.seeds.any():
+            self.seeds[:] = [rng.integers(1, 2**62) for rng in generators]
+
+    def begin(self) -> None:
+        self.plannings += 1
+
+    def normal(self, *shape: int) -> Array:
+        """Standard normal numbers of this planning, (*shape[:-1], *batch, shape[-1])."""
+        draws = [np.random.default_rng((seed, self.plannings)).standard_normal(shape) for seed in self.seeds]
+        return np.stack(draws, axis=-2) if self.beta.ndim > 1 else draws[0]

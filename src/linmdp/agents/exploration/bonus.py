@@ -1,0 +1,58 @@
+"""Upper confidence bounds: Q = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.exploration.base import Exploration
+from linmdp.errors import check_number, invalid
+
+
+class Bonus(Exploration):
+    """The formula of line 10 of Algorithm 1; `kernels.py` has it a second time, for GPUs.
+
+    The forms phi' Lambda^-1 phi are kept for every row; they fall by (phi'v)^2 when Lambda grows (see `downdate`).
+    """
+
+    keeps_forms: ClassVar = True
+    batched: ClassVar = True
+    on_gpu: ClassVar = True
+
+    def vectors(self, h: int, v: Any = None) -> Any:
+        w = self.w[self.horizon.level(h)]
+        return self.backend.xp.stack((w, v)) if v is not None else w[None]
+
+    def raised(self, h: int, products: Any, forms: Any) -> Any:
+        change = None
+        if len(products) > 1:
+            change = products[1]
+            change *= change
+            forms -= change
+            self.backend.xp.abs(forms, out=forms)  # at least 0; rounding may leave it a hair below
+        beta = self.beta[h]
+        beta = beta if beta.ndim == 0 else beta.reshape(beta.shape + (1,) * (forms.ndim - beta.ndim))
+        return optimistic(products[0], forms, beta, self.backend, change)
+
+
+def optimistic(mean: Any, forms: Any, beta: Any, backend: Backend = NUMPY, out: Any = None) -> Any:
+    """phi'w + beta sqrt(phi' Lambda^-1 phi), from mean = phi'w; in place of `out`, if that is given."""
+    q = backend.xp.sqrt(forms, out=out)
+    q *= beta
+    q += mean
+    return q
+
+
+def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | None) -> float:
+    """beta as a number: itself, or the width of the theory, or the one that was published with the paper's program."""
+    if not isinstance(beta, str):
+        return check_number(owner, "beta", beta, low=0.0)
+    if beta not in ("theory", "published"):
+        invalid(owner, "beta", "a finite number >= 0, 'auto', 'theory' or 'published'", beta)
+    if K is None:
+        invalid(owner, "episodes", f"given when beta is {beta!r}, which depends on it", None)
+    if beta == "theory":
+        p = 0.1
+        return d * H * math.sqrt(math.log(2 * d * (K * H) / p))
+    return 1e-4 * d * H * math.sqrt(math.log(3 * d * H * K))

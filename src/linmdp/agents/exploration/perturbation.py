@@ -1,0 +1,59 @@
+"""LSVI-PHE (Ishfaq et al., 2021): perturbed weights in place of a bonus."""
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.exploration.base import Exploration, Randomised
+from linmdp.agents.lsvi import LSVIUCB, Common
+from linmdp.agents.ridge import matvec
+from linmdp.errors import check_int
+from linmdp.types import Task
+
+
+class Perturbation(Randomised):
+    """Q = min(max_m phi'w^m, cap_h), w^m = w + beta Lambda^{-1/2} g^m, with fresh g^m ~ N(0, I) at every planning."""
+
+    batched, _arrays, _scratch = True, (*Randomised._arrays, "W"), ("_shift",)
+
+    def __init__(self, agent: LSVIUCB, beta: Any, draws: int, backend: Backend) -> None:
+        super().__init__(agent.horizon, agent.caps, beta, backend)
+        self.width, shape = draws, (self.horizon.levels, draws, *self.beta.shape[1:], agent.task.d)
+        self.W, self._shift = np.zeros(shape), np.zeros(shape)
+
+    def begin(self) -> None:
+        super().begin()
+        roots, (levels, draws, *_, d) = np.linalg.cholesky(self.ridge.Lambda_inv), self.W.shape
+        self._shift[:] = matvec(roots[:, None], self.normal(levels, draws, d))  # ~ N(0, Lambda^-1)
+
+    def planned(self, h: int, mask: Any) -> None:
+        level = self.horizon.level(h)
+        new = self.w[level] + self.beta[h][..., None] * self._shift[level]
+        self.W[level] = new if mask is None else np.where(mask[..., None], new, self.W[level])
+
+    def vectors(self, h: int, v: Any = None) -> Any:
+        return self.W[self.horizon.level(h)]
+
+    def raised(self, h: int, products: Any, forms: Any) -> Any:
+        return products.max(axis=0)
+
+
+class LSVIPHE(LSVIUCB):
+    """LSVI-PHE: the optimistic value is the largest of several perturbed regressions; there is no bonus.
+
+    Parameters
+    ----------
+    draws : perturbed weight vectors per step, M of the paper
+    common : the parameters of `LSVIUCB`; beta is the standard deviation of the perturbation
+    """
+
+    name = "lsvi-phe"
+    test_parameters = ({}, {"beta": 0.3, "draws": 2}, {"storage": "features"}, {"stationary": True, "discount": 0.9})
+
+    def __init__(self, task: Task, *, draws: int = 10, **common: Unpack[Common]) -> None:
+        self.draws = draws
+        super().__init__(task, **common)
+
+    def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
+        return Perturbation(self, beta, check_int(self.name, "draws", self.draws, low=1, high=1000), backend)

@@ -1,0 +1,107 @@
+"""What the steps of an episode share: a regression each, one for all, or one discounted Q."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from linmdp.types import Array
+
+SWEEPS = 200
+"""Backups of a discounted planning, at most; it starts from the weights of the last one."""
+
+TOLERANCE = 1e-4
+"""A discounted planning ends when no weight moves by more than this fraction of the largest value."""
+
+DIVERGING = 10.0
+"""A backup that moves the weights this many times farther than an earlier one is not converging."""
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """The steps of an episode, and which of them share a regression (`groups`) and a Q (`levels`).
+
+    Attributes
+    ----------
+    H : steps of an episode
+    shared : one regression serves all steps, for tasks whose dynamics do not depend on the step
+    discount : below 1 one Q serves all steps as well: the fixed point of w = Lambda^-1 (u + discount * z)
+    """
+
+    H: int
+    shared: bool = False
+    discount: float = 1.0
+
+    @property
+    def groups(self) -> int:
+        """Regressions."""
+        return 1 if self.shared else self.H
+
+    @property
+    def levels(self) -> int:
+        """Different Q."""
+        return 1 if self.discounted else self.H
+
+    @property
+    def discounted(self) -> bool:
+        """Whether one Q serves all steps."""
+        return self.discount < 1
+
+    @property
+    def followed(self) -> int:
+        """Regressions whose samples have a next step: of an undiscounted last step nothing follows."""
+        return self.groups if self.discounted else min(self.groups, self.H - 1)
+
+    @property
+    def samples_per_episode(self) -> int:
+        """Samples that an episode can bring to one regression."""
+        return self.H if self.shared else 1
+
+    def group(self, h: int) -> int:
+        """The regression of step h."""
+        return 0 if self.shared else h
+
+    def level(self, h: int) -> int:
+        """The Q of step h."""
+        return min(h, self.levels - 1)
+
+    def leads_on(self, h: int) -> bool:
+        """Whether the Q of step h depends on that of a following step."""
+        return self.discounted or h < self.H - 1
+
+    def caps(self, cap: str, r_max: float) -> Array:
+        """The largest value of Q at each step, (H,): H r_max (the paper's) or what the remaining steps can pay.
+
+        Never less than 0, which is the value of an episode that ends early: that matters where all rewards are
+        negative. With a discount there is one Q for all steps, and one cap: what H discounted steps can pay.
+        """
+        best = max(r_max, 0.0)
+        if self.discounted:
+            return np.full(self.H, best * self.effective_steps)
+        return np.full(self.H, self.H * best) if cap == "H" else best * np.arange(self.H, 0, -1.0)
+
+    @property
+    def effective_steps(self) -> float:
+        """The value of H steps that pay 1 each."""
+        return float(self.H) if not self.discounted else (1 - self.discount**self.H) / (1 - self.discount)
+
+
+def fixed_point(w: Array, backup: Callable[[Array], Array], largest: float) -> Array:
+    """Where w = backup(w), starting from `w`, to TOLERANCE times the largest value (at least 1).
+
+    Backups of fitted values need not converge: then the w whose backup moved it least.
+    """
+    best, least, tolerance = w, np.inf, TOLERANCE * max(1.0, largest)
+    for _ in range(SWEEPS):
+        new = backup(w)
+        moved = float(np.abs(new - w).max())
+        if not moved <= DIVERGING * least:  # also true of NaN
+            return best
+        if moved < least:
+            best, least = new, moved
+        w = new
+        if moved <= tolerance:
+            break
+    return w

@@ -1,0 +1,173 @@
+"""Planning, written once: backwards over the steps, for one agent or for B runs in lockstep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.base import StateDict, load_array, prefixed, under
+from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.horizon import Horizon, fixed_point
+from linmdp.agents.ridge import DELAY, Ridge
+from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.types import Array, BoolArray
+
+MakeStorage = Callable[[Parts], Storage]
+
+
+class Planner:
+    """The regressions, the samples and the weights, and the order in which they are renewed.
+
+    Three independent choices meet here: the horizon (what the steps share), the storage (what is kept of the samples)
+    and the exploration (how Q is made optimistic).
+
+    Attributes
+    ----------
+    w : (levels, *batch, d)
+    """
+
+    def __init__(
+        self,
+        horizon: Horizon,
+        d: int,
+        *,
+        lam: Any,
+        exploration: Exploration,
+        make_storage: MakeStorage,
+        delay: int = DELAY,
+        batch: tuple[int, ...] = (),
+        backend: Backend = NUMPY,
+    ) -> None:
+        self.horizon, self.exploration, self.backend = horizon, exploration, backend
+        self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
+        self.w = backend.zeros((horizon.levels, *batch, d))
+        exploration.bind(self.ridge, self.w)
+        self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
+        self.incremental = self.storage.incremental and not horizon.shared
+
+    def drop_samples(self, runs: Any = ...) -> None:
+        """Delete the working space (of some runs). The old Q acts on."""
+        mask = np.zeros_like(self.ridge.behind)
+        mask[:, runs] = True
+        self.storage.clear(runs)
+        self.ridge.drop(mask)
+
+    def prepare(self, plan: BoolArray, store: BoolArray, there: Any) -> None:
+        """Before planning, outside any recorded graph: restarts, fresh inverses, samples that wait for a later plan.
+
+        `plan` and `store` (G, *batch) say which regressions are planned now, and which get samples before they are
+        planned again; `there` is `plan` as an array of the backend.
+        """
+        ridge, storage = self.ridge, self.storage
+        if (started := ridge.empty & plan).any():
+            ridge.restart(started)
+            storage.restart(started)
+        aside = (ridge.behind & plan) | (store & ~plan) if self.incremental else plan | store
+        if aside.any():
+            ridge.defer(self.backend.array(aside, "bool"), aside)
+        fresh = ridge.behind & plan
+        if ridge.stale:
+            fresh |= ~ridge.behind
+            ridge.absorbed = 0
+        if fresh.any():
+            ridge.refactor(fresh, self._rebuild)
+            storage.refresh(fresh)
+        if self.incremental and plan.any():
+            ridge.keep(ridge.pending if plan.all() else ridge.pending * there[..., None])
+            ridge.absorbed += 1
+
+    def plan(self, mask: Any, *, whole: bool, rng: np.random.Generator | None = None) -> None:
+        """Lines 4 to 11 of Algorithm 1 for the regressions (and runs) in `mask`, (G, *batch); `whole`: all of them.
+
+        `rng` is the agent's, for storages that choose at random what they keep.
+        """
+        horizon, storage, w = self.horizon, self.storage, self.w
+        v = self.ridge.absorb(mask, whole=whole) if self.incremental else None  # line 5
+        self.exploration.begin()
+        storage.begin()
+        if horizon.discounted:
+            w[0] = fixed_point(w[0].copy(), self._backup, float(self.exploration.caps[0]))
+            self._renew(0, None, None)
+        else:
+            skip = not whole and self.backend.is_numpy
+            for h in reversed(range(horizon.H)):
+                g = horizon.group(h)
+                if skip and not mask[g].any():
+                    continue
+                new = self._solve(h, storage.target(h) if horizon.leads_on(h) else 0.0)  # lines 7 to 9
+                w[h] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[h])
+                self._renew(h, None if v is None else v[g], None if whole else mask[g])  # lines 10 and 11
+        storage.end(rng)
+
+    def _renew(self, h: int, v: Any, mask: Any) -> None:
+        """w_h has changed."""
+        self.exploration.planned(h, mask)
+        self.storage.sweep(h, v)
+
+    def _solve(self, h: int, z: Any) -> Any:
+        """w_h (line 9), (*batch, d)."""
+        return self.ridge.solve(self.horizon.group(h), self.horizon.discount * z)
+
+    def _backup(self, w: Array) -> Array:
+        """The weights that w, as those of the following step, leads to."""
+        self.w[0] = w
+        self._renew(0, None, None)
+        new: Array = self._solve(0, self.storage.target(0))
+        return new
+
+    def greedy(self) -> Array:
+        """Weights planned from the samples without exploration, (levels, d), for one agent."""
+        horizon = self.horizon
+        w: Array = self.w.copy()
+
+        def backup(following: Array, h: int) -> Array:
+            new: Array = self._solve(h, self.storage.greedy_target(h, following))
+            return new
+
+        if horizon.discounted:
+            w[0] = fixed_point(w[0].copy(), lambda x: backup(x, 0), float(self.exploration.caps[0]))
+        else:
+            for h in reversed(range(horizon.H)):
+                w[h] = backup(w[h + 1], h) if horizon.leads_on(h) else self._solve(h, 0.0)
+        self.storage.forget()
+        return w
+
+    def add(self, h: int, sample: Sample, reward: float) -> None:
+        """One sample of step h, for one agent."""
+        g = self.horizon.group(h)
+        phi = sample.phi = self.storage.kept(sample.phi)
+        if self.horizon.shared:  # several may come before the next planning
+            self.ridge.defer(None, np.ones_like(self.ridge.behind))
+        root = sample.weight**0.5
+        self.ridge.add(g, phi if root == 1 else phi * root, reward * root)
+        self.storage.add(h, sample)
+
+    def drift(self) -> Any:
+        """max |Lambda Lambda^-1 - I| over all regressions, (*batch)."""
+        return self.ridge.drift(self._rebuild)
+
+    def _rebuild(self, g: int) -> Any:
+        """Lambda_g from the samples, without the pending one."""
+        phi = self.ridge.pending[g]
+        return self.ridge.lam * np.eye(len(phi)) + self.storage.gram(g) - phi[:, None] * phi
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return int(self.ridge.nbytes + self.storage.nbytes + self.exploration.nbytes + self.w.nbytes)
+
+    def state_dict(self) -> StateDict:
+        """A copy of everything learned."""
+        state = {"w": self.w.copy()}
+        for name in ("ridge", "storage", "exploration"):
+            state |= prefixed(name, getattr(self, name).state_dict())
+        return state
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what `state_dict` saved."""
+        load_array(self.w, state, "w")
+        for name in ("ridge", "storage", "exploration"):
+            getattr(self, name).load_state_dict(under(name, state))

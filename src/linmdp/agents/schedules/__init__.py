@@ -1,0 +1,1 @@
+"""When to plan, store and forget: one file per algorithm."""

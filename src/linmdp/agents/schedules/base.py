@@ -1,0 +1,171 @@
+"""When to plan, when to store, when to forget: a schedule is asked once per episode, before planning.
+
+Episodes count from 1, as in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import Component
+from linmdp.agents.budget import Sizes
+from linmdp.agents.ridge import downdate
+from linmdp.errors import check_number
+from linmdp.types import Array, BoolArray
+
+
+class Power(NamedTuple):
+    """A number of episodes that grows with K: floor(K^exponent), at least `least`.
+
+    Where K is not known it is doubled whenever it is reached: K is the power of two from the current episode on,
+    so the number is at most 2^exponent times what it would be had the run been meant to end there.
+    """
+
+    exponent: float
+    K: int | None
+    least: int
+
+    def at(self, k: int) -> int:
+        """Its value in episode k."""
+        K = self.K if self.K is not None else 1 << max(k - 1, SHORTEST - 1).bit_length()
+        # 1000 is 1000, not 999.9999999999998, before it is rounded down
+        return max(self.least, math.floor(round(math.pow(K, self.exponent), 9)))
+
+
+SHORTEST = 16
+"""The first K that is assumed where none is known."""
+
+
+def episodes_at(number: int | Power, k: int) -> int:
+    """A number of episodes that may grow, in episode k."""
+    return number.at(k) if isinstance(number, Power) else number
+
+
+class Decision(NamedTuple):
+    """`reset`: drop all samples first. `plan`, `store` (G,): which regressions are planned, and which get samples."""
+
+    reset: bool
+    plan: BoolArray
+    store: BoolArray
+
+
+class Schedule(Component):
+    """The base of all schedules; one that watches the samples overrides `watch` and `end_episode`."""
+
+    eager: ClassVar[bool] = False
+    """Whether it delays planning only to save time, so that planning before its turn does no harm."""
+    _derived: ClassVar[tuple[str, ...]] = ("_all", "_none")
+
+    def __init__(self, G: int) -> None:
+        self._all, self._none = np.ones(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
+
+    @abstractmethod
+    def begin_episode(self) -> Decision:
+        """What to do in the episode that begins."""
+
+    def learn(self, which: BoolArray) -> Decision:
+        """Plan these regressions, and store their samples."""
+        return Decision(reset=False, plan=which, store=which)
+
+    def planned(self) -> None:
+        """Everything has just been planned, whether it was asked for or not."""
+
+    def watch(self, g: int, phi: Array) -> None:
+        """phi(s, a) of a step of this episode that belongs to regression g, stored or not."""
+
+    def end_episode(self, earned: float = 0.0) -> None:
+        """The episode is over, and has earned that much reward."""
+
+    def most_samples(self, episodes: int) -> int:
+        """The most samples that one step holds at once within that many episodes; all, where none is forgotten."""
+        return episodes
+
+    def plannings(self, episodes: int) -> int:
+        """How often it plans within that many episodes, about."""
+        return episodes
+
+    @classmethod
+    def forecast_bytes(cls, s: Sizes) -> int:
+        """What it will hold, and need on the way, before it is made."""
+        return 2 * s.horizon.groups
+
+
+class Always(Schedule):
+    """Algorithm 1: learn in every episode, forget nothing."""
+
+    def begin_episode(self) -> Decision:
+        return self.learn(self._all)
+
+
+class Growing(Schedule):
+    """Plan when the number of episodes has grown by a fraction; store always."""
+
+    eager: ClassVar = True
+    _counters: ClassVar = ("k", "due")
+
+    def __init__(self, G: int, fraction: float) -> None:
+        super().__init__(G)
+        self.fraction, self.k, self.due = fraction, 0, 0
+
+    def begin_episode(self) -> Decision:
+        self.k += 1
+        return Decision(reset=False, plan=self._all if self.k > self.due else self._none, store=self._all)
+
+    def planned(self) -> None:
+        before = self.k - 1
+        self.due = before + max(1, int(self.fraction * before))
+
+    def plannings(self, episodes: int) -> int:
+        count = k = 0
+        while k < episodes:
+            count, k = count + 1, k + max(1, int(self.fraction * k))
+        return count
+
+
+class Proxy(Schedule):
+    """A schedule that follows the matrix of all data, L = lam I + sum phi phi', learned or not.
+
+    Attributes
+    ----------
+    L_inv : (G, d, d)
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("L_inv", "_phi")
+
+    def __init__(self, G: int, d: int, lam: float) -> None:
+        super().__init__(G)
+        self.lam, self.L_inv, self._phi = lam, np.empty((G, d, d)), np.zeros((G, d))
+        self.restart_proxy()
+
+    def restart_proxy(self) -> None:
+        """Let L start from lam I."""
+        self.L_inv[:] = np.eye(self.L_inv.shape[-1]) / self.lam
+
+    def watch(self, g: int, phi: Array) -> None:
+        if len(self._phi) == 1 and self._phi.any():  # one proxy for all steps of an episode: each moves it
+            self._move()
+        self._phi[g] = phi
+
+    def end_episode(self, earned: float = 0.0) -> None:
+        self._move()
+
+    def _move(self) -> None:
+        self.moved(self._phi)
+        self._phi[:] = 0.0
+
+    @classmethod
+    def forecast_bytes(cls, s: Sizes) -> int:
+        return super().forecast_bytes(s) + 8 * s.horizon.groups * (2 * s.d * s.d + 4 * s.d) + 8 * s.d
+
+    def moved(self, phi: Array) -> None:
+        """L grows by phi phi', (G, d); see `downdate`."""
+        downdate(self.L_inv, phi)
+
+
+def check_exponent(owner: str, parameter: str, exponent: float) -> float:
+    """An exponent of K, in (0, 1]."""
+    return check_number(owner, parameter, exponent, low=0.0, high=1.0, open_low=True)

@@ -1,0 +1,112 @@
+"""What a storage is: it holds samples, and sums the values of what followed them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import Component
+from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.horizon import Horizon
+from linmdp.agents.ridge import Ridge
+from linmdp.types import Array, BoolArray, State
+
+
+class Parts(NamedTuple):
+    """What a storage shares with its planner: w is (levels, *batch, d)."""
+
+    horizon: Horizon
+    ridge: Ridge
+    w: Any
+    exploration: Exploration
+
+
+@dataclass(slots=True)
+class Sample:
+    """One transition: phi is phi(state, action), and `weight` says how much it counts."""
+
+    phi: Any
+    state: State
+    action: int
+    next_state: State
+    terminated: bool = False
+    weight: float = 1.0
+
+
+class Storage(Component):
+    """The samples of one agent, or of B runs in lockstep."""
+
+    keeps_samples = True
+    """Whether every sample is held, so that Lambda can be made again from them."""
+    incremental = True
+    """Whether it follows rank-one updates of Lambda^-1; otherwise every planning has fresh inverses."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.horizon, self.ridge, self.w, self.exploration = parts
+
+    @abstractmethod
+    def add(self, h: int, sample: Sample) -> None:
+        """One sample of step h."""
+
+    @abstractmethod
+    def clear(self, runs: Any = ...) -> None:
+        """Drop all samples. Q stays as it is: it goes on acting until its step is planned again."""
+
+    @abstractmethod
+    def target(self, h: int) -> Any:
+        """z_h = sum_i phi_i max_a Q(s'_i, a) with the Q that follows step h, (*batch, d)."""
+
+    @abstractmethod
+    def greedy_target(self, h: int, w: Any) -> Any:
+        """The same with Q = min(phi'w, cap), for one agent: weights w (d,) of the following step, no exploration."""
+
+    @abstractmethod
+    def bytes_after(self, samples: int) -> int:
+        """Bytes once that many samples per regression are held."""
+
+    def restart(self, mask: BoolArray) -> None:
+        """The regressions in `mask` start from nothing: what was derived from their inverses must follow."""
+        self.refresh(mask)
+
+    def refresh(self, mask: BoolArray) -> None:
+        """The inverses in `mask` have been made afresh: what was derived from them must follow."""
+
+    def begin(self) -> None:
+        """A planning begins; Lambda and its inverse are up to date."""
+
+    def sweep(self, h: int, v: Any) -> None:
+        """Renew the values of Q_h after w_h and Lambda changed; v is that of `downdate`, None after fresh inverses."""
+
+    def end(self, rng: np.random.Generator | None) -> None:
+        """The planning is over."""
+
+    def forget(self) -> None:
+        """Drop what is only kept during a planning."""
+
+    @property
+    def must_plan(self) -> bool:
+        """Whether there is no room for another episode before the next planning."""
+        return False
+
+    def best_actions(self, h: int, state: State) -> Any:
+        """Which actions share the largest Q_h in `state`, (A,)."""
+        return self.exploration.best(self.q_values(h, state))
+
+    @abstractmethod
+    def q_values(self, h: int, state: State) -> Any:
+        """Q_h(state, .), (*batch, A)."""
+
+    @abstractmethod
+    def best_table(self, h: int) -> Any:
+        """Which actions share the largest Q_h in every state, (*batch, A, S)."""
+
+    def kept(self, phi: Any) -> Any:
+        """phi in the precision in which it is kept, so that the regression rests on the same numbers."""
+        return phi
+
+    def gram(self, g: int) -> Array:
+        """sum phi phi' over all samples of regression g, (d, d), where every sample is held."""
+        raise NotImplementedError(f"{type(self).__name__} does not hold its samples.")

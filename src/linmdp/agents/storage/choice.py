@@ -1,0 +1,130 @@
+"""Which storage an agent has: as asked for or, within `max_bytes`, the first that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linmdp.agents.budget import Choice, descending, fold_bytes, lsvi_bytes
+from linmdp.agents.ridge import DELAY
+from linmdp.agents.storage.base import Parts, Storage
+from linmdp.agents.storage.counts import Counts
+from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
+from linmdp.agents.storage.samples import Samples
+from linmdp.errors import check_choice, check_int, invalid
+from linmdp.features.tabular import TableFeatures
+
+if TYPE_CHECKING:
+    from linmdp.agents.lsvi import LSVIAgent
+
+STORAGES = ("auto", "features", "states", "counts", "fold")
+
+
+class StorageChoice:
+    """How the samples of an agent are kept."""
+
+    def __init__(self, agent: LSVIAgent) -> None:
+        self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
+        check_choice(agent.name, "storage", agent.storage, STORAGES)
+        check_choice(agent.name, "probes", agent.probes, PROBES)
+        check_choice(agent.name, "correction", agent.correction, CORRECTIONS)
+        if self.asked == "counts" and not self.table:
+            invalid(agent.name, "storage", "'features', 'states' or 'fold' where features are not a table", "counts")
+        if self.asked == "fold":
+            self.fold_size()
+        elif agent.M is not None:
+            invalid(agent.name, "M", "left out unless storage='fold'", agent.M)
+
+    @property
+    def asked(self) -> str:
+        """The storage asked for."""
+        if self.agent.storage == "auto":
+            return "counts" if self.table else "features"
+        return self.agent.storage
+
+    @property
+    def name(self) -> str:
+        """The storage there is."""
+        return str(self.agent.chosen.get("storage", self.asked))
+
+    @property
+    def dtype(self) -> str:
+        """The precision of what is kept per state or per sample."""
+        return str(self.agent.chosen.get("dtype", self.agent.dtype))
+
+    @property
+    def delay(self) -> int:
+        """Features that wait for Lambda; 0 where it need not be kept, since it can be made again from the samples."""
+        if self.agent.horizon.shared or self.name == "counts":
+            return DELAY
+        return int(self.name == "fold")  # a long wait would take more memory than the rest
+
+    def fold_size(self) -> int:
+        """M of a fold: given, or 4 d within bounds; with one regression space for ten episodes, and for two at least.
+
+        Every fold leaves an error behind, and a buffer that is full after one or two episodes folds often.
+        """
+        agent, steps = self.agent, self.agent.horizon.samples_per_episode
+        if agent.M is None:
+            return max(int(np.clip(max(4 * agent.task.d, 10 * steps), 64, 512)), 2 * steps)
+        return check_int(agent.name, "M", agent.M, low=max(2, steps), high=10**7)
+
+    def choices(self) -> Iterator[Choice]:
+        """From the best to the smallest."""
+        if self.asked == "fold":
+            yield from self._fold_choices()
+            return
+        storages = [self.asked]
+        if self.agent.storage == "auto" and (self.asked == "features" or self.agent.episodes is not None):
+            storages.append("states")
+        for storage in storages:
+            for dtype in self._dtypes():
+                yield {"storage": storage, "dtype": dtype}
+
+    def _fold_choices(self) -> Iterator[Choice]:
+        """Fewer transitions, down to d; then no slopes; then as few transitions as can be, in single precision."""
+        agent, horizon = self.agent, self.agent.horizon
+        least, most = max(2, horizon.samples_per_episode), self.fold_size()
+        enough, dtype = min(most, max(least, agent.task.d)), agent.dtype
+        without = "probe" if agent.correction == "slope" else agent.correction
+        forms = [(without, most, enough, dtype), (without, enough, least, self._dtypes()[-1])]
+        if agent.correction == "slope" and (not horizon.shared or horizon.discounted):
+            forms.insert(0, ("slope", most, enough, dtype))
+        for correction, high, low, kind in forms:
+            for M in descending(high, low):
+                yield {"storage": "fold", "M": M, "correction": correction, "dtype": kind}
+
+    def _dtypes(self) -> tuple[str, ...]:
+        """Precisions to choose from: the one given, or a smaller one."""
+        given = self.agent.dtype
+        return (given,) if given == "float32" else (given, "float32")
+
+    def bytes_of(self, choice: Choice, samples: int) -> int:
+        """The most bytes of regressions and storage at once, with at most that many samples per step."""
+        agent, s = self.agent, self.agent._sizes()
+        if choice["storage"] == "fold":
+            e = np.dtype(choice["dtype"]).itemsize
+            return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e)
+        samples *= agent.horizon.samples_per_episode
+        return lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=agent.episodes is not None)
+
+    def make(self, parts: Parts) -> Storage:
+        """The storage."""
+        agent, features = self.agent, self.agent._features
+        if self.name == "counts":
+            assert isinstance(features, TableFeatures)
+            return Counts(parts, features, self.dtype)
+        if self.name == "fold":
+            return Fold(
+                parts,
+                features,
+                M=agent.chosen.get("M", self.fold_size()),
+                probes=agent.probes,
+                correction=agent.chosen.get("correction", agent.correction),
+                dtype=self.dtype,
+                state_bytes=agent._state_bytes,
+            )
+        capacity = None if agent.episodes is None or parts.horizon.shared else agent.samples_after(agent.episodes)
+        return Samples(parts, features, self.dtype, keep_features=self.name == "features", capacity=capacity)

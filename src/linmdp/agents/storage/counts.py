@@ -1,0 +1,182 @@
+"""Finite states: exact in memory that does not grow, since z_h = N V with N = sum_i phi_i e_{s'_i}'."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.exploration.bonus import optimistic
+from linmdp.agents.ridge import masked_groups, matvec
+from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.features.tabular import TableFeatures
+from linmdp.types import BoolArray, State
+
+
+class Counts(Storage):
+    """How often phi led to each state.
+
+    With a regression per step the values of every step are kept, because some may be planned without the others. With
+    one for all they are made on the way, and again when the agent acts: H times less memory.
+
+    Attributes
+    ----------
+    N : (G, *batch, d, S) of the regressions that lead to a next step
+    forms : (G, *batch, A*S) phi' Lambda^-1 phi of every state and action, kept up by rank-one changes
+    V : (H+1, *batch, S) max_a Q_h, zero after the last step; (1, S) with one regression for all steps
+    best : (H, *batch, A, S) which actions share the largest Q; empty where they are found when asked for
+    """
+
+    _arrays: ClassVar = ("N", "forms", "V", "best")
+    _scratch: ClassVar = ("_own_columns", "_vectors", "_rows")
+    keeps_samples = False
+
+    def __init__(
+        self,
+        parts: Parts,
+        features: TableFeatures,
+        dtype: str,
+        *,
+        batch: tuple[int, ...] = (),
+        backend: Backend = NUMPY,
+    ) -> None:
+        super().__init__(parts)
+        S, A, d, H, G = features.S, features.A, features.d, self.horizon.H, self.horizon.groups
+        explore, self.tables = self.exploration, not self.horizon.shared
+        self.features, self.backend, self.shape = features, backend, (*batch, A, S)
+        self.columns = backend.array(features.columns, dtype)
+        self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
+        self._kernel = backend.sweep_kernel(d)
+        self.N = backend.zeros((self.horizon.followed, *batch, d, S), dtype)
+        self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
+        self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
+        self.best = backend.zeros((H * (self.tables and self._kernel is None), *batch, A, S), "bool") | True
+        most = explore.width + (explore.keeps_forms and self.tables)
+        self._vectors = backend.zeros((most, *batch, d), dtype)
+        self._rows = backend.zeros((most, *batch, A * S), dtype)
+        self._cast = partial(backend.cast, dtype=dtype)
+        self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
+        self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
+        self.restart(np.ones((G, *batch), dtype=np.bool_))
+
+    def add(self, h: int, sample: Sample) -> None:
+        g = self.horizon.group(h)
+        if not sample.terminated and g < len(self.N):  # the value after the end is 0
+            phi = sample.phi if sample.weight == 1 else sample.weight * sample.phi
+            self.count(self.N[g], phi, sample.next_state)
+
+    def count(self, N: Any, phi: Any, next_state: State) -> None:
+        """N += phi e_{s'}', in every run."""
+        if self._runs is None:
+            N[:, next_state] += phi
+        else:
+            N[self._runs, :, next_state] += self._cast(phi)
+
+    def clear(self, runs: Any = ...) -> None:
+        self.N[:, runs] = 0.0
+
+    def restart(self, mask: BoolArray) -> None:
+        if not self.exploration.keeps_forms:
+            return
+        squares = (self.columns * self.columns).sum(0)
+        for g, runs in masked_groups(mask):
+            self.forms[g][runs] = self._cast(squares / self.ridge.lam[runs][..., None])
+
+    def refresh(self, mask: BoolArray) -> None:
+        if not self.exploration.keeps_forms:
+            return
+        # runs at once: on a CPU the product of one fits the cache, a GPU wants many
+        size = 1 if self.backend.is_numpy else 64
+        for g, runs in masked_groups(mask):
+            which = np.flatnonzero(mask[g])
+            for part in [...] if runs is ... else [which[i : i + size] for i in range(0, len(which), size)]:
+                inverses = self._cast(self.ridge.Lambda_inv[g][part])
+                self.forms[g][part] = abs((self.columns * (inverses @ self.columns)).sum(-2))
+
+    def target(self, h: int) -> Any:
+        return self._product(self.N[self.horizon.group(h)], self.V[h + 1 if self.tables else 0])
+
+    def sweep(self, h: int, v: Any) -> None:
+        """One pass over the features: a product with a few vectors, then a few operations in place.
+
+        The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
+        are those with q >= min(max_a q, cap).
+        """
+        if not self.tables and h == 0 and not self.horizon.discounted:
+            return  # nobody asks for the value of the first step
+        xp, explore, g = self.backend.xp, self.exploration, self.horizon.group(h)
+        V, vectors = self.V[h if self.tables else 0], explore.vectors(h, v)
+        n = len(vectors)
+        self._vectors[:n] = vectors
+        if self._kernel is not None:
+            self._kernel(self._vectors, self.columns, self.forms[g], V, explore.caps[h], explore.beta[h])
+            return
+        rows = self._rows[:n]
+        xp.matmul(self._vectors[:n].reshape(-1, len(self.columns)), self.columns, out=rows.reshape(-1, rows.shape[-1]))
+        forms = self.forms[g].reshape(self.shape) if explore.keeps_forms else self.forms
+        q = explore.raised(h, rows.reshape(n, *self.shape), forms)
+        explore.largest(q, -2, out=V)
+        xp.minimum(V, explore.caps[h], out=V)
+        if self.tables:
+            xp.greater_equal(q, (V - explore.tie)[..., None, :], out=self.best[h])
+
+    def greedy_target(self, h: int, w: Any) -> Any:
+        V = (self._cast(w) @ self.columns).reshape(self.shape).max(axis=-2)
+        cap = self.exploration.caps[self.horizon.level(h + 1)]
+        return self._product(self.N[self.horizon.group(h)], np.minimum(V, cap))
+
+    def best_actions(self, h: int, state: State) -> Any:
+        if self.tables and self._runs is None:
+            return self.best[h][:, state]
+        return super().best_actions(h, state)
+
+    def values(self, h: int) -> tuple[Any, Any, Any, Any, Any]:
+        """What the Q of step h consists of in lockstep: w, forms, `best` (None on a GPU), the cap and beta."""
+        if self._kernel is None:
+            return None, None, self.best[h], None, None
+        return self.w[h], self.forms[h], None, self.exploration.caps[h], self.exploration.beta[h]
+
+    def best_of(self, w: Any, forms: Any, best: Any, cap: Any, beta: Any, state: State) -> Any:
+        """The best actions from `values`, (B, A), as a function of arrays alone, which a GPU can fuse."""
+        if best is None:
+            return self.exploration.best(self._q_of_runs(w, forms, cap, beta, state), axis=-1)
+        return best[self._runs, :, state]
+
+    def _q_of_runs(self, w: Any, forms: Any, cap: Any, beta: Any, state: State) -> Any:
+        mean = (self._columns_of(state) * w.T[:, None, :]).sum(0).T  # (B, A), in the precision of w
+        found = forms.reshape(self.shape)[self._runs, :, state]
+        return self.backend.xp.minimum(optimistic(mean, found, beta[:, None], self.backend), cap)
+
+    def _columns_of(self, state: State) -> Any:
+        """Features of a state, or of one per run, (d, A, *batch)."""
+        return self.columns.reshape(len(self.columns), *self.shape[-2:])[:, :, state]
+
+    def best_table(self, h: int) -> Any:
+        if self.tables and self._kernel is None:
+            return self.best[h]
+        if not self.tables:
+            q = self.exploration.q_of_rows(h, self.features.columns.T)
+        else:
+            q = self.exploration.q(h, self._cast(self.w[h])[None] @ self.columns, self.forms[h])
+        return self.exploration.best(q.reshape(self.shape), axis=-2)
+
+    def q_values(self, h: int, state: State) -> Any:
+        explore = self.exploration
+        if not self.tables:
+            return explore.q_of_rows(h, self.features.phi(state))
+        vectors = self._cast(explore.vectors(h))
+        forms = self.forms[h].reshape(self.shape) if explore.keeps_forms else self.forms
+        if self._runs is None:
+            return explore.q(h, vectors @ self._columns_of(state), forms[:, state] if len(forms) else forms)
+        products = self.backend.xp.einsum("nbd,dab->nba", vectors, self._columns_of(state))
+        return explore.q(h, products, forms[self._runs, :, state] if len(forms) else forms)
+
+    def bytes_after(self, samples: int) -> int:
+        return self.nbytes
+
+
+def _matvec_in_one_pass(matrices: Any, vectors: Any) -> Any:
+    """`matvec`; fused on a GPU it reads M at the speed of the memory, which a batched product there does not."""
+    return (matrices * vectors[..., None, :]).sum(-1)
