@@ -65,7 +65,7 @@ class Exploration(Component):
 
     @abstractmethod
     def vectors(self, h: int, v: Any = None) -> Any:
-        """What rows are multiplied by, (n, *batch, d); v is that of `downdate`, where Lambda grew by one sample."""
+        """What rows are multiplied by, n times (*batch, d); v is that of `downdate`, if Lambda grew by one sample."""
 
     @abstractmethod
     def raised(self, h: int, products: Any, forms: Any) -> Any:
@@ -90,7 +90,7 @@ class Exploration(Component):
 
     def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
         """Optimistic values of rows (n, d) at step h, (n,), for one agent."""
-        q: Array = self.q(h, self.vectors(h) @ rows.T, self.forms(h, rows) if forms is None else forms)
+        q: Array = self.q(h, np.asarray(self.vectors(h)) @ rows.T, self.forms(h, rows) if forms is None else forms)
         return q
 
     def best(self, q: Any, axis: int = 0) -> Any:

@@ -22,7 +22,7 @@ class Bonus(Exploration):
 
     def vectors(self, h: int, v: Any = None) -> Any:
         w = self.w[self.horizon.level(h)]
-        return self.backend.xp.stack((w, v)) if v is not None else w[None]
+        return (w,) if v is None else (w, v)
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
         change = None

@@ -56,6 +56,13 @@ class Counts(Storage):
         most = explore.width + (explore.keeps_forms and self.tables)
         self._vectors = backend.zeros((most, *batch, d), dtype)
         self._rows = backend.zeros((most, *batch, A * S), dtype)
+        # the same memory in the shapes that `sweep` wants, for each number of vectors
+        self._forms = self.forms.reshape(-1, *self.shape)
+        self._views = {
+            n: (x[:n].reshape(-1, d), y[:n].reshape(-1, A * S), y[:n].reshape(n, *self.shape))
+            for x, y in [(self._vectors, self._rows)]
+            for n in range(1, most + 1)
+        }
         self._cast = partial(backend.cast, dtype=dtype)
         self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
@@ -109,14 +116,14 @@ class Counts(Storage):
         xp, explore, g = self.backend.xp, self.exploration, self.horizon.group(h)
         V, vectors = self.V[h if self.tables else 0], explore.vectors(h, v)
         n = len(vectors)
-        self._vectors[:n] = vectors
+        for i in range(n):
+            self._vectors[i] = vectors[i]
         if self._kernel is not None:
             self._kernel(self._vectors, self.columns, self.forms[g], V, explore.caps[h], explore.beta[h])
             return
-        rows = self._rows[:n]
-        xp.matmul(self._vectors[:n].reshape(-1, len(self.columns)), self.columns, out=rows.reshape(-1, rows.shape[-1]))
-        forms = self.forms[g].reshape(self.shape) if explore.keeps_forms else self.forms
-        q = explore.raised(h, rows.reshape(n, *self.shape), forms)
+        vectors, flat, rows = self._views[n]
+        xp.matmul(vectors, self.columns, out=flat)
+        q = explore.raised(h, rows, self._forms[g] if explore.keeps_forms else self.forms)
         explore.largest(q, -2, out=V)
         xp.minimum(V, explore.caps[h], out=V)
         if self.tables:
@@ -163,14 +170,14 @@ class Counts(Storage):
         return self.exploration.best(q.reshape(self.shape), axis=-2)
 
     def q_values(self, h: int, state: State) -> Any:
-        explore = self.exploration
+        explore, xp = self.exploration, self.backend.xp
         if not self.tables:
             return explore.q_of_rows(h, self.features.phi(state))
-        vectors = self._cast(explore.vectors(h))
-        forms = self.forms[h].reshape(self.shape) if explore.keeps_forms else self.forms
+        vectors = self._cast(xp.stack(tuple(explore.vectors(h))))
+        forms = self._forms[h] if explore.keeps_forms else self.forms
         if self._runs is None:
             return explore.q(h, vectors @ self._columns_of(state), forms[:, state] if len(forms) else forms)
-        products = self.backend.xp.einsum("nbd,dab->nba", vectors, self._columns_of(state))
+        products = xp.einsum("nbd,dab->nba", vectors, self._columns_of(state))
         return explore.q(h, products, forms[self._runs, :, state] if len(forms) else forms)
 
     def bytes_after(self, samples: int) -> int:

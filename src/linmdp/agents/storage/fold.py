@@ -222,7 +222,7 @@ class Fold(Storage):
         after, explore, rows = self.horizon.level(h + 1), self.exploration, ahead.rows
         alive, cap = samples.alive[self.horizon.group(h), : len(rows)], explore.caps[after]
         if greedy is None:
-            vectors = explore.vectors(after)
+            vectors = np.asarray(explore.vectors(after))
             products = (rows.reshape(-1, rows.shape[-1]) @ vectors.T).T.reshape(len(vectors), *rows.shape[:2])
             q = explore.q(after, products, ahead.forms)
         else:

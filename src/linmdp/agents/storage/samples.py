@@ -144,7 +144,7 @@ class Samples(Storage):
         done = self.valued[g]
         if not self.blocks[g] or (new_only and done == self._count(g)):
             return
-        vectors = self.exploration.vectors(after, v).astype(self.dtype)
+        vectors = np.array(self.exploration.vectors(after, v), dtype=self.dtype)
         for index, block in enumerate(self.blocks[g]):
             old = min(max(done - index * self.size, 0), block.count)
             first = old if new_only else 0
