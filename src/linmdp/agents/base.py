@@ -212,12 +212,15 @@ class Agent(ABC):
             words = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
             raise InvalidData(f"The saved agent is damaged: {words}.") from error
 
-    def save(self, path: str | Path) -> None:
-        """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it."""
+    def save(self, path: str | Path, **words: Any) -> None:
+        """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it.
+
+        `words` are further metadata, such as `run`, the run that it comes from.
+        """
         from linmdp.io.files import write_atomic
         from linmdp.io.tensorfile import packed
 
-        write_atomic(Path(path), packed("agent", {"agent": self._identity()}, self.state_dict()))
+        write_atomic(Path(path), packed("agent", {"agent": self._identity(), **words}, self.state_dict()))
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         self.rng.bit_generator.state = _unpacked(state, "rng")

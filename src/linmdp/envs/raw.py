@@ -92,11 +92,11 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
 
-    def __init__(self, env: Any, scaler: Scaler, first_seed: int, watch: Watch) -> None:
-        self._env, self._scaler, self._watch = env, scaler, watch
+    def __init__(self, env: Any, first_seed: int, watch: Watch) -> None:
+        self._env, self.scaler, self._watch = env, Scaler(env), watch
         self._seed: int | None = first_seed
         self._k, self._h = -1, 0
-        self.observation_space = scaler.space
+        self.observation_space = self.scaler.space
         self.action_space = spaces.Discrete(env.unwrapped.task.A)
 
     @property
@@ -110,11 +110,11 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
         state, info = self._env.reset(seed=self._seed, options=self._watch.options(self._k))
         self._seed = None
         self._watch.started(self._k, state)
-        return self._scaler(state), info
+        return self.scaler(state), info
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step."""
         state, reward, terminated, truncated, info = self._env.step(int(action))
         self._watch.paid(self._k, self._h, reward)
         self._h += 1
-        return self._scaler(state), float(reward), terminated, truncated, info
+        return self.scaler(state), float(reward), terminated, truncated, info

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import groupby
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from linmdp.agents.backend import backend_for
+from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.agents.optimist import Optimist
+from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import ClusterError, InvalidParameter, LinMDPWarning, check_int, invalid
+from linmdp.errors import ClusterError, InvalidData, InvalidParameter, LinMDPWarning, check_int, invalid
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.guard import RunStopped
@@ -24,6 +27,8 @@ from linmdp.runner.progress import Advance, progress_bar, times
 from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
+
+Runs: TypeAlias = Generator[RunResult, None, None]
 
 GROUP = 8
 """Runs in lockstep on a CPU: more gain little, and take memory that the caches do not have."""
@@ -40,6 +45,8 @@ class Job(NamedTuple):
     device: str = "cpu"
     checkpoint: str | None = None
     every: int | None = None
+    save: str | None = None
+    """The file that the agent goes to at the end of the run."""
 
 
 def jobs_for(
@@ -106,11 +113,11 @@ def runs_in_lockstep(job: Job) -> bool:
     """Whether the job is LSVI with counts on a model that is known: those can share their products.
 
     Not with beta="auto", where each run has a width of its own from its own data, nor in a stationary task, nor a run
-    that is to be saved on its way.
+    that is to be saved, on its way or at its end: in lockstep there is no agent.
     """
     agent, parameters = parse_spec(job.agent)
     return (
-        job.checkpoint is None
+        job.checkpoint is job.save is None
         and model_known(job.env)
         and issubclass(AGENTS.get(agent, object), LSVIUCB)
         and parameters.get("storage", "auto") in ("auto", "counts")
@@ -133,10 +140,11 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
     from linmdp.runner.loop import run
 
     env = _env(job.env)
+    agent = make_agent(job.agent, env, job.episodes)
     try:
         result = run(
             env,
-            make_agent(job.agent, env, job.episodes),
+            agent,
             episodes=job.episodes,
             seed=job.seed,
             progress=progress,
@@ -150,7 +158,19 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
             stopped.result.agent = job.agent
         raise
     result.agent = job.agent
+    if job.save is not None and not isinstance(agent, SB3Agent):  # whose library keeps its own files
+        result.warnings += _saved(agent, job, Path(job.save))
     return result
+
+
+def _saved(agent: Agent, job: Job, path: Path) -> list[str]:
+    """Save the agent with the run that it comes from; what went wrong where it is an agent that cannot be saved."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        agent.save(path, run={"env": job.env, "agent": job.agent, "episodes": job.episodes, "seed": job.seed})
+    except (InvalidParameter, InvalidData) as error:
+        return [f"{agent.name}: the agent is not saved: {error}"]
+    return []
 
 
 def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResult]:
@@ -201,7 +221,7 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
     return limit
 
 
-def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Iterator[RunResult]:
+def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Runs:
     """All results, in the order of `jobs`, each as soon as it and those before it are done."""
     work, waiting, following = units(jobs), dict[int, list[RunResult]](), 0
     with closing(run_units(work, local_pool(work, processes), progress=progress)) as finished:

@@ -30,12 +30,13 @@ class Setting(NamedTuple):
     ties: str
     schedule: Schedule
     nbytes: int
+    chosen: dict[str, Any]
 
     @classmethod
     def of(cls, agent: LSVIUCB, spec: str, seed: int) -> Setting:
         """Read off an agent that has not begun: its settings and a schedule of its own, not its arrays."""
-        schedule = copy.deepcopy(agent.schedule)
-        return cls(spec, seed, agent.get_params(), agent.beta_value, agent.lam, agent.ties, schedule, agent.nbytes)
+        params, schedule, chosen = agent.get_params(), copy.deepcopy(agent.schedule), dict(agent.chosen)
+        return cls(spec, seed, params, agent.beta_value, agent.lam, agent.ties, schedule, agent.nbytes, chosen)
 
 
 class Lockstep:

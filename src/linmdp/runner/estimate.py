@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.sb3 import SB3Agent
 from linmdp.runner.batch import Job, default_processes, units
 from linmdp.runner.loop import run
 from linmdp.runner.registry import make_agent, make_env
-from linmdp.runner.sb3 import SB3Agent
 from linmdp.types import EpisodeRecord
 
 PROBE_EPISODES = 150

@@ -21,7 +21,7 @@ class Played(NamedTuple):
     ended: bool
 
 
-def trial(env: Any, episodes: int = EPISODES) -> list[Finding]:
+def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:
     """What was found, the first fault last; a fault is named with its episode and step."""
     guard = Guard(env)
     try:
