@@ -13,8 +13,8 @@ import linmdp
 from linmdp.features.learned import read_model
 from linmdp.io.tensorfile import packed
 from linmdp.linearize.data import read_dataset
-from linmdp.results.store import Store
 from linmdp.results.run_folder import read_folder
+from linmdp.results.store import Store
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.loop import RunState

@@ -13,8 +13,8 @@ from gymnasium import spaces
 
 import command
 import linmdp
-from linmdp.runner.guard import RunStopped
 from linmdp.runner.env_check import check_behaviour
+from linmdp.runner.guard import RunStopped
 
 GOOD = object()
 

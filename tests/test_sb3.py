@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import linmdp
+from linmdp.agents.sb3 import model_bytes
 from linmdp.envs.raw import Scaler
 from linmdp.errors import InvalidParameter, LinMDPError
 from linmdp.linearize.collect import random_data
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.agents.sb3 import model_bytes
 from linmdp.types import EpisodeRecord, RunResult
 
 pytest.importorskip("stable_baselines3")

@@ -224,7 +224,9 @@ def test_a_sweep_too_big_for_memory_says_so_before_it_starts(tmp_path: Path, mon
         run_sweep(jobs, store, processes=2)
     assert store.keys() == set()
     run_sweep(jobs[:1], store, processes=2)
-    monkeypatch.setattr(resources, "available_memory", lambda: None)  # where the system does not say, nothing is refused
+    monkeypatch.setattr(
+        resources, "available_memory", lambda: None
+    )  # where the system does not say, nothing is refused
     run_sweep(jobs[:2], store, processes=2)
     assert len(store.keys()) == 2
 

@@ -17,7 +17,6 @@ from linmdp.results.table import BESIDE, CURVES, curve_rows, run_columns, run_ro
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.sweep import run_sweep
 
-
 FIELDS = [
     *("env", "agent", "seed", "episodes", "eval_every", "final_regret", "regret_area", "reward", "agent_bytes"),
     *("feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "tied", "drift"),

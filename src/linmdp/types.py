@@ -89,9 +89,9 @@ def cost_points(episodes: int) -> list[int]:
 class Column(NamedTuple):
     """How a field of `RunResult` is written elsewhere.
 
-    `kind` is its type in the record of a store, None for a curve, which is stored apart. A store of an older version may
-    lack the field, which then has its default. `json` and `table` name the attributes of a result that JSON and tables
-    show for it, in this order; a table spreads a dict over columns.
+    `kind` is its type in the record of a store, None for a curve, which is stored apart. In a store of an older version
+    the field may be missing, and has its default. `json` and `table` name the attributes of a result that JSON and
+    tables show for it, in this order; a table spreads a dict over columns.
     """
 
     kind: Any

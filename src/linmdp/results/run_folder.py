@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, ch
 from linmdp.io.files import write_atomic
 from linmdp.results.curves import SHOWN, curve_at, spaced, thinned, whole
 from linmdp.results.store import Store
-from linmdp.types import NUMBER, Array, RunResult
+from linmdp.types import NUMBER, RunResult
 
 LINES = "results.jsonl"
 OLDER = "older lines"
@@ -124,15 +125,10 @@ def _run_of(line: bytes) -> tuple[Any, ...]:
 
 
 def _from_store(folder: Path) -> RunFolder:
-    store = Store(folder)
-    try:
-        runs = _once((run.key, _thin(run.result, stored=True)) for run in store.stored())
+    with closing(Store(folder)) as store:
+        runs = _once((run.key, _drawn(run.result)) for run in store.stored())
         machines, commands = store.machines(), store.notes("command")
         older = _from_lines(folder / LINES).results if store.notes(OLDER) and (folder / LINES).exists() else []
-    except (LinMDPError, ValueError, TypeError, KeyError) as error:
-        raise InvalidData(f"'{store.path}' is damaged: {_reason(error)}") from error
-    finally:
-        store.close()
     there = {_identity(r)[:3] for _, r in runs}  # a curve of sums alone does not go with whole ones of the same agent
     runs += [("", r) for r in older if _identity(r)[:3] not in there]
     return RunFolder(store.path, [r for _, r in runs], machines, commands, [key for key, _ in runs])
@@ -153,7 +149,7 @@ def _from_lines(path: Path) -> RunFolder:
 def _results_of(path: Path, lines: Iterable[bytes]) -> Iterator[RunResult]:
     for number, line in enumerate(lines, start=1):
         try:
-            yield _thin(_result(json.loads(line)), stored=False)
+            yield _drawn(_result(json.loads(line)))
         except (LinMDPError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             if not line.endswith(b"\n"):
                 warnings.warn(f"The last line of '{path}' is torn: it is left out.", LinMDPWarning)
@@ -173,6 +169,8 @@ def _result(record: Any) -> RunResult:
         if shown in record and column.kind in (str, int, NUMBER, dict):
             said[name] = _value(shown, column.kind, record[shown])
     regret = None if record["regret"] is None else np.array(record["regret"], dtype=np.float64)
+    if regret is not None and (regret.shape != (said["episodes"],) or not np.isfinite(regret).all()):
+        raise InvalidData(f"regret of a run must be {said['episodes']} finite numbers.")
     return RunResult(**said, regret=regret, rewards=np.array([_value("reward", NUMBER, record["reward"])]))
 
 
@@ -185,23 +183,17 @@ def _value(name: str, kind: Any, value: Any) -> Any:
     return str(value) if kind is str else dict(value or {})
 
 
-def _thin(r: RunResult, *, stored: bool) -> RunResult:
-    """`r` with its curves at `curve_at` alone, rewards summed up in between; names without control characters."""
-    points = len(thinned(r.episodes)) if stored else r.episodes
-    regret = None if r.regret is None else _checked("regret", r.regret, points)
+def _drawn(r: RunResult) -> RunResult:
+    """`r` with its curves at `curve_at` alone, rewards summed up in between; names without control characters.
+
+    The curves of a store have the points of `thinned`; a line has regret in every episode, and one sum of rewards.
+    """
+    at = spaced(len(thinned(r.episodes)), SHOWN)
+    rewards = r.rewards if len(r.rewards) <= len(at) else np.diff(np.cumsum(r.rewards)[at], prepend=0.0)
+    regret = r.regret
     if regret is not None:
-        regret = regret[spaced(points, SHOWN) if stored else curve_at(r.episodes)]
-    rewards = r.rewards
-    if stored:
-        totals = np.cumsum(_checked("rewards", rewards, points))[spaced(points, SHOWN)]
-        rewards = np.diff(totals, prepend=0.0)
+        regret = regret[curve_at(r.episodes) if len(regret) == r.episodes else at]
     return replace(r, env=_printable(r.env), agent=_printable(r.agent), regret=regret, rewards=rewards)
-
-
-def _checked(name: str, curve: Array, length: int) -> Array:
-    if curve.shape != (length,) or not np.all(np.isfinite(curve)):
-        raise InvalidData(f"{name} of a run must be {length} finite numbers.")
-    return curve
 
 
 def _once(runs: Iterable[tuple[str, RunResult]]) -> list[tuple[str, RunResult]]:

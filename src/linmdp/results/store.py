@@ -213,8 +213,8 @@ def _stored(row: tuple[Any, ...]) -> StoredRun:
     """A row of the store, if its parts are what they must be."""
     key, record, at, regret, rewards, where, finished = row
     said = _object(record)
-    if set(said) - set(KINDS) or any(not isinstance(value, KINDS[name]) for name, value in said.items()):
-        raise ValueError(f"its record must have {', '.join(KINDS)}, each of its type, and no more")
+    if wrong := [name for name, value in said.items() if not isinstance(value, KINDS.get(name, ()))]:
+        raise ValueError(f"its record must have known fields, each of its type, not {', '.join(wrong)}")
     episodes = check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
     places, points = np.frombuffer(at, dtype=np.int32), thinned(episodes)
     curves = [np.frombuffer(c, dtype=np.float32).astype(np.float64) for c in (rewards, regret) if c is not None]
