@@ -293,6 +293,13 @@ def test_a_sweep_saves_its_agents_if_asked(tmp_path: Path) -> None:
     assert linmdp.load_agent(out, number=4).updates == 5 * 3
 
 
+def test_agents_are_left_out_if_asked(tmp_path: Path) -> None:
+    call = ("run", ENV, "lsvi-ucb:beta=1", "-k", "12", "--seeds", "4", "--jobs", "1", "--out", str(tmp_path))
+    assert command(*call, "--no-save").status == 0
+    assert not (tmp_path / "agents").exists()
+    assert len(contents(tmp_path)) == 4
+
+
 def test_agents_that_cannot_be_saved_run_all_the_same(tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
     done = command("run", ENV, "sb3-dqn:learning_starts=5", "-k", "4", "--out", str(tmp_path))

@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from linmdp.runner.batch import Job
     from linmdp.types import RunResult
 
+Save = Annotated[
+    bool,
+    typer.Option("--save/--no-save", help="save the agent of each run under --out; its seeds then run one by one"),
+]
+
 app = typer.Typer(
     help="Online reinforcement learning with regret guarantees, in memory that you choose.",
     no_args_is_help=True,
@@ -72,11 +77,12 @@ def run(
     every: Every = None,
     reward: Reward = None,
     settings: Settings = None,
+    save: Save = True,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
     env, agents = _paid(env, reward), with_settings([agent], settings)
     plan = _plan(env, agents, episodes, seeds, seed, eval_every, device, checkpoint, every)
-    _show(_results(plan, jobs, as_json, out, track), env, as_json, out)
+    _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
 @app.command()
@@ -93,6 +99,7 @@ def compare(
     out: Out = None,
     track: Track = None,
     settings: Settings = None,
+    save: Save = True,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
     agents = with_settings(agents, settings)
@@ -101,7 +108,7 @@ def compare(
             invalid("compare", "agents", f"given once each, not {agents.count(agent)} times", agent)
     agents = with_baselines(env, agents)
     plan = _plan(env, agents, episodes, seeds, seed, eval_every, device)
-    _show(_results(plan, jobs, as_json, out, track), env, as_json, out)
+    _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
 @app.command()
@@ -111,7 +118,7 @@ def sweep(
     jobs: Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
     track: Track = None,
-    save: Annotated[bool, typer.Option("--save", help="save each agent, too; then no runs share products")] = False,
+    save: Save = False,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.io.files import output_folder
@@ -270,7 +277,9 @@ def _paid(env: str, reward: str | None) -> str:
     return f"{env},reward={reward}"
 
 
-def _results(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None) -> list[RunResult]:
+def _results(
+    plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None, save: bool
+) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
     from linmdp.results.tracking import make_tracker
     from linmdp.runner.batch import run_jobs
@@ -283,8 +292,10 @@ def _results(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None,
     results: list[RunResult] = []
     try:
         if out:
+            if save and plan[0].device != "cpu":
+                _say("agents of runs on a GPU are not saved: 'linmdp export' trains them again")
             command = shlex.join(["linmdp", *sys.argv[1:]])
-            found = run_into(out, plan, command=command, processes=jobs, progress=True, on_run=tracker)
+            found = run_into(out, plan, command=command, save=save, processes=jobs, progress=True, on_run=tracker)
         else:
             found = run_jobs(plan, processes=jobs, progress=True)
         with closing(found):

@@ -23,14 +23,15 @@ def run_into(
     jobs: Sequence[Job],
     *,
     command: str,
+    save: bool = True,
     processes: int | None = None,
     progress: bool = False,
     on_run: OnRun | None = None,
 ) -> Generator[RunResult, None, None]:
     """Every result in the order of `jobs`, each as soon as it and those before it are there.
 
-    Runs that the store of the folder has are read from it; the others are stored when they are finished, each with its
-    agent, and given to `on_run`. At the end, also after an interruption, `results.jsonl` is written beside the store.
+    Runs that the store of the folder has are read from it; the others are stored when they are finished, with `save`
+    each with its agent, and given to `on_run`. At the end, also after an interruption, `results.jsonl` is written beside the store.
     """
     with opened_store(folder) as store:
         note_older_lines(folder, store)
@@ -39,7 +40,7 @@ def run_into(
         place_of = {key: place for place, key in enumerate(keys)}
         waiting = {place_of[run.key]: whole(run.result) for run in store.stored() if run.key in place_of}
         fresh, following = list[RunResult](), 0
-        work = [saving(folder, job) for job in jobs]
+        work = [saving(folder, job) for job in jobs] if save else jobs
         _clear_leftovers(folder, [key for place, key in enumerate(keys) if place not in waiting])
         try:
             with closing(run_missing(work, store, processes=processes, progress=progress)) as finished:
