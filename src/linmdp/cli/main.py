@@ -8,7 +8,6 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -81,7 +80,8 @@ def run(
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
     env, agents = _paid(env, reward), with_settings([agent], settings)
-    plan = _plan(env, agents, episodes, seeds, seed, eval_every, device, checkpoint, every)
+    saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
+    plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device, **saved)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
@@ -107,7 +107,7 @@ def compare(
         if agents.count(agent) > 1:
             invalid("compare", "agents", f"given once each, not {agents.count(agent)} times", agent)
     agents = with_baselines(env, agents)
-    plan = _plan(env, agents, episodes, seeds, seed, eval_every, device)
+    plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
@@ -124,7 +124,7 @@ def sweep(
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
-    from linmdp.runner.execute import saving
+    from linmdp.runner.execute import saving, where_it_stopped
     from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
@@ -134,18 +134,14 @@ def sweep(
     planned = plan(read_sweep(spec), spec)
     if save:
         planned = [saving(out, job) for job in planned]
-    store = Store(output_folder(out))
-    store.note("command", f"linmdp sweep {spec} --out {out}")
-    there = store.keys()
-    left = sum(run_key(job) not in there for job in planned)
-    _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
-    try:
-        run_sweep(planned, store, processes=jobs, pool=pool, progress=True, on_run=tracker)
-    except KeyboardInterrupt:
-        done = len(store.keys())
-        _stop(f"stopped: {done} of {len(planned)} runs are stored in {store.path}. The same command goes on.", 1)
-    finally:
-        store.close()
+    with closing(Store(output_folder(out))) as store:
+        store.note("command", f"linmdp sweep {spec} --out {out}")
+        left = len({run_key(job) for job in planned} - store.keys())
+        _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
+        try:
+            run_sweep(planned, store, processes=jobs, pool=pool, progress=True, on_run=tracker)
+        except KeyboardInterrupt:
+            _stop(where_it_stopped(planned, 0, out), 1)
 
 
 @app.command()
@@ -240,31 +236,11 @@ def version(show: Annotated[bool, typer.Option("--version", help="print the vers
         raise typer.Exit
 
 
-def _plan(
-    env: str,
-    agents: Sequence[str],
-    episodes: int,
-    seeds: int,
-    seed: int,
-    eval_every: int,
-    device: str,
-    checkpoint: Path | None = None,
-    every: int | None = None,
-) -> list[Job]:
+def _plan(env: str, agents: list[str], episodes: int, **options: Any) -> list[Job]:
     from linmdp.runner.batch import jobs_for
 
-    planned = jobs_for(
-        env,
-        agents,
-        episodes=episodes,
-        seeds=seeds,
-        seed=seed,
-        eval_every=eval_every,
-        device=device,
-        checkpoint=None if checkpoint is None else str(checkpoint),
-        every=every,
-    )
-    say_what_was_chosen(env, list(agents), episodes)
+    planned = jobs_for(env, agents, episodes=episodes, **options)
+    say_what_was_chosen(env, agents, episodes)
     return planned
 
 

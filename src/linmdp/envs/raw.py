@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,31 +14,18 @@ from linmdp.features.learned import Layout
 from linmdp.types import Array, State
 
 
-class Watch(Protocol):
-    """Who follows the episodes."""
+class Watch:
+    """Who follows the episodes; this one pays no attention."""
 
     def options(self, k: int) -> dict[str, Any] | None:
         """Episode k is about to begin: the options of its reset."""
+        return None
 
     def started(self, k: int, state: State) -> None:
         """Episode k begins in `state`."""
 
     def paid(self, k: int, h: int, reward: Any) -> None:
         """Step h of episode k has paid that."""
-
-
-class Nobody:
-    """A `Watch` for an environment that is shown and not played."""
-
-    def options(self, k: int) -> dict[str, Any] | None:
-        """None."""
-        return None
-
-    def started(self, k: int, state: State) -> None:
-        """Nothing."""
-
-    def paid(self, k: int, h: int, reward: Any) -> None:
-        """Nothing."""
 
 
 class Scaler:
@@ -92,8 +79,8 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
 
-    def __init__(self, env: Any, first_seed: int, watch: Watch) -> None:
-        self._env, self.scaler, self._watch = env, Scaler(env), watch
+    def __init__(self, env: Any, first_seed: int = 0, watch: Watch | None = None) -> None:
+        self._env, self.scaler, self._watch = env, Scaler(env), watch or Watch()
         self._seed: int | None = first_seed
         self._k, self._h = -1, 0
         self.observation_space = self.scaler.space

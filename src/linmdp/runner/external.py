@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import check_reward
 from linmdp.agents.sb3 import SB3Agent
+from linmdp.envs.raw import RawEpisodes, Watch
 from linmdp.runner.progress import Advance
 from linmdp.types import EpisodeRecord, State
 
@@ -18,8 +19,6 @@ OnEpisode = Callable[[EpisodeRecord], None]
 
 def play_external(state: RunState, agent: SB3Agent, advance: Advance, on_episode: OnEpisode | None) -> None:
     """All episodes of a run, in the library's own loop. Each run starts anew, from raw observations."""
-    from linmdp.envs.raw import RawEpisodes
-
     assert state.next_seed is not None
     raw = RawEpisodes(state.env, state.next_seed, Measurements(state, advance, on_episode))
     agent.policy_version = agent.updates = agent.resets = 0
@@ -28,8 +27,8 @@ def play_external(state: RunState, agent: SB3Agent, advance: Advance, on_episode
     state.peak = max(state.peak, agent.nbytes)
 
 
-class Measurements:
-    """A `linmdp.envs.raw.Watch`: rewards, regret and bytes, episode by episode.
+class Measurements(Watch):
+    """Rewards, regret and bytes, episode by episode.
 
     The library also begins the episode after the last one, and does not play it.
     """
@@ -52,10 +51,10 @@ class Measurements:
                     state.meter.evaluate()
         return state.meter.reset_options()
 
-    def started(self, k: int, first: State) -> None:
+    def started(self, k: int, state: State) -> None:
         """Note what the current policy loses from there."""
         if k < self._state.episodes:
-            self._state.regret[k] = self._state.meter.gap(first)
+            self._state.regret[k] = self._state.meter.gap(state)
 
     def paid(self, k: int, h: int, reward: Any) -> None:
         """Add up the rewards, and the steps."""

@@ -102,9 +102,9 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
     name, parameters = parse_spec(spec)
     if name in SB3_AGENTS:
         check_names(name, parameters, agent_parameters(name))
-        from linmdp.envs.raw import Nobody, RawEpisodes
+        from linmdp.envs.raw import RawEpisodes
 
-        return SB3_AGENTS[name](task, raw=RawEpisodes(env, 0, Nobody()), episodes=episodes, **parameters)
+        return SB3_AGENTS[name](task, raw=RawEpisodes(env), episodes=episodes, **parameters)
     if name != OptimalAgent.name:
         return make_learner(spec, task, episodes)
     check_names(name, parameters, agent_parameters(name))
