@@ -175,6 +175,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("sweep {tmp}/nosuch.toml --out {tmp}/o", "cannot be read"),
     ("sweep {tmp} --out {tmp}/o", "must be a file"),
     ("sweep {file} --out {tmp}/o", "is not TOML"),
+    ("sweep {file} --out {tmp}/o --save --dask x", "'save' parameter of sweep must be left out"),
     ("sweep {file} --out {tmp}/o --jobs 2 --dask x", "'jobs' parameter of sweep must be left out"),
     ("report {tmp}/nosuch", "There is no such folder"),
     ("report {tmp}", "must hold runs.sqlite"),

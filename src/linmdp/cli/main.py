@@ -130,6 +130,8 @@ def sweep(
 
     if dask is not None and jobs is not None:
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
+    if dask is not None and save:
+        invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
     pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
     planned = plan(read_sweep(spec), spec)
     if save:

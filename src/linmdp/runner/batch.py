@@ -18,6 +18,7 @@ from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import ClusterError, InvalidData, InvalidParameter, LinMDPWarning, check_int, invalid
+from linmdp.io.files import output_folder
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.guard import RunStopped
@@ -165,7 +166,7 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
 
 def _saved(agent: Agent, job: Job, path: Path) -> list[str]:
     """Save the agent with the run that it comes from; what went wrong where it is an agent that cannot be saved."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    output_folder(path.parent)
     try:
         agent.save(path, run={"env": job.env, "agent": job.agent, "episodes": job.episodes, "seed": job.seed})
     except (InvalidParameter, InvalidData) as error:

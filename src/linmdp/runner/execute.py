@@ -31,7 +31,8 @@ def run_into(
     """Every result in the order of `jobs`, each as soon as it and those before it are there.
 
     Runs that the store of the folder has are read from it; the others are stored when they are finished, with `save`
-    each with its agent, and given to `on_run`. At the end, also after an interruption, `results.jsonl` is written beside the store.
+    each with its agent, and given to `on_run`. At the end, also after an interruption, `results.jsonl` is written
+    beside the store.
     """
     with opened_store(folder) as store:
         note_older_lines(folder, store)

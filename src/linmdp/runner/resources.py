@@ -95,7 +95,7 @@ def available_memory() -> int | None:
 
 
 def free_disk(folder: Path) -> int:
-    """Bytes left on the disk of a folder."""
+    """Bytes that are free on the disk of a folder."""
     return shutil.disk_usage(folder).free
 
 
