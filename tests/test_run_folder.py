@@ -176,6 +176,7 @@ def test_results_come_in_order_and_only_fresh_ones_are_tracked(tmp_path: Path) -
     found = run_into(tmp_path, jobs, command="b", processes=1, on_run=lambda r: seen.append(r.seed))
     assert [r.seed for r in found] == [0, 1, 2, 3]
     assert seen == [0, 3]
+    assert [line["seed"] for line in lines(tmp_path)] == [r.seed for r in read_folder(tmp_path).results] == [2, 1, 0, 3]
     with closing(Store(tmp_path)) as store:
         assert store.notes("command") == ["a", "b"]
 

@@ -92,14 +92,14 @@ def note_older_lines(folder: Path, store: Store) -> None:
 def write_lines(folder: Path, store: Store, fresh: Iterable[RunResult] = (), path: Path | None = None) -> None:
     """`results.jsonl`, or another file: every run of the folder as one JSON object per line, as `--json` prints them.
 
-    The `fresh` runs are written in full precision. So are lines that are there already, also those of runs that the
-    store does not have. All others have the precision and the points of the store.
+    The `fresh` runs are written in full precision. So are lines that are there already; those of runs that the store
+    does not have come first. All others have the precision and the points of the store, and all its order.
     """
     lines = {run: line for line in _lines(folder / LINES) if (run := _run_of(line))}
     lines |= {_identity(r): _line(r) for r in fresh}
     for r in store.results():
-        if (run := _identity(r)) not in lines:
-            lines[run] = _line(whole(r))
+        run = _identity(r)
+        lines[run] = lines.pop(run, b"") or _line(whole(r))  # popped: it takes its place in the order of the store
     write_atomic(path or folder / LINES, b"".join(lines.values()))
 
 
