@@ -13,11 +13,11 @@ import linmdp
 from linmdp.features.learned import read_model
 from linmdp.io.tensorfile import packed
 from linmdp.linearize.data import read_dataset
+from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
-from linmdp.results.stored import read_folder
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.checkpoint import Checkpoints
-from linmdp.runner.loop import Course
+from linmdp.runner.loop import RunState
 from linmdp.runner.spec import parse_spec
 from linmdp.runner.sweep import evaluate, read_sweep, run_key
 
@@ -111,9 +111,9 @@ def _resume(env: Any) -> Callable[[Path], object]:
         data = path.read_bytes()
         named = [spec for spec in AGENTS if _named(spec, data)]
         agent = linmdp.make_agent(max(named or AGENTS, key=len), env, 12)  # of several, the one with most parameters
-        course = Course(env, agent, episodes=12, seed=0, eval_every=1, name=None)
-        Checkpoints(path.parent, None, course).resume()
-        course.result()
+        state = RunState(env, agent, episodes=12, seed=0, eval_every=1, name=None)
+        Checkpoints(path.parent, None, state).resume()
+        state.result()
 
     return read
 

@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 import linmdp
-from linmdp.agents.regression import confidence_width
+from linmdp.agents.exploration.bonus import confidence_width
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.report.style import human_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from linmdp.results.store import Store
+
 SMALL = "synthetic:S=12,A=3,d=4,H=5"
 FIELDS = [
     *("env", "agent", "params", "seed", "episodes", "regret", "final_regret", "reward", "agent_bytes"),
-    *("feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated"),
+    *("feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "switches", "chosen"),
 ]
 
 
@@ -41,6 +44,8 @@ def test_json_has_exactly_the_fields_of_the_contract() -> None:
     assert first["regret"][-1] == first["final_regret"]
     assert first["resets"] == 5
     assert first["updates"] == 15 * 5
+    assert first["switches"] == 15
+    assert first["chosen"] == {}
 
 
 def test_regret_is_null_where_the_optimum_is_unknown() -> None:
@@ -70,7 +75,10 @@ def test_compare_shows_random_and_optimal_and_writes_what_it_says(tmp_path: Path
     table = [line for line in done.stdout.splitlines() if line.startswith("| ")]
     assert [line.split()[1] for line in table[2:]] == [*agents, "random", "optimal"]
     assert "x the memory of LSVI-UCB" in done.stdout
-    assert sorted(p.name for p in out.iterdir()) == ["regret.png", "regret.svg", "results.jsonl", "table.md"]
+    written = ["agents", "regret.png", "regret.svg", "results.jsonl", "runs.sqlite", "table.md"]
+    assert sorted(p.name for p in out.iterdir()) == written
+    assert all(str(out / name) in done.stderr for name in written)
+    assert len(list((out / "agents").iterdir())) == 8
     assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
     assert len((out / "results.jsonl").read_text().splitlines()) == 8
 
@@ -209,17 +217,20 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
     command = [sys.executable, "-c", "from linmdp.cli import main; main()", "run", "synthetic", "lsvi-ucb"]
     command += ["--episodes", "150", "--seeds", "50", "--jobs", "1", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    kept = tmp_path / "results.jsonl"
     deadline = time.monotonic() + 60
-    while not kept.exists() and time.monotonic() < deadline:
+    saved = tmp_path / "agents"  # once the second is there, the first run is stored
+    while len(list(saved.glob("*.safetensors"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    finished = len(kept.read_text().splitlines())
-    assert f"stopped: {finished} of 50 runs are finished; they are in {kept}." in err
-    assert f"--seed {finished} --seeds {50 - finished}" in err
     assert "Traceback" not in err
+    with contextlib.closing(Store(tmp_path)) as store:
+        finished = len(store.keys())
+    assert 1 <= finished < 50
+    where = tmp_path / "runs.sqlite"
+    assert f"stopped: {finished} of 50 runs are stored in {where}. The same command goes on." in err
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == finished
 
 
 def test_runs_into_the_same_folder_add_up(tmp_path: Path) -> None:

@@ -303,16 +303,21 @@ def test_a_stored_run_becomes_a_library(tmp_path: Path) -> None:
 
 
 def test_a_run_that_comes_out_otherwise_when_it_is_run_again_is_refused(tmp_path: Path) -> None:
-    """With checkpoints a gym environment is seeded afresh on the way; the checkpoint itself can be exported."""
+    """With checkpoints a gym environment is seeded afresh on the way; the saved agent itself can be exported."""
     run, saved, c = str(tmp_path / "run"), str(tmp_path / "saved"), str(tmp_path / "c")
     agent = "lsvi-ucb-fold:stationary=true,discount=0.95,M=30"
     env = "gym:CartPole-v1,H=20,features=fourier,order=1"
     ran = command("run", env, agent, "-k", "20", "--checkpoint", saved, "--every", "5", "--out", run)
     assert ran.returncode == 0
+    exported = command("export", run, "--c", c)
+    assert exported.returncode == 0
+    assert "training" not in exported.stderr
+    shutil.rmtree(tmp_path / "run" / "agents")
     refused = command("export", run, "--c", c)
     assert refused.returncode == 2
-    assert "must give the same rewards when it is run again" in refused.stderr
-    assert len(refused.stderr.strip().splitlines()) == 1
+    said, words = refused.stderr.strip().splitlines()
+    assert f"no saved agent in {run}: training it again" in said
+    assert "must give the same rewards when it is run again" in words
     file = f"{saved}/seed-0.episode-0000000020.safetensors"
     assert command("export", file, "--c", c, "--number", "1").returncode == 2
     done = command("export", file, "--c", c, "--steps", "100")

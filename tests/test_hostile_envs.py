@@ -13,8 +13,8 @@ from gymnasium import spaces
 
 import command
 import linmdp
+from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.guard import RunStopped
-from linmdp.runner.trial import trial
 
 GOOD = object()
 
@@ -139,7 +139,7 @@ def test_a_fault_stops_the_run_in_one_line_with_its_place(fault: str, spec: str,
 
 @pytest.mark.parametrize("fault", WORDS)
 def test_check_finds_the_same_fault(fault: str) -> None:
-    (finding,) = trial(hostile(fault))
+    (finding,) = check_behaviour(hostile(fault))
     assert not finding.ok
     assert "\n" not in finding.words
     assert any(part in finding.words for part in ("episode 3, step 2", "Episode 3, step 2"))
@@ -171,7 +171,7 @@ def test_an_environment_that_forgets_its_seed_is_named_by_check() -> None:
             state, _, terminated, truncated, info = super().step(action)
             return state, 1 / (2 + self.k), terminated, truncated, info
 
-    findings = trial(linmdp.GymTask(Forgetful(), H=5))
+    findings = check_behaviour(linmdp.GymTask(Forgetful(), H=5))
     assert [f.ok for f in findings if "the same seed" in f.words] == [False]
 
 

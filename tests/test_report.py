@@ -24,8 +24,9 @@ from linmdp.report.html import plotly_script, write_report
 from linmdp.report.looks import looks_of
 from linmdp.report.payload import embedded
 from linmdp.report.sections import MOST_AGENTS, growth_of, sections_of
+from linmdp.results.curves import SHOWN, curve_at
+from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
-from linmdp.results.stored import SHOWN, curve_at, read_folder
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import RunResult
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import linmdp
+from linmdp.agents.sb3 import model_bytes
 from linmdp.envs.raw import Scaler
 from linmdp.errors import InvalidParameter, LinMDPError
 from linmdp.linearize.collect import random_data
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.sb3 import model_bytes
 from linmdp.types import EpisodeRecord, RunResult
 
 pytest.importorskip("stable_baselines3")
@@ -122,7 +122,7 @@ def test_the_same_from_a_batch_of_runs() -> None:
         ("sb3-dqn:buffer_size=0", "'buffer_size' parameter of sb3-dqn must be a whole number >= 1"),
         ("sb3-ppo:n_steps=2.5", "'n_steps' parameter of sb3-ppo must be a whole number"),
         ("sb3-ppo:normalize_advantage=3", "must be true or false"),
-        ("sb3-ppo:n_steps=1", "stable-baselines3 can not make sb3-ppo"),
+        ("sb3-ppo:n_steps=1", "stable-baselines3 cannot make sb3-ppo"),
         ("sb3-ddqn", "There is no agent 'sb3-ddqn'. Did you mean 'sb3-dqn'"),
     ],
 )
@@ -135,7 +135,7 @@ def test_bad_parameters_are_one_line(agent: str, words: str) -> None:
 
 def test_they_are_not_saved_here() -> None:
     agent = linmdp.make_agent(AGENTS[0], linmdp.make_env(LAKE), episodes=5)
-    with pytest.raises(InvalidParameter, match="can not be saved here"):
+    with pytest.raises(InvalidParameter, match="cannot be saved here"):
         agent.state_dict()
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from linmdp.report.words import in_words
+from linmdp.results.curves import thinned
 from linmdp.results.stats import growth_exponent, mean_interval, paired_ratio, regret_area
-from linmdp.results.store import thinned
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
 

@@ -13,9 +13,14 @@ import pytest
 
 from linmdp.errors import InvalidData, InvalidParameter, OutputError
 from linmdp.results.store import Store, existing_store
-from linmdp.results.table import CURVES, LAST, curve_rows, run_columns, run_rows, write_csv, write_parquet
+from linmdp.results.table import BESIDE, CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.sweep import run_sweep
+
+FIELDS = [
+    *("env", "agent", "seed", "episodes", "eval_every", "final_regret", "regret_area", "reward", "agent_bytes"),
+    *("feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "tied", "drift"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +46,8 @@ def test_csv_gives_back_every_run(folder: Path, tmp_path: Path) -> None:
     write_csv(tmp_path / "runs.csv", run_columns(rows), rows)
     back = read_csv(tmp_path / "runs.csv")
     assert list(back[0])[:3] == ["env", "agent", "param.beta"]
-    assert list(back[0])[-len(LAST) :] == list(LAST)
+    named = [name for name in back[0] if not name.startswith("param.")]
+    assert named == [*FIELDS, "switches", *BESIDE]
     for row, run in zip(back, store.stored(), strict=True):
         r = run.result
         assert (row["key"], row["env"], row["agent"], int(row["seed"])) == (run.key, r.env, r.agent, r.seed)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from linmdp.envs.planning import optimum, policy_value
     from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, UnknownName
     from linmdp.features import FeatureMap, TableFeatures, one_hot
+    from linmdp.runner.loading import load_agent, load_policy
     from linmdp.runner.loop import run
     from linmdp.runner.registry import make_agent, make_env
-    from linmdp.runner.saved import load_agent, load_policy
     from linmdp.types import EpisodeRecord, RunResult, Task, Transition
 
 __version__ = "0.1.0"
@@ -59,7 +59,7 @@ _HOME = {
     "linmdp.features": ("FeatureMap", "TableFeatures", "one_hot"),
     "linmdp.runner.loop": ("run",),
     "linmdp.runner.registry": ("make_agent", "make_env"),
-    "linmdp.runner.saved": ("load_agent", "load_policy"),
+    "linmdp.runner.loading": ("load_agent", "load_policy"),
     "linmdp.types": ("EpisodeRecord", "RunResult", "Task", "Transition"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,9 +17,9 @@ Array: TypeAlias = npt.NDArray[np.floating[Any]]
 IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 State: TypeAlias = Any
+"""A finite state is an int, any other is an array: whatever the feature map takes."""
 WHOLE = (int, np.integer)
 """What counts as a whole number, for `isinstance`."""
-"""A finite state is an int, any other is an array: whatever the feature map takes."""
 
 
 class Transition(NamedTuple):
@@ -45,7 +45,7 @@ class Task:
     H : steps of an episode
     reward_range : the least and the largest reward of one step
     features : the feature map, `phi(state) -> (A, d)`
-    state_bytes : bytes of one state that is not finite, at most; None where nobody knows
+    state_bytes : bytes of one state that is not finite, at most; None where it is not known
     """
 
     S: int | None
@@ -86,9 +86,32 @@ def cost_points(episodes: int) -> list[int]:
     return [i * episodes // n for i in range(1, n + 1)]
 
 
+class Column(NamedTuple):
+    """How a field of `RunResult` is written elsewhere.
+
+    `kind` is its type in the record of a store, None for a curve, which is stored apart. In a store of an older version
+    the field may be missing, and has its default. `json` and `table` name the attributes of a result that JSON and
+    tables show for it, in this order; a table spreads a dict over columns.
+    """
+
+    kind: Any
+    json: tuple[str, ...] = ()
+    table: tuple[str, ...] = ()
+
+
+def column(kind: Any, json: str = "", table: str | None = None) -> dict[str, Column]:
+    """The metadata of a field of `RunResult`; several names stand in one text, and tables have those of JSON."""
+    return {"column": Column(kind, tuple(json.split()), tuple((json if table is None else table).split()))}
+
+
+NUMBER = (int, float)
+
+
 @dataclass(kw_only=True)
 class RunResult:
     """One agent on one environment with one seed.
+
+    This is the only description of a result: JSON, the columns of stores and tables and their order are read off it.
 
     Attributes
     ----------
@@ -102,29 +125,38 @@ class RunResult:
     saturated : fraction of Q values at their cap, at the states visited in the last tenth of the episodes
     tied : fraction of those states where several actions share the largest Q
     drift : max |Lambda Lambda^-1 - I| at the end; None for agents without a regression
+    switches : number of plannings after which the policy may be another one
+    chosen : what the agent chose by itself for parameters that were left to it
     warnings : what the diagnostics found, in words
     costs : [episodes, peak bytes, CPU seconds, steps played] so far, at the episodes of `cost_points`; none in lockstep
     """
 
-    env: str
-    agent: str
-    params: dict[str, Any]
-    seed: int
-    episodes: int
-    eval_every: int
-    regret: Array | None
-    rewards: Array
-    peak_bytes: int
-    feature_bytes: int
-    cpu_seconds: float
-    wall_seconds: float
-    updates: int
-    resets: int
-    saturated: float
-    tied: float
-    drift: float | None
-    warnings: list[str] = field(default_factory=list)
-    costs: list[list[float]] = field(default_factory=list)
+    env: str = field(metadata=column(str, "env"))
+    agent: str = field(metadata=column(str, "agent"))
+    params: dict[str, Any] = field(metadata=column(dict, "params"))
+    seed: int = field(metadata=column(int, "seed"))
+    episodes: int = field(metadata=column(int, "episodes"))
+    eval_every: int = field(metadata=column(int, "", "eval_every"))
+    regret: Array | None = field(metadata=column(None, "regret final_regret", "final_regret regret_area"))
+    rewards: Array = field(metadata=column(None, "reward"))
+    peak_bytes: int = field(metadata=column(int, "agent_bytes"))
+    feature_bytes: int = field(metadata=column(int, "feature_bytes"))
+    cpu_seconds: float = field(metadata=column(NUMBER, "cpu_seconds"))
+    wall_seconds: float = field(metadata=column(NUMBER, "wall_seconds"))
+    updates: int = field(metadata=column(int, "updates"))
+    resets: int = field(metadata=column(int, "resets"))
+    saturated: float = field(metadata=column(NUMBER, "saturated"))
+    tied: float = field(metadata=column(NUMBER, "", "tied"))
+    drift: float | None = field(metadata=column((*NUMBER, type(None)), "", "drift"))
+    switches: int = field(default=0, metadata=column(int, "switches"))
+    chosen: dict[str, Any] = field(default_factory=dict, metadata=column(dict, "chosen"))
+    warnings: list[str] = field(default_factory=list, metadata=column(list))
+    costs: list[list[float]] = field(default_factory=list, metadata=column(list))
+
+    @classmethod
+    def columns(cls) -> dict[str, Column]:
+        """Every field with its `Column`, in order."""
+        return {f.name: f.metadata["column"] for f in fields(cls)}
 
     @property
     def final_regret(self) -> float | None:
@@ -136,25 +168,14 @@ class RunResult:
         """Realised reward over all episodes."""
         return float(self.rewards.sum())
 
+    @property
+    def agent_bytes(self) -> int:
+        """`peak_bytes`, by the name that JSON and tables have for it."""
+        return self.peak_bytes
+
     def to_json(self) -> dict[str, Any]:
         """The object that `linmdp run --json` prints; `eval_every` is there when regret was thinned."""
-        record: dict[str, Any] = {
-            "env": self.env,
-            "agent": self.agent,
-            "params": self.params,
-            "seed": self.seed,
-            "episodes": self.episodes,
-            "regret": None if self.regret is None else self.regret.tolist(),
-            "final_regret": self.final_regret,
-            "reward": self.reward,
-            "agent_bytes": self.peak_bytes,
-            "feature_bytes": self.feature_bytes,
-            "cpu_seconds": self.cpu_seconds,
-            "wall_seconds": self.wall_seconds,
-            "updates": self.updates,
-            "resets": self.resets,
-            "saturated": self.saturated,
-        }
-        if self.eval_every != 1:
-            record["eval_every"] = self.eval_every
-        return record
+        record = {name: getattr(self, name) for column in self.columns().values() for name in column.json}
+        if self.regret is not None:
+            record["regret"] = self.regret.tolist()
+        return record if self.eval_every == 1 else record | {"eval_every": self.eval_every}

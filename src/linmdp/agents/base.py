@@ -277,14 +277,17 @@ class Agent(ABC):
             reason = one_line(f"{type(error).__name__}: {error}", 200)
             raise InvalidData(f"The saved agent is damaged: {reason}.") from error
 
-    def save(self, path: str | Path) -> None:
-        """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it."""
+    def save(self, path: str | Path, **words: Any) -> None:
+        """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it.
+
+        `words` are further metadata, such as `run`, the run that it comes from.
+        """
         from linmdp.io.files import write_atomic
         from linmdp.io.tensorfile import packed
 
         state = self.state_dict()
         self._check_complete(state)
-        write_atomic(Path(path), packed("agent", {"agent": self._identity()}, state))
+        write_atomic(Path(path), packed("agent", {"agent": self._identity(), **words}, state))
 
     def _check_complete(self, state: StateDict) -> None:
         """Refuse to save an agent of which an array would be lost."""

@@ -11,10 +11,10 @@ from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import check_int
 from linmdp.report.style import human_bytes
+from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
 from linmdp.runner.spec import parse_spec
-from linmdp.runner.trial import trial
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
@@ -30,7 +30,7 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     ok = True
     if env.model is None:
         print("  The model is not known, so neither is V*: regret can not be measured, rewards can.")
-        ok = _print_findings(trial(env))
+        ok = _print_findings(check_behaviour(env))
         print(f"  It {'behaves' if ok else 'does NOT behave'}.")
     elif not isinstance(env.model, LinearModel):
         print("  The model is known, so V* and regret are exact; it is NOT linear in these features.")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
     from linmdp.runner.batch import Job
     from linmdp.types import RunResult
 
+Save = Annotated[
+    bool,
+    typer.Option("--save/--no-save", help="save the agent of each run under --out; its seeds then run one by one"),
+]
+
 app = typer.Typer(
     help="Online reinforcement learning with regret guarantees, in memory that you choose.",
     no_args_is_help=True,
@@ -70,12 +76,13 @@ def run(
     every: Every = None,
     reward: Reward = None,
     settings: Settings = None,
+    save: Save = True,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
     env, agents = _paid(env, reward), with_settings([agent], settings)
-    plan = _plan(env, agents, episodes, seeds, seed, eval_every, device, checkpoint, every)
-    results = _execute(plan, jobs, as_json, out, track)
-    _show(results, env, as_json, out)
+    saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
+    plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device, **saved)
+    _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
 @app.command()
@@ -92,12 +99,16 @@ def compare(
     out: Out = None,
     track: Track = None,
     settings: Settings = None,
+    save: Save = True,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
-    agents = with_baselines(env, with_settings(agents, settings))
-    plan = _plan(env, agents, episodes, seeds, seed, eval_every, device)
-    results = _execute(plan, jobs, as_json, out, track)
-    _show(results, env, as_json, out)
+    agents = with_settings(agents, settings)
+    for agent in agents:
+        if agents.count(agent) > 1:
+            invalid("compare", "agents", f"given once each, not {agents.count(agent)} times", agent)
+    agents = with_baselines(env, agents)
+    plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
+    _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
 @app.command()
@@ -107,37 +118,39 @@ def sweep(
     jobs: Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
     track: Track = None,
+    save: Save = False,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
+    from linmdp.runner.execute import saving, where_it_stopped
     from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
     if dask is not None and jobs is not None:
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
+    if dask is not None and save:
+        invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
     pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
     planned = plan(read_sweep(spec), spec)
-    store = Store(output_folder(out))
-    store.note("command", f"linmdp sweep {spec} --out {out}")
-    there = store.keys()
-    left = sum(run_key(job) not in there for job in planned)
-    _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
-    try:
-        run_sweep(planned, store, processes=jobs, pool=pool, progress=True, on_run=tracker)
-    except KeyboardInterrupt:
-        done = len(store.keys())
-        _stop(f"stopped: {done} of {len(planned)} runs are stored in {store.path}. The same command goes on.", 1)
-    finally:
-        store.close()
+    if save:
+        planned = [saving(out, job) for job in planned]
+    with closing(Store(output_folder(out))) as store:
+        store.note("command", f"linmdp sweep {spec} --out {out}")
+        left = len({run_key(job) for job in planned} - store.keys())
+        _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
+        try:
+            run_sweep(planned, store, processes=jobs, pool=pool, progress=True, on_run=tracker)
+        except KeyboardInterrupt:
+            _stop(where_it_stopped(planned, 0, out), 1)
 
 
 @app.command()
 def reproduce(
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ITEM...|all]", help="fig-..., bounds, table-...; all figures unless said"),
+        typer.Argument(metavar="[ITEM...|all]", help="fig-..., bounds, table-...; default: all figures"),
     ] = None,
     scale: Annotated[str, typer.Option(help="quick (K to 800, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
@@ -155,17 +168,18 @@ def reproduce(
 
 @app.command()
 def table(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a sweep's store")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as CSV")] = None,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as Parquet")] = None,
-    curves: Annotated[bool, typer.Option("--curves", help="one row a point of a curve, not one row a run")] = False,
+    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as --json prints them")] = None,
+    curves: Annotated[bool, typer.Option("--curves", help="one row per point of a curve, not per run")] = False,
 ) -> None:
-    """Print the comparisons of a sweep, or write its runs as a table."""
+    """Print the comparisons of a folder, or write its runs as a table."""
     from linmdp.cli.table import show_table
 
     if curves and csv is None and parquet is None:
         invalid("table", "curves", "given with --csv or --parquet", curves)
-    if written := show_table(folder, csv, parquet, curves):
+    if written := show_table(folder, csv, parquet, jsonl, curves):
         _say("written: " + ", ".join(map(str, written)))
 
 
@@ -188,7 +202,7 @@ def check(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="the page; DIR/report.html unless said")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="the page; default: DIR/report.html")] = None,
 ) -> None:
     """One self-contained HTML page of everything in a folder, which needs no network."""
     from linmdp.cli.report import report_folder
@@ -224,31 +238,11 @@ def version(show: Annotated[bool, typer.Option("--version", help="print the vers
         raise typer.Exit
 
 
-def _plan(
-    env: str,
-    agents: Sequence[str],
-    episodes: int,
-    seeds: int,
-    seed: int,
-    eval_every: int,
-    device: str,
-    checkpoint: Path | None = None,
-    every: int | None = None,
-) -> list[Job]:
+def _plan(env: str, agents: list[str], episodes: int, **options: Any) -> list[Job]:
     from linmdp.runner.batch import jobs_for
 
-    planned = jobs_for(
-        env,
-        agents,
-        episodes=episodes,
-        seeds=seeds,
-        seed=seed,
-        eval_every=eval_every,
-        device=device,
-        checkpoint=None if checkpoint is None else str(checkpoint),
-        every=every,
-    )
-    say_what_was_chosen(env, list(agents), episodes)
+    planned = jobs_for(env, agents, episodes=episodes, **options)
+    say_what_was_chosen(env, agents, episodes)
     return planned
 
 
@@ -261,55 +255,38 @@ def _paid(env: str, reward: str | None) -> str:
     return f"{env},reward={reward}"
 
 
-def _execute(plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None) -> list[RunResult]:
+def _results(
+    plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None, save: bool
+) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
-    from linmdp.results.lines import ResultFile
     from linmdp.results.tracking import make_tracker
     from linmdp.runner.batch import run_jobs
+    from linmdp.runner.execute import keep_stopped, run_into, where_it_stopped
     from linmdp.runner.guard import RunStopped
 
     tracker = make_tracker(track, out)
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
     results: list[RunResult] = []
-    with ResultFile(out, [(job.env, job.agent, job.episodes, job.seed) for job in plan]) as file:
-        try:
-            for result in run_jobs(plan, processes=jobs, progress=True):
+    try:
+        if out:
+            if save and plan[0].device != "cpu":
+                _say("agents of runs on a GPU are not saved: 'linmdp export' trains them again")
+            command = shlex.join(["linmdp", *sys.argv[1:]])
+            found = run_into(out, plan, command=command, save=save, processes=jobs, progress=True, on_run=tracker)
+        else:
+            found = run_jobs(plan, processes=jobs, progress=True)
+        with closing(found):
+            for result in found:
                 results.append(result)
                 if as_json:
                     print(json.dumps(result.to_json()), flush=True)
-                file.add(result)
-                if tracker:
-                    tracker(result)
-        except KeyboardInterrupt:
-            _stop(_where_it_stopped(plan, len(results), file.path), 1)
-        except RunStopped as error:
-            _stop(f"{error}{_what_is_kept(error.result, plan, out)}", 2)
+    except KeyboardInterrupt:
+        _stop(where_it_stopped(plan, len(results), out), 1)
+    except RunStopped as error:
+        nothing = "" if plan[0].checkpoint else " Nothing is kept: use --out or --checkpoint."
+        _stop(f"{error}{keep_stopped(error.result, out) if out else nothing}", 2)
     return results
-
-
-def _what_is_kept(result: RunResult | None, plan: list[Job], out: Path | None) -> str:
-    """What there is of a run that was stopped by its environment, and where."""
-    from linmdp.io.files import write_atomic
-
-    if result and out:
-        write_atomic(out / "partial.jsonl", json.dumps(result.to_json()).encode() + b"\n")
-        return f" Its first {result.episodes} episodes are in '{out / 'partial.jsonl'}'."
-    return "" if plan[0].checkpoint or out else " Nothing is kept: use --out or --checkpoint."
-
-
-def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
-    """What is finished, where it is, and how to go on."""
-    if plan[0].checkpoint:
-        return f"stopped: {done} of {len(plan)} runs are finished. The same command goes on from {plan[0].checkpoint}."
-    if not done:
-        return f"stopped: none of {len(plan)} runs is finished."
-    kept = f"they are in {path}" if path else "use --out to keep them"
-    if len({job.agent for job in plan}) == 1:
-        more = f"The others: --seed {plan[done].seed} --seeds {len(plan) - done}, into the same --out."
-    else:
-        more = "The same command starts anew; 'linmdp sweep' is the one that resumes."
-    return f"stopped: {done} of {len(plan)} runs are finished; {kept}. {more}"
 
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
@@ -331,7 +308,8 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
     if out:
         title = f"{env}: {results[0].episodes:,} episodes"
         write_atomic(out / "table.md", f"{title}\n\n{table}\n".encode())
-        paths = [out / "table.md", out / "results.jsonl"]
+        paths = [out / "runs.sqlite", out / "results.jsonl", out / "table.md"]
+        paths += [out / "agents"] * (out / "agents").is_dir()
         if any(s.curve is not None for s in summaries):
             try:
                 paths += comparison_figure(summaries, title, out)
@@ -381,7 +359,7 @@ def _guarded() -> int:
     except typer.Abort:
         _stop("stopped.", 1)
     except OSError as error:
-        # the reader of standard output went away, or the disk under it is full: what is buffered can not be saved
+        # the reader of standard output went away, or the disk under it is full: what is buffered cannot be saved
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):
             _say(f"linmdp: the output could not be written: {error.strerror}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,31 +14,18 @@ from linmdp.features.learned import Layout
 from linmdp.types import Array, State
 
 
-class Watch(Protocol):
-    """Who follows the episodes."""
+class Watch:
+    """Who follows the episodes; this one pays no attention."""
 
     def options(self, k: int) -> dict[str, Any] | None:
         """Episode k is about to begin: the options of its reset."""
+        return None
 
     def started(self, k: int, state: State) -> None:
         """Episode k begins in `state`."""
 
     def paid(self, k: int, h: int, reward: Any) -> None:
         """Step h of episode k has paid that."""
-
-
-class Nobody:
-    """A `Watch` for an environment that is shown and not played."""
-
-    def options(self, k: int) -> dict[str, Any] | None:
-        """None."""
-        return None
-
-    def started(self, k: int, state: State) -> None:
-        """Nothing."""
-
-    def paid(self, k: int, h: int, reward: Any) -> None:
-        """Nothing."""
 
 
 class Scaler:
@@ -92,11 +79,11 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
 
-    def __init__(self, env: Any, scaler: Scaler, first_seed: int, watch: Watch) -> None:
-        self._env, self._scaler, self._watch = env, scaler, watch
+    def __init__(self, env: Any, first_seed: int = 0, watch: Watch | None = None) -> None:
+        self._env, self.scaler, self._watch = env, Scaler(env), watch or Watch()
         self._seed: int | None = first_seed
         self._k, self._h = -1, 0
-        self.observation_space = scaler.space
+        self.observation_space = self.scaler.space
         self.action_space = spaces.Discrete(env.unwrapped.task.A)
 
     @property
@@ -110,11 +97,11 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
         state, info = self._env.reset(seed=self._seed, options=self._watch.options(self._k))
         self._seed = None
         self._watch.started(self._k, state)
-        return self._scaler(state), info
+        return self.scaler(state), info
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step."""
         state, reward, terminated, truncated, info = self._env.step(int(action))
         self._watch.paid(self._k, self._h, reward)
         self._h += 1
-        return self._scaler(state), float(reward), terminated, truncated, info
+        return self.scaler(state), float(reward), terminated, truncated, info

@@ -9,7 +9,7 @@ from typing import Any
 
 from linmdp.report.style import human_bytes, short_name
 from linmdp.report.tags import Cell, code, data_uri, details, spec, table, text
-from linmdp.results.stored import Stored
+from linmdp.results.run_folder import RunFolder
 from linmdp.types import RunResult
 
 LARGEST = 4 * 2**20
@@ -59,7 +59,7 @@ def settings(results: Sequence[RunResult]) -> str:
     return f'<section id="settings"><h2>Settings</h2>{table("Environments", head, envs, words=head)}{body}</section>'
 
 
-def colophon(folder: Path, stored: Stored) -> str:
+def colophon(folder: Path, stored: RunFolder) -> str:
     """Machines, versions, commands."""
     parts = ['<section id="made"><h2>How it was made</h2>']
     if stored.commands:

@@ -19,7 +19,7 @@ from linmdp.report.looks import Look, is_baseline, looks_of
 from linmdp.report.payload import embedded, growth_payload, looks_payload, section_payload
 from linmdp.report.sections import Growth, Section, growth_of, sections_of
 from linmdp.report.tags import spec, text
-from linmdp.results.stored import Stored, read_folder
+from linmdp.results.run_folder import RunFolder, by_name, read_folder
 from linmdp.types import RunResult
 
 MOST_SECTIONS = 60
@@ -38,7 +38,7 @@ def write_report(folder: Path, page: Path | None = None) -> Written:
     """Read the runs in `folder` and write their page, `report.html` in it unless said otherwise."""
     plotly = plotly_script()
     page = page or folder / "report.html"
-    stored = read_folder(folder)
+    stored = by_name(read_folder(folder))
     if page.is_dir():
         raise OutputError(f"The output file '{page}' must be a file. It is a folder.")
     beside = output_folder(output_folder(page.parent) / FIGURES)
@@ -64,7 +64,7 @@ def plotly_script() -> str:
 class _Report:
     """The parts of one page."""
 
-    def __init__(self, folder: Path, stored: Stored) -> None:
+    def __init__(self, folder: Path, stored: RunFolder) -> None:
         # sorted is stable: the agents keep their order, policies that do not learn come last
         stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
         self.folder, self.stored = folder, stored

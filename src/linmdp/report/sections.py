@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.report.looks import is_baseline
+from linmdp.results.curves import curve_at
 from linmdp.results.stats import Interval, growth_exponent, mean_interval
-from linmdp.results.stored import curve_at
 from linmdp.results.summary import Summary, by_agent
 from linmdp.types import Array, RunResult
 

@@ -1,4 +1,4 @@
-"""All runs of a sweep in one SQLite file: a run is there whole or not at all.
+"""All runs of a sweep, or of `run` and `compare`, in one SQLite file: a run is there whole or not at all.
 
 One process writes (the coordinator). The order of the rows is that of the plan. Curves are float32: regret and rewards
 of every episode up to `POINTS` episodes, of that many evenly spaced ones beyond (the first and the last among them),
@@ -16,7 +16,6 @@ import subprocess
 import time
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,27 +23,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.errors import InvalidData, OutputError, check_int, one_line
+from linmdp.io.files import output_folder
+from linmdp.results.curves import POINTS, thinned
 from linmdp.types import IntArray, RunResult
 
 VERSION = 1
-POINTS = 2000
-CURVES = ("regret", "rewards")
 RECORD = 3000
 """Bytes of a run without its curves, about: parameters, machine, costs on the way, warnings."""
 
 LARGEST_VALUE = 1 << 24
 """Bytes of one value in the file; far more than any that is written."""
 
-NUMBER = (int, float)
-KINDS: dict[str, Any] = {
-    "env": str,
-    "agent": str,
-    "params": dict,
-    **dict.fromkeys(("seed", "episodes", "eval_every", "peak_bytes", "feature_bytes", "updates", "resets"), int),
-    **dict.fromkeys(("cpu_seconds", "wall_seconds", "saturated", "tied"), NUMBER),
-    "drift": (*NUMBER, type(None)),
-    "warnings": list,
-}
+KINDS = {name: column.kind for name, column in RunResult.columns().items() if column.kind is not None}
 """What the record of a run holds, and of which type."""
 
 SCHEMA = """
@@ -60,7 +50,7 @@ VALUES (CASE WHEN EXISTS (SELECT 1 FROM runs WHERE rowid = ?) THEN NULL ELSE ? E
 """
 
 
-class Stored(NamedTuple):
+class StoredRun(NamedTuple):
     """A run in the store.
 
     Its curves hold the episodes `at`, counted from 0; `finished` is in seconds since 1970.
@@ -76,19 +66,35 @@ class Stored(NamedTuple):
 def existing_store(folder: Path) -> Store:
     """The store in a folder, which must be there."""
     if not (folder / "runs.sqlite").is_file():
-        raise InvalidData(f"There is no store of a sweep (runs.sqlite) in '{folder}'.")
+        raise InvalidData(f"There is no store of a sweep, run or compare (runs.sqlite) in '{folder}'.")
     return Store(folder)
 
 
+@contextmanager
+def opened_store(folder: Path) -> Iterator[Store]:
+    """The store in a folder, made if it is missing; a folder that was made for it and stays empty is removed again."""
+    new = not os.path.exists(folder)  # a name that is too long does not exist, either
+    store = Store(output_folder(folder))
+    try:
+        yield store
+    finally:
+        empty = new and not store.keys()
+        store.close()
+        if empty:
+            store.path.unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it
+                folder.rmdir()
+
+
 class Store:
-    """The store of a sweep, `runs.sqlite` in a folder; made if it is missing."""
+    """`runs.sqlite` in a folder; made if it is missing."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "runs.sqlite"
-        with self._errors("can not be opened"):
+        with self._errors("cannot be opened"):
             self._db = sqlite3.connect(self.path, isolation_level=None)
         try:
-            with self._errors("can not be opened"):
+            with self._errors("cannot be opened"):
                 self._open()
         except BaseException:
             self._db.close()
@@ -130,7 +136,7 @@ class Store:
 
     def keys(self) -> set[str]:
         """What is stored."""
-        with self._errors("can not be read"):
+        with self._errors("cannot be read"):
             return {key for (key,) in self._db.execute("SELECT key FROM runs")}
 
     def add(
@@ -160,10 +166,10 @@ class Store:
         """Every stored run, or those of `keys`; curves are as stored: `rewards` are sums between stored episodes."""
         return (run.result for run in self.stored() if keys is None or run.key in keys)
 
-    def stored(self) -> Iterator[Stored]:
+    def stored(self) -> Iterator[StoredRun]:
         """Every stored run with what is stored beside it."""
         columns = "key, record, at, regret, rewards, machine, finished"
-        with self._errors("can not be read"):
+        with self._errors("cannot be read"):
             for row in self._db.execute(f"SELECT {columns} FROM runs ORDER BY rowid"):
                 with self._reading(f"run {row[0]!r:.20}"):
                     stored = _stored(row)
@@ -171,7 +177,7 @@ class Store:
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:
-        """A part of the store that can not be understood, in one line."""
+        """A part of the store that cannot be understood, in one line."""
         try:
             yield
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
@@ -180,7 +186,7 @@ class Store:
 
     def machines(self) -> list[dict[str, Any]]:
         """The machines (and versions) that the stored runs ran on, each once, with the number of its runs."""
-        with self._errors("can not be read"), self._reading("a machine"):
+        with self._errors("cannot be read"), self._reading("a machine"):
             rows = self._db.execute("SELECT machine, count(*) FROM runs GROUP BY machine ORDER BY min(rowid)")
             return [_object(text) | {"runs": count} for text, count in rows]
 
@@ -194,7 +200,7 @@ class Store:
 
     def notes(self, key: str) -> list[str]:
         """The lines remembered under `key`."""
-        with self._errors("can not be read"), self._reading("its notes"):
+        with self._errors("cannot be read"), self._reading("its notes"):
             found = self._db.execute("SELECT value FROM meta WHERE key = ?", (f"note.{key}",)).fetchone()
             return [str(line) for line in json.loads(found[0])] if found else []
 
@@ -203,20 +209,19 @@ class Store:
         self._db.close()
 
 
-def _stored(row: tuple[Any, ...]) -> Stored:
+def _stored(row: tuple[Any, ...]) -> StoredRun:
     """A row of the store, if its parts are what they must be."""
     key, record, at, regret, rewards, where, finished = row
     said = _object(record)
-    wrong = [name for name, kind in KINDS.items() if not isinstance(said.get(name), kind)]
-    if wrong or set(said) - {"costs"} != set(KINDS) or not isinstance(said.get("costs", []), list):
-        raise ValueError(f"its record must have {', '.join(KINDS)}, each of its type, and no more")
+    if wrong := [name for name, value in said.items() if not isinstance(value, KINDS.get(name, ()))]:
+        raise ValueError(f"its record must have known fields, each of its type, not {', '.join(wrong)}")
     episodes = check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
     places, points = np.frombuffer(at, dtype=np.int32), thinned(episodes)
     curves = [np.frombuffer(c, dtype=np.float32).astype(np.float64) for c in (rewards, regret) if c is not None]
     if not (np.array_equal(places, points) and all(c.shape == points.shape and np.isfinite(c).all() for c in curves)):
         raise ValueError(f"its curves must be {len(points)} finite numbers each, in their places")
     result = RunResult(**said, regret=None if regret is None else curves[1], rewards=np.diff(curves[0], prepend=0.0))
-    return Stored(key, result, places, _object(where), finished)
+    return StoredRun(key, result, places, _object(where), finished)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -224,11 +229,6 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("it must be a JSON object")
     return found
-
-
-def thinned(episodes: int) -> IntArray:
-    """The episodes whose curve points are kept."""
-    return np.unique(np.linspace(0, episodes - 1, min(episodes, POINTS)).round().astype(np.int64))
 
 
 def row_bytes(episodes: int) -> int:
@@ -279,7 +279,7 @@ def _processor() -> str:
 
 def _row(key: str, result: RunResult, ran_on: str) -> tuple[Any, ...]:
     at = thinned(result.episodes)
-    record = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in CURVES}
+    record = {name: getattr(result, name) for name in KINDS}
     regret = None if result.regret is None else result.regret[at].astype(np.float32).tobytes()
     rewards = np.cumsum(result.rewards)[at].astype(np.float32).tobytes()
     return key, json.dumps(record), at.astype(np.int32).tobytes(), regret, rewards, ran_on, time.time()

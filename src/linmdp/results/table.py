@@ -1,4 +1,4 @@
-"""A store as a table, for other programs: CSV or Parquet, one row a run or one row a point of its curves."""
+"""A store as a table, for other programs: CSV or Parquet, one row per run or one row per point of its curves."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from linmdp.errors import InvalidParameter
 from linmdp.io.files import atomic_file
 from linmdp.results.stats import regret_area
 from linmdp.results.store import Store
+from linmdp.types import IntArray, RunResult
 
 Row = dict[str, Any]
 Columns = dict[str, type]
 """Names and types: bool, int, float or str."""
 
-FIRST = ("env", "agent")
-LAST = (
-    *("seed", "episodes", "eval_every", "final_regret", "regret_area", "reward", "agent_bytes", "feature_bytes"),
-    *("cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "tied", "drift", "key", "commit", "finished"),
-)
+BESIDE = ("key", "commit", "finished")
+"""What a table tells of a run beside its result."""
 CURVES: Columns = {
     "key": str,
     "env": str,
@@ -42,23 +40,42 @@ GROUP = 100_000
 
 
 def run_rows(store: Store) -> Iterator[Row]:
-    """One row a run; each parameter of its agent is a column, as `param.beta`."""
+    """One row per run; each parameter of its agent is a column, as `param.beta`."""
     for key, r, at, machine, finished in store.stored():
-        row = {name: getattr(r, name) for name in (*FIRST, *LAST) if hasattr(r, name)}
-        row |= {f"param.{name}": value for name, value in r.params.items()}
-        row |= {"agent_bytes": r.peak_bytes, "regret_area": None if r.regret is None else regret_area(r.regret, at)}
-        row |= {"key": key, "commit": machine.get("commit")}
-        yield row | {"finished": datetime.fromtimestamp(finished, UTC).isoformat()}
+        row = dict[str, Any]()
+        for name in _shown():
+            value = _area(r, at) if name == "regret_area" else getattr(r, name)
+            row |= {f"{_prefix(name)}{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
+        when = datetime.fromtimestamp(finished, UTC).isoformat()
+        yield row | dict(zip(BESIDE, (key, machine.get("commit"), when), strict=True))
+
+
+def _shown() -> list[str]:
+    return [name for column in RunResult.columns().values() for name in column.table]
+
+
+def _prefix(name: str) -> str:
+    """What stands before the keys of a dict."""
+    return f"{'param' if name == 'params' else name}."
+
+
+def _area(r: RunResult, at: IntArray) -> float | None:
+    return None if r.regret is None else regret_area(r.regret, at)
 
 
 def run_columns(rows: Sequence[Row]) -> Columns:
-    """The columns of these rows: the parameters of all agents stand after the agent."""
-    parameters = dict.fromkeys(name for row in rows for name in row if name.startswith("param."))
-    return {name: _type_of([row.get(name) for row in rows]) for name in (*FIRST, *parameters, *LAST)}
+    """The columns of these rows, in the order of `RunResult`; what is a dict there has one for each of its keys."""
+    there, names = list(dict.fromkeys(name for row in rows for name in row)), list[str]()
+    for column in RunResult.columns().values():
+        if column.kind is dict:
+            names += [name for name in there if name.startswith(tuple(map(_prefix, column.table)))]
+        else:
+            names += column.table
+    return {name: _type_of([row.get(name) for row in rows]) for name in (*names, *BESIDE)}
 
 
 def curve_rows(store: Store) -> Iterator[Row]:
-    """One row a stored point: `regret` and `reward` are sums over all episodes up to that one, counted from 0."""
+    """One row per stored point: `regret` and `reward` are sums over all episodes up to that one, counted from 0."""
     for key, r, at, *_ in store.stored():
         rewards = np.cumsum(r.rewards).tolist()
         regret = [None] * len(rewards) if r.regret is None else r.regret.tolist()

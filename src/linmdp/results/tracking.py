@@ -14,6 +14,7 @@ import numpy as np
 
 from linmdp.errors import InvalidParameter, invalid, unknown
 from linmdp.io.files import output_folder, write_atomic
+from linmdp.results.curves import spaced
 from linmdp.types import RunResult
 
 Tracker = Callable[[RunResult], None]
@@ -35,7 +36,7 @@ def make_tracker(name: str | None, out: Path | None) -> Tracker | None:
 
 
 class TensorBoard:
-    """One event file a run, `ENV/AGENT/K-EPISODES/seed-N` in a folder; a run that is done again replaces its file."""
+    """One event file per run, `ENV/AGENT/K-EPISODES/seed-N` in a folder; a run that is done again replaces its file."""
 
     name = "tensorboard"
 
@@ -66,7 +67,7 @@ def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
     """Numbers to draw after so many episodes: both curves, and at the end what there is once."""
     K = len(result.rewards)
     totals, last = np.cumsum(result.rewards), -1
-    for k in np.unique(np.linspace(0, K - 1, min(K, POINTS)).round().astype(int)).tolist():
+    for k in spaced(K, POINTS).tolist():
         earned = totals[k] - (totals[last] if last >= 0 else 0.0)
         values = {"reward per episode": float(earned / (k - last))}
         if result.regret is not None:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from linmdp.agents.backend import backend_for
+from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import ClusterError, InvalidParameter, LinMDPError, LinMDPWarning, check_int, invalid
+from linmdp.errors import (
+    ClusterError,
+    InvalidData,
+    InvalidParameter,
+    LinMDPError,
+    LinMDPWarning,
+    check_int,
+    invalid,
+)
+from linmdp.io.files import output_folder
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Run
 from linmdp.runner.guard import RunStopped
@@ -24,6 +36,8 @@ from linmdp.runner.progress import Advance, progress_bar, times
 from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
+
+Runs: TypeAlias = Generator[RunResult, None, None]
 
 GROUP = 8
 """Runs in lockstep on a CPU: more gain little, and take memory that the caches do not have."""
@@ -40,6 +54,8 @@ class Job(NamedTuple):
     device: str = "cpu"
     checkpoint: str | None = None
     every: int | None = None
+    save: str | None = None
+    """The file that the agent goes to at the end of the run."""
 
 
 def jobs_for(
@@ -105,9 +121,9 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 def runs_in_lockstep(job: Job) -> bool:
     """Whether the runs of this job can share their products: the model is known, and the agent says yes.
 
-    Not a run that is to be saved on its way.
+    Not a run that is to be saved, on its way or at its end: in lockstep there is no agent.
     """
-    if job.checkpoint is not None or not model_known(job.env):
+    if not (job.checkpoint is job.save is None) or not model_known(job.env):
         return False
     return _lockstep_ready(job.env, job.agent, job.episodes, job.device, AGENTS.get(parse_spec(job.agent)[0]))
 
@@ -138,10 +154,11 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
     from linmdp.runner.loop import run
 
     env = _env(job.env)
+    agent = make_agent(job.agent, env, job.episodes)
     try:
         result = run(
             env,
-            make_agent(job.agent, env, job.episodes),
+            agent,
             episodes=job.episodes,
             seed=job.seed,
             progress=progress,
@@ -155,7 +172,19 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
             stopped.result.agent = job.agent
         raise
     result.agent = job.agent
+    if job.save is not None and not isinstance(agent, SB3Agent):  # whose library keeps its own files
+        result.warnings += _saved(agent, job, Path(job.save))
     return result
+
+
+def _saved(agent: Agent, job: Job, path: Path) -> list[str]:
+    """Save the agent with the run that it comes from; what went wrong where it is an agent that cannot be saved."""
+    output_folder(path.parent)
+    try:
+        agent.save(path, run={"env": job.env, "agent": job.agent, "episodes": job.episodes, "seed": job.seed})
+    except (InvalidParameter, InvalidData) as error:
+        return [f"{agent.name}: the agent is not saved: {error}"]
+    return []
 
 
 def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResult]:
@@ -202,7 +231,7 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
     return limit
 
 
-def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Iterator[RunResult]:
+def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Runs:
     """All results, in the order of `jobs`, each as soon as it and those before it are done."""
     work, waiting, following = units(jobs), dict[int, list[RunResult]](), 0
     with closing(run_units(work, local_pool(work, processes), progress=progress)) as finished:

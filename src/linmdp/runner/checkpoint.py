@@ -1,7 +1,7 @@
 """Checkpoints of a run, and agents in files: safetensors with a checksum, written whole or not at all.
 
 A run is saved between two episodes: the agent, the curves, the counters and, of a linear MDP, its random streams. The
-randomness inside any other environment can not be saved, so it is seeded afresh after each checkpoint from the run's
+randomness inside any other environment cannot be saved, so it is seeded afresh after each checkpoint from the run's
 seed and the episode, whether the run was interrupted or not.
 """
 
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.agents.base import load_array, prefixed, under
+from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.base import LinearModel
-from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int
+from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, invalid
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.io.tensorfile import Damaged, TensorFile, packed, read_tensors
 
 if TYPE_CHECKING:
-    from linmdp.runner.loop import Course
+    from linmdp.runner.loop import RunState
 
 KEPT = 2
 """Checkpoints of a run that stay: the newest, and the one before it in case the newest is damaged."""
@@ -31,11 +32,14 @@ KEPT = 2
 class Checkpoints:
     """The checkpoints of one run in a folder: `seed-S.episode-K.safetensors`, the two newest."""
 
-    def __init__(self, folder: Path, every: int | None, course: Course) -> None:
-        every = max(1, course.episodes // 20) if every is None else every
+    def __init__(self, folder: Path, every: int | None, state: RunState) -> None:
+        if isinstance(state.agent, SB3Agent):
+            rule = f"left out for {state.agent.name}, whose library keeps its own state"
+            invalid("run", "checkpoint", rule, str(folder))
+        every = max(1, state.episodes // 20) if every is None else every
         self.every = check_int("run", "every", every, low=1)
-        self.folder, self.course = output_folder(folder), course
-        self._stem = f"seed-{course.seed}"
+        self.folder, self.run = output_folder(folder), state
+        self._stem = f"seed-{state.seed}"
 
     def resume(self) -> int:
         """Go on from the newest checkpoint that is good; how many episodes it has."""
@@ -49,7 +53,7 @@ class Checkpoints:
                 bad.append((path, error))
                 continue
             self._set_aside(bad)
-            return self.course.k
+            return self.run.k
         if bad:
             raise InvalidData(f"{bad[0][1]} No good one is in '{self.folder}': delete them to start anew.")
         return 0
@@ -57,16 +61,16 @@ class Checkpoints:
     def _set_aside(self, bad: list[tuple[Path, Damaged]]) -> None:
         for path, error in bad:
             os.replace(path, path.with_suffix(".damaged"))
-            words = f"{error} It is set aside, and the run goes on from episode {self.course.k}, the last good one."
-            self.course.notes.append(words)
+            words = f"{error} It is set aside, and the run goes on from episode {self.run.k}, the last good one."
+            self.run.notes.append(words)
             warnings.warn(words, LinMDPWarning, stacklevel=4)
 
     def episode_done(self) -> None:
         """Save the run if it is time, and drop what is older than the last two."""
-        course = self.course
-        if course.k % self.every and course.k != course.episodes:
+        run = self.run
+        if run.k % self.every and run.k != run.episodes:
             return
-        write_atomic(self.folder / f"{self._stem}.episode-{course.k:010d}.safetensors", self._packed())
+        write_atomic(self.folder / f"{self._stem}.episode-{run.k:010d}.safetensors", self._packed())
         self._seed_afresh()
         for path in self._paths()[KEPT:]:
             path.unlink(missing_ok=True)
@@ -75,7 +79,7 @@ class Checkpoints:
         """Save the agent as it is in the middle of an episode that failed; where it is, in words."""
         path = self.folder / f"{self._stem}.stopped.safetensors"
         try:
-            self.course.agent.save(path)
+            self.run.agent.save(path)
         except LinMDPError as error:
             return f"What was learned could not be saved: {error}"
         return f"What was learned until then is saved in '{path}' (linmdp.load_agent reads it)."
@@ -86,39 +90,39 @@ class Checkpoints:
         return sorted((path for path in found if path.stem.rpartition("-")[2].isdigit()), reverse=True)
 
     def _seed_afresh(self) -> None:
-        """Where the randomness of the environment can not be saved, the next episode has a seed of its own."""
-        course = self.course
-        if not hasattr(course.env.unwrapped, "random_state"):
-            sequence = np.random.SeedSequence(course.seed, spawn_key=(2, course.k))  # 0 and 1 are the run's own
-            course.next_seed = int(sequence.generate_state(1)[0])
+        """Where the randomness of the environment cannot be saved, the next episode has a seed of its own."""
+        run = self.run
+        if not hasattr(run.env.unwrapped, "random_state"):
+            sequence = np.random.SeedSequence(run.seed, spawn_key=(2, run.k))  # 0 and 1 are the run's own
+            run.next_seed = int(sequence.generate_state(1)[0])
 
     def _identity(self) -> dict[str, Any]:
         """What a checkpoint must agree with; its agent is checked by the agent itself."""
         from linmdp import __version__
 
-        course = self.course
-        own = {"env": course.name, "seed": course.seed, "episodes": course.episodes, "eval_every": course.eval_every}
-        if not hasattr(course.env.unwrapped, "random_state"):
+        run = self.run
+        own = {"env": run.name, "seed": run.seed, "episodes": run.episodes, "eval_every": run.eval_every}
+        if not hasattr(run.env.unwrapped, "random_state"):
             own["every"] = self.every
-        return own | {"linmdp": __version__, "numpy": np.__version__, "environment": _fingerprint(course.env)}
+        return own | {"linmdp": __version__, "numpy": np.__version__, "environment": _fingerprint(run.env)}
 
     def _packed(self) -> bytes:
-        course = self.course
+        run = self.run
         state = {
-            "k": course.k,
-            "steps": course.steps,
-            "peak": course.peak,
-            "before": list(course.before),
-            "costs": course.costs,
-            "seconds": [course.clock.cpu, course.clock.wall],
-            "evaluated": course.meter.version,
-            "probe": course.probe.state(),
+            "k": run.k,
+            "steps": run.steps,
+            "peak": run.peak,
+            "before": list(run.before),
+            "costs": run.costs,
+            "seconds": [run.clock.cpu, run.clock.wall],
+            "evaluated": run.meter.version,
+            "probe": run.probe.state(),
         }
-        if hasattr(course.env.unwrapped, "random_state"):
-            state["random"] = course.env.unwrapped.random_state()
-        curves = {"rewards": course.rewards[: course.k], "regret": course.regret[: course.k], "gaps": course.meter.gaps}
-        arrays = curves | prefixed("agent", course.agent.state_dict())
-        words = {"run": self._identity(), "agent": course.agent._identity(), "state": state}
+        if hasattr(run.env.unwrapped, "random_state"):
+            state["random"] = run.env.unwrapped.random_state()
+        curves = {"rewards": run.rewards[: run.k], "regret": run.regret[: run.k], "gaps": run.meter.gaps}
+        arrays = curves | prefixed("agent", run.agent.state_dict())
+        words = {"run": self._identity(), "agent": run.agent._identity(), "state": state}
         return packed("checkpoint", words, arrays)
 
     def _restore(self, path: Path, file: TensorFile) -> None:
@@ -131,7 +135,7 @@ class Checkpoints:
                     f"The checkpoint '{path}' must be of {name}={mine[name]!r}, as this run. Got {found!r:.80}."
                 )
         try:
-            self.course.agent.load_state_dict(under("agent", file.arrays))
+            self.run.agent.load_state_dict(under("agent", file.arrays))
         except InvalidData as error:
             raise InvalidData(f"The checkpoint '{path}' is of another agent. {error}") from error
         try:
@@ -140,22 +144,22 @@ class Checkpoints:
             raise InvalidData(f"The checkpoint '{path}' lacks a part: {error}.") from error
 
     def _restore_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        course = self.course
-        k = check_int("a checkpoint", "k", state["k"], low=1, high=course.episodes)
-        load_array(course.rewards[:k], arrays, "rewards")
-        load_array(course.regret[:k], arrays, "regret")
-        load_array(course.meter.gaps, arrays, "gaps")
-        course.meter.version = state["evaluated"]
-        course.probe.restore(state["probe"])
-        course.peak, (updates, resets) = int(state["peak"]), map(int, state["before"])
-        course.before = (updates, resets)
+        run = self.run
+        k = check_int("a checkpoint", "k", state["k"], low=1, high=run.episodes)
+        load_array(run.rewards[:k], arrays, "rewards")
+        load_array(run.regret[:k], arrays, "regret")
+        load_array(run.meter.gaps, arrays, "gaps")
+        run.meter.version = state["evaluated"]
+        run.probe.restore(state["probe"])
+        updates, resets, switches = [*map(int, state["before"]), 0][:3]  # older checkpoints do not have the last
+        run.peak, run.before = int(state["peak"]), (updates, resets, switches)
         cpu, wall = map(float, state["seconds"])
-        course.clock.cpu, course.clock.wall = course.clock.cpu + cpu, course.clock.wall + wall
-        course.costs[:] = [[float(x) for x in point] for point in state["costs"]]
-        course.steps = check_int("a checkpoint", "steps", state["steps"], low=k, high=k * course.agent.task.H)
-        course.k, course.next_seed = k, None
+        run.clock.cpu, run.clock.wall = run.clock.cpu + cpu, run.clock.wall + wall
+        run.costs[:] = [[float(x) for x in point] for point in state["costs"]]
+        run.steps = check_int("a checkpoint", "steps", state["steps"], low=k, high=k * run.agent.task.H)
+        run.k, run.next_seed = k, None
         if "random" in state:
-            course.env.unwrapped.restore_random_state(state["random"])
+            run.env.unwrapped.restore_random_state(state["random"])
         self._seed_afresh()
 
 

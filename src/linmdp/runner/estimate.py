@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Agent
+from linmdp.agents.sb3 import SB3Agent
 from linmdp.runner.batch import Job, default_processes, units
 from linmdp.runner.loop import play
 from linmdp.runner.registry import make_agent, make_env
-from linmdp.runner.sb3 import SB3Agent
 from linmdp.types import Array
 
 PROBE_EPISODES = 120

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from linmdp.agents.base import check_reward
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, one_line
 from linmdp.types import WHOLE, RunResult, State, Task
 
 
 class RunStopped(InvalidData):
-    """A run that its environment (or a Q that is no number) has stopped; `result` holds the episodes before that."""
+    """A run that its environment (or a Q that is NaN) has stopped; `result` holds the episodes before that."""
 
     def __init__(self, words: str, result: RunResult | None = None) -> None:
         super().__init__(words)
@@ -84,13 +84,11 @@ class Guard:
 
 
 def _short(state: State) -> str:
-    """A state in one line; of an array that is not of numbers or too long, its type and shape as well."""
-    words = " ".join(repr(state).split())
+    """A state in one line; of an array its type and shape as well."""
     shape = f"{state.dtype} of shape {state.shape}: " if isinstance(state, np.ndarray) else ""
-    return shape + (words if len(words) <= 120 else words[:117] + "...")
+    return shape + one_line(repr(state), 120)
 
 
 def _words(error: Exception) -> str:
     """An error in one line."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200].rstrip('.')}" if lines else type(error).__name__
+    return one_line(f"{type(error).__name__}: {error}".rstrip(".: \n"), 200)

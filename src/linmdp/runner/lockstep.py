@@ -17,6 +17,7 @@ from linmdp.envs.planning import optimum
 from linmdp.errors import InvalidData
 from linmdp.runner.diagnostics import probe_from, verdicts
 from linmdp.runner.engine import Lockstep, Run
+from linmdp.runner.measured import build_result
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.recorder import Recorder
 from linmdp.runner.stopwatch import Stopwatch
@@ -67,18 +68,20 @@ def run_lockstep(
 
 
 class Ledger:
-    """What is noted of all runs: regret and rewards (K, B), regressions solved, resets."""
+    """What is noted of all runs: regret and rewards (K, B), regressions solved, resets, plannings."""
 
     def __init__(self, engine: Lockstep, episodes: int) -> None:
         self.engine, self.episodes = engine, episodes
         self.regret, self.rewards = np.zeros((episodes, engine.B)), np.zeros((episodes, engine.B))
-        self.updates, self.resets, self.late, self.late_resets = np.zeros((4, engine.B), dtype=np.int64)
+        self.updates, self.resets, self.switches = np.zeros((3, engine.B), dtype=np.int64)
+        self.late, self.late_resets = np.zeros((2, engine.B), dtype=np.int64)
         self._held: list[tuple[int, Any, Any]] = []
 
     def decided(self, k: int, reset: BoolArray, plan: BoolArray) -> None:
         """Which runs reset, (B,), and which steps are planned, (H, B); `late` counts those of the last tenth."""
         self.resets += reset
         self.updates += plan.sum(axis=0)
+        self.switches += plan.any(axis=0)
         if k >= probe_from(self.episodes):
             self.late += plan.sum(axis=0)
             self.late_resets += reset
@@ -96,7 +99,7 @@ class Ledger:
         self._held.clear()
 
     def results(self, env: str, eval_every: int, clock: Stopwatch) -> list[RunResult]:
-        """One result a run."""
+        """One result per run."""
         engine, host = self.engine, self.engine.backend.host
         (acts, capped, tied), (least, largest) = host(engine.looked), host(engine.extremes)
         drift, A = host(engine.planner.ridge.drift()), engine.model.A
@@ -109,21 +112,22 @@ class Ledger:
             idle = s.agent.may_stop_learning and bool(
                 self.late[i] == 0 and self.late_resets[i] < self.episodes - probe_from(self.episodes)
             )
-            result = RunResult(
+            result = build_result(
                 env=env,
                 agent=s.spec,
                 params=s.agent.get_params(),
+                chosen=dict(s.agent.chosen),
                 seed=s.seed,
-                episodes=self.episodes,
                 eval_every=eval_every,
-                regret=np.cumsum(self.regret[:, i]),
-                rewards=self.rewards[:, i].copy(),
+                gaps=self.regret[:, i],
+                rewards=self.rewards[:, i],
                 peak_bytes=s.agent.nbytes,
                 feature_bytes=engine.model.features.nbytes,
-                cpu_seconds=clock.cpu / engine.B,
-                wall_seconds=clock.wall / engine.B,
+                clock=clock,
+                runs=engine.B,
                 updates=int(self.updates[i]),
                 resets=int(self.resets[i]),
+                switches=int(self.switches[i]),
                 saturated=saturated,
                 tied=ties,
                 drift=float(drift[i]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from linmdp.agents.base import Agent
+from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.planning import policy_value
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int, invalid
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
 from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
+from linmdp.runner.external import OnEpisode, play_external
 from linmdp.runner.guard import Guard, RunStopped
+from linmdp.runner.measured import build_result
 from linmdp.runner.progress import Advance, progress_bar
-from linmdp.runner.sb3 import SB3Agent
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition, cost_points
 
@@ -30,7 +32,7 @@ def run(
     seed: int = 0,
     progress: bool | Advance = False,
     eval_every: int = 1,
-    on_episode: Callable[[EpisodeRecord], None] | None = None,
+    on_episode: OnEpisode | None = None,
     name: str | None = None,
     checkpoint: str | Path | None = None,
     every: int | None = None,
@@ -41,54 +43,44 @@ def run(
     the policy has changed; with `eval_every` n only in every n-th episode, and the value is held in between.
     One BLAS thread is used, so that the numbers do not depend on the machine's load or on the number of processes.
 
-    With `checkpoint`, a folder, all of it is saved there after every `every` episodes (a twentieth of them unless
-    said), and the same call goes on from what is saved, bit for bit as if it had never stopped. `on_episode` hears of
-    the episodes that are played now. If the environment fails, `RunStopped` says where; it carries the `result` of the
+    With `checkpoint`, a folder, all of it is saved there after every `every` episodes (default: a twentieth of them),
+    and the same call goes on from what is saved, bit for bit as if it had never stopped. `on_episode` hears of the
+    episodes that are played now. If the environment fails, `RunStopped` says where; it carries the `result` of the
     episodes before, and what was learned is saved in the folder.
     """
-    course = Course(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
-    if isinstance(agent, SB3Agent):  # its library drives the environment itself
-        if checkpoint is not None:
-            invalid(
-                "run", "checkpoint", f"left out for {agent.name}, whose library keeps its own state", str(checkpoint)
-            )
-        return agent.learn(
-            env,
-            episodes=course.episodes,
-            seed=course.seed,
-            progress=progress,
-            eval_every=course.eval_every,
-            on_episode=on_episode,
-            name=course.name,
-        )
-    keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, course)
-    with (
-        threadpool_limits(1, user_api="blas"),
-        progress_bar("episodes", course.episodes, progress) as advance,
-        course.clock,
-    ):
-        if keeper:
-            with course.clock.paused():
-                advance(keeper.resume())
-        while course.k < course.episodes:
-            try:
-                course.episode()
-            except InvalidData as error:
-                raise _stopped(error, course, keeper) from error
-            if on_episode:
-                with course.clock.paused():
-                    on_episode(course.record())
-            if keeper:
-                with course.clock.paused():
-                    keeper.episode_done()
-            advance()
-    for words in course.findings():
+    state = RunState(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
+    keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, state)
+    with threadpool_limits(1, user_api="blas"), progress_bar("episodes", state.episodes, progress) as advance:
+        if isinstance(agent, SB3Agent):
+            play_external(state, agent, advance, on_episode)
+        else:
+            _play_all(state, keeper, advance, on_episode)
+    for words in state.findings():
         warnings.warn(words, LinMDPWarning, stacklevel=2)
-    return course.result()
+    return state.result()
 
 
-class Course:
-    """One run on its way: who plays where, how far it is, and what was noted on the way.
+def _play_all(state: RunState, keeper: Checkpoints | None, advance: Advance, on_episode: OnEpisode | None) -> None:
+    """Every episode that is left, with checkpoints on the way."""
+    if keeper:
+        advance(keeper.resume())
+    with state.clock:
+        while state.k < state.episodes:
+            try:
+                state.episode()
+            except InvalidData as error:
+                raise _stopped(error, state, keeper) from error
+            if on_episode or keeper:
+                with state.clock.paused():
+                    if on_episode:
+                        on_episode(state.record())
+                    if keeper:
+                        keeper.episode_done()
+            advance()
+
+
+class RunState:
+    """A run in progress: who plays where, how far it is, and what was measured so far.
 
     Attributes
     ----------
@@ -115,7 +107,8 @@ class Course:
         self.next_seed: int | None = int(env_seed.generate_state(1)[0])
         self.meter, self.probe = RegretMeter(env.unwrapped, agent, self.eval_every), Probe(agent)
         self.rewards, self.regret = np.zeros(self.episodes), np.zeros(self.episodes)
-        self.k, self.steps, self.peak, self.before = 0, 0, agent.nbytes, (agent.updates, agent.resets)
+        self.k, self.steps, self.peak, self.before = 0, 0, agent.nbytes, counters(agent)
+        self.feature_bytes = task.features.nbytes
         self.clock, self.notes = Stopwatch(), list[str]()
         self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
 
@@ -137,13 +130,17 @@ class Course:
             reward += step.reward
             self.steps += 1
         self.rewards[k] = reward
-        self.peak = max(self.peak, agent.nbytes)
-        self.k = k + 1
+        self.finish_episode(self.clock.cpu_so_far)
+
+    def finish_episode(self, cpu: float) -> None:
+        """Note what the run has cost after one more episode."""
+        self.peak = max(self.peak, self.agent.nbytes)
+        self.k += 1
         if self.k in self._points:
-            self.costs.append([self.k, self.peak, self.clock.cpu_so_far, self.steps])
+            self.costs.append([self.k, self.peak, cpu, self.steps])
 
     def record(self) -> EpisodeRecord:
-        """The episode that was played last."""
+        """The last episode that was played."""
         k = self.k - 1
         return EpisodeRecord(k, self.rewards[k], self.regret[k] if self.meter.known else None, self.agent.nbytes)
 
@@ -154,27 +151,33 @@ class Course:
     def result(self) -> RunResult:
         """The episodes so far."""
         agent, k = self.agent, self.k
-        return RunResult(
+        updates, resets, switches = (now - before for now, before in zip(counters(agent), self.before, strict=True))
+        return build_result(
             env=self.name,
             agent=agent.name,
             params=agent.get_params(),
+            chosen=getattr(agent, "chosen", {}),
             seed=self.seed,
-            episodes=k,
             eval_every=self.eval_every,
-            regret=np.cumsum(self.regret[:k]) if self.meter.known else None,
+            gaps=self.regret[:k] if self.meter.known else None,
             rewards=self.rewards[:k],
             peak_bytes=self.peak,
-            feature_bytes=self.guard.task.features.nbytes,
-            cpu_seconds=self.clock.cpu,
-            wall_seconds=self.clock.wall,
-            updates=agent.updates - self.before[0],
-            resets=agent.resets - self.before[1],
+            feature_bytes=self.feature_bytes,
+            clock=self.clock,
+            updates=updates,
+            resets=resets,
+            switches=switches,
             saturated=self.probe.saturated,
             tied=self.probe.tied,
             drift=agent.drift(),
             warnings=[*self.notes, *self.findings()],
             costs=self.costs,
         )
+
+
+def counters(agent: Agent) -> tuple[int, int, int]:
+    """Regressions solved, resets, and changes of the policy, since the agent was made."""
+    return agent.updates, agent.resets, agent.policy_version
 
 
 def play(
@@ -196,7 +199,7 @@ def play(
 
 
 class RegretMeter:
-    """V* - V^pi of the policy of the moment, where the model is known."""
+    """V* - V^pi of the current policy, where the model is known."""
 
     def __init__(self, env: Any, agent: Agent, eval_every: int) -> None:
         self.model: Any = getattr(env, "model", None)
@@ -209,11 +212,11 @@ class RegretMeter:
         """V* - V^pi of that policy, (S,)."""
 
     def due(self, k: int) -> bool:
-        """Whether the policy of episode k is to be evaluated: its turn has come, and it is not the one of last time."""
+        """Whether the policy of episode k is to be evaluated: it is its turn, and it is not the one of last time."""
         return self.known and k % self._every == 0 and self.version != self._agent.policy_version
 
     def evaluate(self) -> None:
-        """Evaluate the policy of the moment."""
+        """Evaluate the current policy."""
         self.gaps = self._optimal - policy_value(self.model, self._agent.policy)[0]
         self.version = self._agent.policy_version
 
@@ -228,10 +231,10 @@ class RegretMeter:
         return None
 
 
-def _stopped(error: InvalidData, course: Course, keeper: Checkpoints | None) -> RunStopped:
+def _stopped(error: InvalidData, state: RunState, keeper: Checkpoints | None) -> RunStopped:
     """What stopped the run, with the episodes before it, and where what was learned is saved."""
     words = str(error) + (f" {keeper.save_stopped()}" if keeper else "")
-    return RunStopped(words, course.result() if course.k else None)
+    return RunStopped(words, state.result() if state.k else None)
 
 
 def _size(task: Task) -> str:

@@ -1,4 +1,4 @@
-"""Progress bars on standard error; they vanish when it is no terminal."""
+"""Progress bars on standard error, shown only where it is a terminal."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 Advance = Callable[..., None]
-"""Called after each thing, or with the number of those that are done."""
+"""Called after each step, or with the number of steps that were done."""
 
 INTERVAL = 0.3
-"""Seconds between two looks at what other processes have done."""
+"""Seconds between two readings of what other processes have done."""
 
 
 @contextmanager
 def progress_bar(what: str, total: int, show: bool | Advance) -> Iterator[Advance]:
-    """A function to call after each of `total` things; `show` may itself be that function, of a larger bar."""
+    """A function to call after each of `total` steps; `show` may itself be that function, of a larger bar."""
     if callable(show):
         yield show
         return

@@ -20,12 +20,12 @@ from linmdp.agents import (
     RandomAgent,
 )
 from linmdp.agents.base import Agent
+from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.errors import InvalidParameter, check_int, unknown
 from linmdp.runner.guard import task_of
-from linmdp.runner.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.runner.spec import check_names, keyword_parameters, parse_spec
 from linmdp.types import Task
 
@@ -106,7 +106,9 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
     name, parameters = parse_spec(spec)
     if name in SB3_AGENTS:
         check_names(name, parameters, agent_parameters(name))
-        return SB3_AGENTS[name](env, episodes=episodes, **parameters)
+        from linmdp.envs.raw import RawEpisodes
+
+        return SB3_AGENTS[name](task, raw=RawEpisodes(env), episodes=episodes, **parameters)
     if name != OptimalAgent.name:
         return make_learner(spec, task, episodes)
     check_names(name, parameters, agent_parameters(name))

@@ -28,7 +28,7 @@ class Stopwatch:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stand still meanwhile."""
+        """Stop the watch inside `with`."""
         self.__exit__()
         try:
             yield

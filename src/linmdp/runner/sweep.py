@@ -19,7 +19,7 @@ import math
 import operator
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from itertools import product
 from pathlib import Path
@@ -33,7 +33,7 @@ from linmdp.runner.batch import Job, local_pool, run_units, units
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.pool import Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
-from linmdp.runner.room import check_disk, check_memory
+from linmdp.runner.resources import check_room
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult, Task
 
@@ -100,7 +100,7 @@ def read_sweep(path: Path) -> Sweep:
             raise InvalidSweep(f"The sweep file '{path}' must have at most {LARGEST_FILE} bytes.")
         data = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise InvalidSweep(f"The sweep file '{path}' can not be read. {error.strerror}.") from error
+        raise InvalidSweep(f"The sweep file '{path}' cannot be read. {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # TOML, UTF-8, or a whole number with too many digits
         if isinstance(error, InvalidSweep):
             raise
@@ -235,30 +235,43 @@ def run_sweep(
     """Run what the store does not have yet, and store each unit of work as one transaction when it is finished.
 
     It runs on `processes` of this machine or on another pool. `on_run` is called with each run once it is stored.
+    """
+    for _, result in run_missing(jobs, store, processes=processes, pool=pool, progress=progress):
+        if on_run:
+            on_run(result)
+
+
+def run_missing(
+    jobs: Sequence[Job],
+    store: Store,
+    *,
+    processes: int | None = None,
+    pool: Pool | None = None,
+    progress: bool = False,
+) -> Generator[tuple[int, RunResult], None, None]:
+    """The same, run by run, as they finish: each with its place in `jobs`, when it is stored.
+
     Units are cut from the whole plan, not from what is left of it, so that a resumed sweep computes the same products
     in the same batches and its curves are those of an uninterrupted one, bit for bit.
     """
     keys, done = {job: run_key(job) for job in jobs}, store.keys()
-    place_of = {job: place for place, job in enumerate(jobs, start=1)}
+    place_of = {job: place for place, job in enumerate(jobs)}
     left = [unit for unit in units(jobs) if not all(keys[job] in done for job in unit)]
     if not left:
         return
     pool = pool or local_pool(left, processes)
-    check_memory(left, pool.processes)
-    check_disk([job for unit in left for job in unit], store.path.parent)
+    check_room(left, pool.processes, store.path.parent)
     with closing(run_units(left, pool, progress=progress)) as finished:
         for number, results, where in finished:
             fresh = {j: r for j, r in zip(left[number], results, strict=True) if keys[j] not in done}
-            store.add([(keys[j], r) for j, r in fresh.items()], where, [place_of[j] for j in fresh])
-            if on_run:
-                for result in fresh.values():
-                    on_run(result)
+            store.add([(keys[j], r) for j, r in fresh.items()], where, [place_of[j] + 1 for j in fresh])
+            yield from ((place_of[j], r) for j, r in fresh.items())
 
 
 def run_key(job: Job) -> str:
     """The hash of a run's full configuration: all that its numbers depend on."""
     configuration = job._asdict()
-    for name in ("checkpoint", "every"):
+    for name in ("checkpoint", "every", "save"):
         del configuration[name]
     return Store.key(configuration)
 

@@ -1,7 +1,8 @@
 """Stable-Baselines3's DQN and PPO as agents: what a user would pick, on raw observations, for as many episodes.
 
 The library drives the environment itself, so these agents bring their own loop (`SB3Agent.learn`); `linmdp.run` calls
-it. Everything of the library is imported when an agent is made, never before.
+it with an environment of raw observations that takes the measurements. Everything of the library is imported when an
+agent is made, never before.
 """
 
 from __future__ import annotations
@@ -9,17 +10,16 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.base import Agent, StateDict, check_reward
+from linmdp.agents.base import Agent, StateDict
 from linmdp.agents.budget import OBJECTS, Choice, chosen_within, descending
-from linmdp.errors import InvalidParameter, check_int, check_number, invalid
-from linmdp.runner.progress import Advance, progress_bar
-from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import Array, EpisodeRecord, IntArray, RunResult, State, cost_points
+from linmdp.errors import InvalidParameter, check_int, check_number, invalid, one_line
+from linmdp.types import Array, IntArray, State, Task
 
 OURS = ("self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "stats_window_size")
 """What we say ourselves; a user's parameters are the others that can be written in a spec."""
@@ -32,35 +32,33 @@ class SB3Agent(Agent):
     """An agent of Stable-Baselines3, with the library's own parameters and defaults (policy "MlpPolicy").
 
     It learns on the raw observations of the environment, not on features. Each run starts anew.
+    `raw` is the environment as Gymnasium has it, with a `scaler` from states to its observations.
     """
 
     algorithm: ClassVar[str]
     sized: ClassVar[str]
     """The parameter that says how many steps its buffer holds."""
 
-    def __init__(self, env: Any, *, episodes: int | None = None, **parameters: Any) -> None:
-        from linmdp.envs.raw import Nobody, RawEpisodes, Scaler
-
-        super().__init__(env.unwrapped.task)
+    def __init__(self, task: Task, *, raw: Any, episodes: int | None = None, **parameters: Any) -> None:
+        super().__init__(task)
         self.max_bytes, self.chosen = parameters.pop("max_bytes", None), Choice()
         self._given, known = parameters, self.parameters()
         for name, value in parameters.items():
             _check_value(self.name, known[name], value)
-        self._scaler = Scaler(env)
-        steps = None if episodes is None else episodes * self.task.H
-        raw = RawEpisodes(env, self._scaler, 0, Nobody())
+        self._scaler = raw.scaler
+        self._steps = None if episodes is None else episodes * task.H
         if self.max_bytes is not None:
-            self._fit(raw, steps)
-        self._model = self._made(raw, steps, seed=0)
+            self._fit(raw)
+        self._model = self._made(raw, seed=0)
 
-    def _fit(self, raw: Any, steps: int | None) -> None:
+    def _fit(self, raw: Any) -> None:
         """Choose the size of the buffer that `max_bytes` leaves room for; the networks are what they are."""
-        given = {name: p.default for name, p in self.parameters().items()} | self._filled(steps)
+        given = {name: p.default for name, p in self.parameters().items()} | self._filled()
         most, least = int(given[self.sized]), min(int(given[self.sized]), int(given["batch_size"]))
         held = {}
         for size in (least, 2 * least):
             self.chosen = {self.sized: size}
-            held[size] = trained_bytes(self._made(raw, steps, seed=0))
+            held[size] = trained_bytes(self._made(raw, seed=0))
         each = (held[2 * least] - held[least]) / least
 
         def bytes_of(choice: Choice) -> int:
@@ -92,23 +90,23 @@ class SB3Agent(Agent):
     def get_params(self) -> dict[str, Any]:
         """Every parameter: as given, or the library's default."""
         defaults = {name: p.default for name, p in self.parameters().items()}
-        return defaults | self._filled(None) | {"max_bytes": self.max_bytes}
+        return defaults | self._filled() | {"max_bytes": self.max_bytes}
 
-    def _filled(self, steps: int | None) -> dict[str, Any]:
+    def _filled(self) -> dict[str, Any]:
         """What is passed to the library."""
         return self._given | {name: value for name, value in self.chosen.items() if name != "bytes"}
 
-    def _made(self, env: Any, steps: int | None, seed: int) -> Any:
+    def _made(self, env: Any, seed: int) -> Any:
         from stable_baselines3.common.vec_env import DummyVecEnv
 
-        given = self._filled(steps)
+        given = self._filled()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # its advice: sizes of batches, memory of buffers
             try:
                 return self.library()("MlpPolicy", DummyVecEnv([lambda: env]), seed=seed, device="cpu", **given)
             except (AssertionError, TypeError, ValueError) as error:
-                words = (str(error).strip() or type(error).__name__).splitlines()[0]
-                raise InvalidParameter(f"stable-baselines3 can not make {self.name} with {given}: {words}") from error
+                words = one_line(str(error).strip() or type(error).__name__, 200)
+                raise InvalidParameter(f"stable-baselines3 cannot make {self.name} with {given}: {words}") from error
 
     def act(self, h: int, state: State) -> int:
         """The greedy action."""
@@ -134,63 +132,27 @@ class SB3Agent(Agent):
         return trained_bytes(self._model)
 
     def state_dict(self) -> StateDict:
-        raise InvalidParameter(
-            f"{self.name} can not be saved here: stable-baselines3 keeps its state in its own files."
-        )
+        raise InvalidParameter(f"{self.name} cannot be saved here: stable-baselines3 keeps its state in its own files.")
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         self.state_dict()
 
-    def learn(
-        self,
-        env: Any,
-        *,
-        episodes: int,
-        seed: int,
-        progress: bool | Advance,
-        eval_every: int,
-        on_episode: Callable[[EpisodeRecord], None] | None,
-        name: str,
-    ) -> RunResult:
-        """One run of that many episodes, in the library's own loop, on one thread."""
+    def learn(self, raw: Any, *, episodes: int, clock: AbstractContextManager[None]) -> None:
+        """A new model in the library's own loop, on one thread, until `raw.finished` episodes are that many.
+
+        `clock` is entered while it learns.
+        """
         import torch
-        from threadpoolctl import threadpool_limits
 
-        from linmdp.envs.raw import RawEpisodes
-
-        env_seed, own_seed = (int(s.generate_state(1)[0]) for s in np.random.SeedSequence(seed).spawn(2))
-        steps, threads = episodes * self.task.H, torch.get_num_threads()
-        clock = Stopwatch()
-        with progress_bar("episodes", episodes, progress) as advance, threadpool_limits(1, user_api="blas"):
-            diary = _Diary(env, self, episodes, eval_every, clock, advance, on_episode)
-            raw = RawEpisodes(env, self._scaler, env_seed, diary)
-            torch.set_num_threads(1)
-            try:
-                self._model = self._made(raw, steps, own_seed)
-                with clock:
-                    self._model.learn(steps, callback=lambda *_: raw.finished < episodes, log_interval=None)
-            finally:
-                torch.set_num_threads(threads)
-        return RunResult(
-            env=name,
-            agent=self.name,
-            params=self.get_params() | self._filled(steps),
-            seed=seed,
-            episodes=episodes,
-            eval_every=eval_every,
-            regret=np.cumsum(diary.regret) if diary.meter.known else None,
-            rewards=diary.rewards,
-            peak_bytes=max(diary.peak, self.nbytes),
-            feature_bytes=0,
-            cpu_seconds=clock.cpu,
-            wall_seconds=clock.wall,
-            updates=int(self._model._n_updates),
-            resets=0,
-            saturated=0.0,
-            tied=0.0,
-            drift=None,
-            costs=diary.costs,
-        )
+        self._steps, threads = episodes * self.task.H, torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            self._model = self._made(raw, seed=int(self.rng.bit_generator.seed_seq.generate_state(1)[0]))
+            with clock:
+                self._model.learn(self._steps, callback=lambda *_: raw.finished < episodes, log_interval=None)
+        finally:
+            torch.set_num_threads(threads)
+        self.updates = int(self._model._n_updates)
 
 
 class SB3DQN(SB3Agent):
@@ -200,9 +162,9 @@ class SB3DQN(SB3Agent):
     algorithm = "DQN"
     sized = "buffer_size"
 
-    def _filled(self, steps: int | None) -> dict[str, Any]:
-        room = LARGEST_BUFFER if steps is None else min(LARGEST_BUFFER, steps)
-        return {"buffer_size": room} | super()._filled(steps)
+    def _filled(self) -> dict[str, Any]:
+        room = LARGEST_BUFFER if self._steps is None else min(LARGEST_BUFFER, self._steps)
+        return {"buffer_size": room} | super()._filled()
 
 
 class SB3PPO(SB3Agent):
@@ -245,57 +207,3 @@ def _check_value(owner: str, parameter: inspect.Parameter, value: Any) -> None:
         check_int(owner, name, value, low=low)
     elif not (default is None and value is None):
         check_number(owner, name, value, low=0.0)
-
-
-class _Diary:
-    """Rewards, regret and bytes of a run, episode by episode; the one beyond the last is begun and not played."""
-
-    def __init__(
-        self,
-        env: Any,
-        agent: SB3Agent,
-        episodes: int,
-        eval_every: int,
-        clock: Stopwatch,
-        advance: Advance,
-        on_episode: Callable[[EpisodeRecord], None] | None,
-    ) -> None:
-        from linmdp.runner.loop import RegretMeter
-
-        self.meter = RegretMeter(env.unwrapped, agent, eval_every)
-        self.rewards, self.regret, self.peak, self.steps = np.zeros(episodes), np.zeros(episodes), 0, 0
-        self.costs: list[list[float]] = []
-        self._points = set(cost_points(episodes))
-        self._range = agent.task.reward_range
-        self._agent, self._clock, self._advance, self._on_episode = agent, clock, advance, on_episode
-
-    def options(self, k: int) -> dict[str, Any] | None:
-        """Close the episode before, and look at the policy where it is due."""
-        cpu = self._clock.cpu_so_far
-        with self._clock.paused():
-            if k > 0:
-                self._close(k - 1, cpu)
-            self._agent.policy_version = k + 1
-            if k < len(self.rewards) and self.meter.due(k):
-                self.meter.evaluate()
-        return self.meter.reset_options()
-
-    def _close(self, k: int, cpu: float) -> None:
-        held = self._agent.nbytes
-        self.peak = max(self.peak, held)
-        if k + 1 in self._points:
-            self.costs.append([k + 1, self.peak, cpu, self.steps])
-        if self._on_episode:
-            regret = float(self.regret[k]) if self.meter.known else None
-            self._on_episode(EpisodeRecord(k, float(self.rewards[k]), regret, held))
-        self._advance()
-
-    def started(self, k: int, state: State) -> None:
-        """Note what the policy of the moment loses from there."""
-        if k < len(self.regret):
-            self.regret[k] = self.meter.gap(state)
-
-    def paid(self, k: int, h: int, reward: Any) -> None:
-        """Add up the rewards, and the steps."""
-        self.steps += 1
-        self.rewards[k] += check_reward(reward, self._range, k, h)

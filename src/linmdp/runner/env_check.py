@@ -1,4 +1,4 @@
-"""Does an environment behave? A few episodes of random play, each state and reward checked, before anyone learns."""
+"""Does an environment behave? A few episodes of random play, with every state and reward checked."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Played(NamedTuple):
     ended: bool
 
 
-def trial(env: Any, episodes: int = EPISODES) -> list[Finding]:
-    """What was found, the first fault last; a fault is named with its episode and step."""
+def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:
+    """The findings; a fault ends the play, and is named with its episode and step."""
     guard = Guard(env)
     try:
         played = [_played(guard, k) for k in range(episodes)]
@@ -44,7 +44,7 @@ def trial(env: Any, episodes: int = EPISODES) -> list[Finding]:
         ),
     ]
     if max(lengths) == 1 < H:
-        found.append(Finding(False, f"every episode ends with its first step: H={H} and planning make no sense"))
+        found.append(Finding(False, f"every episode ends with its first step: H={H} and planning have no effect"))
     elif not any(p.ended for p in played):
         found.append(Finding(True, f"no episode ended by itself: each was cut after H={H} steps"))
     return found

@@ -1,0 +1,95 @@
+"""`linmdp run` and `compare`: every result in the order of the plan, kept in a folder or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from linmdp.io.files import write_atomic
+from linmdp.results.curves import whole
+from linmdp.results.run_folder import agent_file, note_older_lines, write_lines
+from linmdp.results.store import existing_store, opened_store
+from linmdp.runner.batch import Job
+from linmdp.runner.sweep import run_key, run_missing
+from linmdp.types import RunResult
+
+OnRun = Callable[[RunResult], None]
+
+
+def run_into(
+    folder: Path,
+    jobs: Sequence[Job],
+    *,
+    command: str,
+    save: bool = True,
+    processes: int | None = None,
+    progress: bool = False,
+    on_run: OnRun | None = None,
+) -> Generator[RunResult, None, None]:
+    """Every result in the order of `jobs`, each as soon as it and those before it are there.
+
+    Runs that the store of the folder has are read from it; the others are stored when they are finished, with `save`
+    each with its agent, and given to `on_run`. At the end, also after an interruption, `results.jsonl` is written
+    beside the store.
+    """
+    with opened_store(folder) as store:
+        note_older_lines(folder, store)
+        store.note("command", command)
+        keys = [run_key(job) for job in jobs]
+        place_of = {key: place for place, key in enumerate(keys)}
+        waiting = {place_of[run.key]: whole(run.result) for run in store.stored() if run.key in place_of}
+        fresh, following = list[RunResult](), 0
+        work = [saving(folder, job) for job in jobs] if save else jobs
+        _clear_leftovers(folder, [key for place, key in enumerate(keys) if place not in waiting])
+        try:
+            with closing(run_missing(work, store, processes=processes, progress=progress)) as finished:
+                while following < len(jobs):
+                    while following not in waiting:
+                        place, result = next(finished)
+                        waiting[place] = result
+                        fresh.append(result)
+                        if on_run:
+                            on_run(result)
+                    yield waiting.pop(following)
+                    following += 1
+        finally:
+            if store.keys():
+                write_lines(folder, store, fresh)
+
+
+def saving(folder: Path, job: Job) -> Job:
+    """The job with its agent saved in the folder; on a GPU there is no agent at the end of a run."""
+    return job if job.device != "cpu" else job._replace(save=str(agent_file(folder, run_key(job))))
+
+
+def _clear_leftovers(folder: Path, keys: Sequence[str]) -> None:
+    """Remove what a process left that was killed while it saved an agent."""
+    for key in keys:
+        for leftover in (folder / "agents").glob(f".{key}.*"):
+            leftover.unlink(missing_ok=True)
+
+
+def where_it_stopped(jobs: Sequence[Job], done: int, folder: Path | None) -> str:
+    """What is finished, where it is, and how to go on; `done` runs are finished where there is no folder."""
+    again = "The same command goes on."
+    if folder is not None and (folder / "runs.sqlite").exists():
+        with closing(existing_store(folder)) as store:
+            done = len(store.keys() & {run_key(job) for job in jobs})
+        return f"stopped: {done} of {len(jobs)} runs are stored in {store.path}. {again}"
+    if jobs[0].checkpoint:
+        return f"stopped: {done} of {len(jobs)} runs are finished. {again[:-1]} from {jobs[0].checkpoint}."
+    if not done:
+        return f"stopped: none of {len(jobs)} runs is finished."
+    return f"stopped: {done} of {len(jobs)} runs are finished; use --out to keep them."
+
+
+def keep_stopped(result: RunResult | None, folder: Path) -> str:
+    """Write the episodes of a run that its environment stopped; where they are, in words."""
+    if not result:
+        return ""
+    path = folder / "partial.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, json.dumps(result.to_json()).encode() + b"\n")
+    return f" Its first {result.episodes} episodes are in '{path}'."

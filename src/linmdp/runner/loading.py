@@ -1,0 +1,168 @@
+"""Agents and policies from files and from folders of runs.
+
+`agent.save(path)` and `linmdp run --out` write them, `linmdp.load_agent(path, env)` reads them. A run that was stored
+without its agent is run again, which gives the same agent to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from linmdp.agents.base import TIE, Agent, under
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int, unknown
+from linmdp.io.tensorfile import TensorFile, read_tensors
+from linmdp.results.run_folder import agent_file, read_folder
+from linmdp.runner.guard import task_of
+from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env
+from linmdp.runner.spec import check_names
+from linmdp.types import Array, RunResult, State, Task
+
+
+class Trained(NamedTuple):
+    """An agent at the end of a run, its environment, and what it was, in words."""
+
+    agent: Agent
+    env: Any
+    words: str
+
+
+def load_agent(path: str | Path, env: Any = None, number: int | None = None) -> Agent:
+    """The agent in a file (of `agent.save`, or a checkpoint), or of run `number` (from 1 on) of a folder with runs.
+
+    `env` is the environment of the agent, or its `Task`; it may be left out where the file names it.
+    """
+    return trained(Path(path), number, env).agent
+
+
+def load_policy(path: str | Path, env: Any = None, number: int | None = None) -> Policy:
+    """The greedy policy of a saved agent: it acts, and learns nothing."""
+    return Policy(load_agent(path, env, number))
+
+
+class Policy:
+    """argmax_a Q_h(state, a) of an agent as it is, the first of equals; acting changes nothing in the agent.
+
+    `policy(h, state)` is the action of step h. `policy.predict(obs)` counts the steps of an episode itself.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent, self.task, self.h = agent, agent.task, 0
+
+    def __call__(self, h: int, state: State) -> int:
+        """The action for `state` at step h."""
+        q = self.q_values(h, state)
+        return int((q >= q.max() - TIE * max(1.0, abs(float(q.max())))).argmax())
+
+    def reset(self) -> None:
+        """An episode begins."""
+        self.h = 0
+
+    def predict(
+        self, observation: State, state: None = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[int, None]:
+        """The action for the next step of the episode, and no state, as agents of Stable-Baselines3 answer.
+
+        Call `reset()` when an episode begins, or pass `episode_start=True`. The policy is always deterministic.
+        """
+        if episode_start is not None and bool(episode_start):
+            self.reset()
+        if self.h >= self.task.H:
+            rule = f"called at most H={self.task.H} times per episode: call reset() when an episode begins"
+            raise InvalidParameter(f"'predict' of a policy must be {rule}.")
+        action = self(self.h, observation if self.task.S is None else int(observation))
+        self.h += 1
+        return action, None
+
+    def q_values(self, h: int, state: State) -> Array:
+        """What each action is worth, (A,)."""
+        return self._agent.q_values(h, state)
+
+
+def trained(path: Path, number: int | None = None, env: Any = None, progress: bool = False) -> Trained:
+    """The agent in a file, or of a run of a folder. `env` is an environment, its spec, or its task."""
+    if path.is_dir():
+        return _of_folder(path, number, env, progress)
+    if number is not None:
+        raise InvalidParameter("The 'number' of a run must be left out for a file: it holds one agent.")
+    return _of_file(path, env)
+
+
+def _of_file(path: Path, env: Any) -> Trained:
+    file = read_tensors(path, "agent", "checkpoint", signed=True)
+    saved = file.meta.get("run")
+    spec = saved.get("env") if isinstance(saved, dict) else None
+    if env is None and not isinstance(spec, str):
+        raise InvalidParameter(f"The 'env' of the agent in '{path}' must be given: the file does not name it.")
+    spec = env if isinstance(env, str) else spec
+    env = make_env(str(spec)) if env is None or isinstance(env, str) else env
+    arrays = under("agent", file.arrays) if file.meta["kind"] == "checkpoint" else file.arrays
+    try:
+        agent = _made(file, env)
+        agent.load_state_dict(arrays)
+    except LinMDPError as error:
+        raise InvalidData(f"The agent in '{path}' cannot be used here. {error}") from error
+    return Trained(agent, env, f"{agent.name} on {spec or 'its environment'}, from {path.name}")
+
+
+def _made(file: TensorFile, env: Any) -> Agent:
+    """A new agent with the parameters in the file; what they make it allocate, the file must hold."""
+    saved = file.meta.get("agent")
+    if not isinstance(saved, dict) or not isinstance(saved.get("agent"), str):
+        raise InvalidData("Its metadata must name the agent. They do not.")
+    name = saved["agent"]
+    if name not in AGENTS:
+        unknown("agent", name, AGENTS)
+    parameters = {key: value for key, value in saved.items() if key not in ("agent", "S", "A", "d", "H")}
+    check_names(name, parameters, agent_parameters(name))
+    task = env if isinstance(env, Task) else task_of(env)
+    held = sum(array.nbytes for array in file.arrays.values())
+    for key in ("M", "m"):  # samples of each step but the last that the agent has room for from the start
+        if task.H > 1 and isinstance(parameters.get(key), int | float) and not parameters[key] <= held:
+            raise InvalidData(f"The file must hold {key}={parameters[key]} samples per step. It has {held} bytes.")
+    if name == "optimal":
+        parameters["Q"] = env.unwrapped.optimum.Q
+    make: Any = AGENTS[name]
+    try:
+        agent: Agent = make(task, **parameters)
+    except (TypeError, OverflowError, AttributeError) as error:
+        raise InvalidData(f"Its parameters cannot be used: {error}.") from error
+    return agent
+
+
+def _of_folder(folder: Path, number: int | None, env: Any, progress: bool) -> Trained:
+    """The agent of a stored run: saved beside it, or else trained again."""
+    if isinstance(env, str):
+        raise InvalidParameter("The 'env' of a run in a folder must be left out: it is stored with the run.")
+    found = read_folder(folder)
+    if number is None and len(found.results) > 1:
+        many = len(found.results)
+        raise InvalidParameter(f"The 'number' of the run in '{folder}' must be given: it has {many} runs.")
+    place = check_int("export", "number", 1 if number is None else number, low=1, high=len(found.results)) - 1
+    chosen, saved = found.results[place], agent_file(folder, found.keys[place])
+    words = f"{chosen.agent} on {chosen.env}, seed {chosen.seed}, after {chosen.episodes:,} episodes"
+    if saved is not None and saved.is_file():
+        return _of_file(saved, make_env(chosen.env) if env is None else env)._replace(words=words)
+    warnings.warn(f"no saved agent in {folder}: training it again ({words})", LinMDPWarning, stacklevel=4)
+    return _trained_again(folder, chosen, progress)._replace(words=words)
+
+
+def _trained_again(folder: Path, chosen: RunResult, progress: bool) -> Trained:
+    from linmdp.runner.loop import run
+
+    env = make_env(chosen.env)
+    agent = make_agent(chosen.agent, env, chosen.episodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinMDPWarning)  # they were said when it ran for the first time
+        again = run(
+            env, agent, episodes=chosen.episodes, seed=chosen.seed, eval_every=chosen.episodes, progress=progress
+        )
+    if not math.isclose(again.reward, chosen.reward, rel_tol=1e-5, abs_tol=1e-5):  # stores have single precision
+        raise InvalidParameter(
+            f"The run in '{folder}' must give the same rewards when it is run again: it was made with checkpoints, by "
+            f"another version, or its environment is not the same every time. Export its checkpoint file instead. "
+            f"Got {again.reward:g} in all, not {chosen.reward:g}."
+        )
+    return Trained(agent, env, "")

@@ -1,0 +1,118 @@
+"""Are memory and disk enough for many runs? Estimated before anything runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from linmdp.errors import InvalidParameter, LinMDPWarning, OutputError
+from linmdp.results.store import row_bytes
+from linmdp.runner.batch import Job
+from linmdp.runner.registry import make_agent, make_env
+
+GIB = 2**30
+
+
+class Sizes(NamedTuple):
+    """Bytes of an agent at the end of a run, and of its environment."""
+
+    agent: int
+    env: int
+
+
+def check_room(work: Sequence[Sequence[Job]], processes: int, folder: Path) -> None:
+    """Raise if these units would not fit into the memory of so many processes, or what they write onto the disk."""
+    jobs = [job for unit in work for job in unit]
+    available = available_memory() if processes else None  # of other machines nothing is known
+    saved = [job for job in jobs if job.save]
+    sizes = sizes_of(jobs if available is not None else saved)
+    if available is not None:
+        _check_memory(work, unit_bytes(work, sizes), processes, available)
+    needed, free = sum(row_bytes(job.episodes) for job in jobs), free_disk(folder)
+    needed += sum(sizes[_setting(job)].agent for job in saved)
+    if needed > free:
+        raise OutputError(
+            f"This needs about {needed / GIB:.3g} GiB of disk space for {len(jobs)} runs, "
+            f"and '{folder}' has {free / GIB:.3g} GiB left."
+        )
+
+
+def _check_memory(work: Sequence[Sequence[Job]], found: Sequence[int], processes: int, available: int) -> None:
+    """Raise if the largest units, as many as there are processes, would not fit into memory side by side."""
+    largest = sorted(zip(found, work, strict=True), reverse=True)[:processes]
+    needed = sum(size for size, _ in largest)
+    if needed > available:
+        job, at_once = largest[0][1][0], f"{len(largest)} processes" if len(largest) > 1 else "one process"
+        raise InvalidParameter(
+            f"This needs about {needed / GIB:.3g} GiB of memory in {at_once}, and {available / GIB:.3g} GiB are "
+            f"available. The largest run is {job.agent} in {job.env} with {job.episodes} episodes: "
+            f"use fewer --jobs, fewer episodes, or an agent that holds less."
+        )
+
+
+def unit_bytes(work: Sequence[Sequence[Job]], sizes: Mapping[Job, Sizes] | None = None) -> list[int]:
+    """Peak bytes of each unit: runs in lockstep share the model, and each has its agent and its two curves twice."""
+    sizes = sizes_of([unit[0] for unit in work]) if sizes is None else sizes
+    first = [(unit[0], len(unit), sizes[_setting(unit[0])]) for unit in work]
+    return [runs * (size.agent + 2 * 2 * 8 * job.episodes) + size.env for job, runs, size in first]
+
+
+def _setting(job: Job) -> Job:
+    """What the bytes of a run depend on: runs with the same setting have the same."""
+    return Job(job.env, job.agent, job.episodes, 0, 1)
+
+
+def sizes_of(jobs: Sequence[Job]) -> dict[Job, Sizes]:
+    """The bytes of each setting."""
+    found: dict[Job, Sizes] = {}
+    name, env = "", None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinMDPWarning)  # the plan has warned
+        for job in dict.fromkeys(map(_setting, jobs)):
+            if name != job.env:
+                name, env = job.env, make_env(job.env)
+            held = make_agent(job.agent, env, job.episodes).bytes_after(job.episodes)
+            found[job] = Sizes(held, _model_bytes(env))
+    return found
+
+
+def _model_bytes(env: Any) -> int:
+    """What describes an environment; a step that is seen many times through a view counts once."""
+    model = getattr(env, "model", None)
+    arrays = () if model is None else (model.theta, model.mu, model.mu_cdf)
+    return int(env.task.features.nbytes + sum(a.nbytes if a.strides[0] else a[0].nbytes for a in arrays))
+
+
+def available_memory() -> int | None:
+    """Bytes that programs may still take, or None where the system does not say."""
+    found = [_meminfo(), _container_limit()]
+    known = [value for value in found if value is not None]
+    return min(known, default=None)
+
+
+def free_disk(folder: Path) -> int:
+    """Bytes that are free on the disk of a folder."""
+    return shutil.disk_usage(folder).free
+
+
+def _meminfo() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _container_limit() -> int | None:
+    try:
+        return int(Path("/sys/fs/cgroup/memory.max").read_text())
+    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        return None
