@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import linmdp
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit
 from linmdp.runner.loop import play, run

@@ -24,7 +24,7 @@ from linmdp.agents.backend import backend_for
 from linmdp.agents.lsvi import LSVIUCB
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
-from linmdp.report.games import SETTINGS
+from linmdp.experiments.game_tables import SETTINGS
 from linmdp.runner.engine import Setting
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model

@@ -20,7 +20,7 @@ import linmdp
 from linmdp.agents.regression import confidence_width
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import comparison_table, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs

@@ -12,11 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linmdp.cli.tables import grouped
-from linmdp.cli.tasks import task_page
-from linmdp.report.style import human_bytes
+from linmdp.experiments.games import grouped
+from linmdp.experiments.tasks import TaskRuns, ends, task_page, tasks
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.report.tasks import TaskRuns, ends, tasks
 from linmdp.results.store import Store
 from linmdp.types import RunResult
 

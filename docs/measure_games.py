@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from linmdp.cli.tables import Runs, grouped, policies_of, table_page
+from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, GameScale, env_spec
+from linmdp.experiments.games import Runs, grouped, policies_of, table_page
+from linmdp.experiments.paper import TABLES
 from linmdp.features.learned import read_model
 from linmdp.linearize.measure import linearity
-from linmdp.report.games import GAME_SCALES, GAMES, MODES, GameScale, env_spec
-from linmdp.report.paper import TABLES
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import existing_store

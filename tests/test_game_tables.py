@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import linmdp.cli.tables as command
-from linmdp.cli.reproduce import reproduce
-from linmdp.cli.tables import trained_models
-from linmdp.report.games import (
+import linmdp.experiments.games as command
+from linmdp.experiments.game_tables import (
     ADAPTIVE,
     FIXED,
     GAME_SCALES,
@@ -27,8 +25,10 @@ from linmdp.report.games import (
     space_table,
     time_table,
 )
+from linmdp.experiments.games import trained_models
+from linmdp.experiments.paper import TABLES
+from linmdp.experiments.reproduce import reproduce
 from linmdp.report.html import write_report
-from linmdp.report.paper import TABLES
 from linmdp.results.store import Store
 from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import RunResult, cost_points

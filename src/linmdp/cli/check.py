@@ -10,7 +10,7 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import check_int
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
 from linmdp.runner.spec import parse_spec
@@ -65,11 +65,11 @@ def _check_linearity(spec: str) -> None:
     if name != "linearized":
         return
     from linmdp.features.learned import read_model
-    from linmdp.linearize.measure import linearity, words
+    from linmdp.linearize.measure import linearity, sentences
 
     learned = read_model(str(parameters.get("model", env_parameters(name)["model"].default)))
     print(f"  How linear is '{learned.env_id}' in these features, on transitions that training did not see?")
-    for line in words(linearity(learned)):
+    for line in sentences(linearity(learned)):
         print(f"    {line}")
 
 

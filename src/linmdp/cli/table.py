@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from linmdp.report.narrative import paired_comparisons
 from linmdp.report.tables import comparison_table
-from linmdp.report.words import in_words
 from linmdp.results.store import Store, existing_store
 from linmdp.results.summary import Summary, by_agent
 from linmdp.results.table import CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
@@ -35,5 +35,7 @@ def _comparisons(store: Store) -> str:
         groups.setdefault((summary.env, summary.episodes), []).append(summary)
     parts = []
     for (env, episodes), alike in groups.items():
-        parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(alike), *in_words(alike)]))
+        parts.append(
+            "\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(alike), *paired_comparisons(alike)])
+        )
     return "\n\n".join(parts) or "The store holds no runs yet."

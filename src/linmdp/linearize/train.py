@@ -15,10 +15,10 @@ from linmdp.errors import InvalidParameter, check_choice, check_int, check_numbe
 from linmdp.features.learned import FORMS, Encoder, LearnedModel
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
+from linmdp.linearize.cuda_graph import RecordedUpdate
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.model import export
 from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
-from linmdp.linearize.recorded import RecordedUpdate
 
 EVAL_BATCHES = 20
 Watch = Callable[[int, dict[str, float]], None]

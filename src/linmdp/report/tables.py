@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.results.summary import Summary
 
 HEADER = (

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from linmdp.io.units import human_bytes
 from linmdp.report.figures import ENDS, YS, Drawn
-from linmdp.report.looks import Look
-from linmdp.report.sections import MEASURES, Growth, Section
-from linmdp.report.sentences import comparisons, flagged, headlines, number, of_random, with_interval
-from linmdp.report.style import human_bytes, short_name
+from linmdp.report.html_elements import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
+from linmdp.report.line_styles import LineStyle
+from linmdp.report.narrative import comparisons, flagged, headlines, number, of_random, with_interval
+from linmdp.report.section_data import MEASURES, Growth, Section
+from linmdp.report.style import short_name
 from linmdp.report.tables import HEADER, comparison_rows
-from linmdp.report.tags import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
 from linmdp.results.stats import Interval
 from linmdp.types import RunResult
 
-Looks = Mapping[str, Look]
+Styles = Mapping[str, LineStyle]
 SENTENCES = 4
 """More of them are folded away."""
 MOST_ROWS = 1000
@@ -69,20 +70,20 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
     return "".join([*parts, "</section>"])
 
 
-def section_block(s: Section, looks: Looks, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
+def section_block(s: Section, styles: Styles, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
     """One environment and K; all but the largest K of an environment are folded. `alone`: the summary says it all."""
     words = "" if alone else _words(s)
-    curves = _figure(s, figures, f"{'regret' if s.measure == 'regret' else 'reward'}-{s.number}", "curves")
+    curves = _figure(s, figures, f"{s.measure}-{s.number}", "curves")
     plots = curves + _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
     body = "".join(
         [
             words,
-            _controls(f"section-{s.number}", [x.agent for x in s.summaries], looks, bands=s.seeds > 1),
+            _controls(f"section-{s.number}", [x.agent for x in s.summaries], styles, bands=s.seeds > 1),
             "" if s.curves else _no_curves(s),
             f'<div class="plots">{plots}</div>',
-            _results_table(s, looks),
+            _results_table(s, styles),
             _warnings(s),
-            details(f"Diagnostics of each run <small>{len(s.runs)} runs</small>", _diagnostics(s, looks)),
+            details(f"Diagnostics of each run <small>{len(s.runs)} runs</small>", _diagnostics(s, styles)),
         ]
     )
     title = f"{s.episodes:,} episodes"
@@ -93,7 +94,7 @@ def section_block(s: Section, looks: Looks, figures: Mapping[str, Drawn], *, fol
     return f'<section class="panel" id="section-{s.number}"><h3>{title}</h3>{body}</section>'
 
 
-def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Mapping[str, Drawn]) -> str:
+def growth_block(index: int, grown: Sequence[Growth], styles: Styles, figures: Mapping[str, Drawn]) -> str:
     """Regret, memory and time against K, with fitted exponents."""
     plots = "".join(
         f'<div class="plot" data-plot="{i}" tabindex="0" role="group" aria-label="{text(m)} over K"></div>'
@@ -101,7 +102,7 @@ def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Map
     )
     rows = [
         [
-            Cell(agent(looks[g.agent])),
+            Cell(agent(styles[g.agent])),
             Cell(str(g.seeds)),
             Cell(", ".join(f"{K:,}" for K in g.sizes)),
             *(_exponent(g.exponents.get(m), g.seeds) for m in MEASURES),
@@ -113,7 +114,7 @@ def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Map
     return (
         f'<section class="panel" id="growth-{index}"><h3>Growth in K</h3>'
         f"<p>On two logarithmic axes a power of K is a straight line, and its slope is the exponent.</p>"
-        f"{_controls(f'growth-{index}', [g.agent for g in grown], looks, bands=False)}"
+        f"{_controls(f'growth-{index}', [g.agent for g in grown], styles, bands=False)}"
         f'<figure><div class="three">{plots}</div>{_paper(figures, f"growth-{index}", "Growth in K")}'
         f"<figcaption>Regret at the end, peak memory and CPU seconds of a run against K; mean and 95% interval. "
         f"{_beside(f'growth-{index}')}</figcaption></figure>{table(caption, head, rows)}</section>"
@@ -166,11 +167,11 @@ def _words(s: Section) -> str:
     return bullets([*first, *rest])
 
 
-def _controls(panel: str, agents: Sequence[str], looks: Looks, *, bands: bool) -> str:
-    order = list(looks)
+def _controls(panel: str, agents: Sequence[str], styles: Styles, *, bands: bool) -> str:
+    order = list(styles)
     chips = "".join(
-        f'<label class="chip"><input type="checkbox" data-agent="{order.index(a)}" checked>{swatch(looks[a])}'
-        f"<span>{text(looks[a].name)}</span></label>"
+        f'<label class="chip"><input type="checkbox" data-agent="{order.index(a)}" checked>{swatch(styles[a])}'
+        f"<span>{text(styles[a].name)}</span></label>"
         for a in agents
     )
     scales = (("linear", "linear"), ("log", "log y"), ("loglog", "log both"))
@@ -221,11 +222,11 @@ def _beside(name: str) -> str:
     return f'<span class="beside">Also in <code>figures/{name}.svg</code> and <code>.png</code>.</span>'
 
 
-def _results_table(s: Section, looks: Looks) -> str:
+def _results_table(s: Section, styles: Styles) -> str:
     rows = []
     for summary, row in zip(s.summaries, comparison_rows(s.summaries), strict=True):
         cells = [Cell(text("–" if value == "-" else value)) for value in row]
-        cells[0] = Cell(agent(looks[summary.agent]))
+        cells[0] = Cell(agent(styles[summary.agent]))
         cells[HEADER.index("agent memory")] = Cell(human_bytes(summary.agent_bytes), summary.agent_bytes)
         rows.append(cells)
     return table("Results: means over seeds; memory is the peak", HEADER, rows)
@@ -247,12 +248,12 @@ def _whose(runs: Sequence[RunResult]) -> str:
     return f"{', '.join(agents)}, seed{'s' * (len(seeds) > 1)} {listed}"
 
 
-def _diagnostics(s: Section, looks: Looks) -> str:
+def _diagnostics(s: Section, styles: Styles) -> str:
     numbers = {words: i for i, words in enumerate(flagged(s.runs), start=1)}
     head = ("agent", "seed", s.measure, "Q at cap", "ties", "updates", "resets", "drift", "memory", "CPU s", "warnings")
     rows = [
         [
-            Cell(agent(looks[r.agent])),
+            Cell(agent(styles[r.agent])),
             Cell(str(r.seed)),
             Cell(*_outcome(r)),
             Cell(f"{r.saturated:.1%}"),

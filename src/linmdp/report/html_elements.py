@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from linmdp.report.looks import Look
+from linmdp.report.line_styles import LineStyle
 
 
 class Cell(NamedTuple):
@@ -63,19 +63,19 @@ def table(
     )
 
 
-def swatch(look: Look) -> str:
+def swatch(style: LineStyle) -> str:
     """A short piece of an agent's line, in its colour."""
-    dashes = f' stroke-dasharray="{" ".join(f"{2 * d:g}" for d in look.dashes)}"' if look.dashes else ""
+    dashes = f' stroke-dasharray="{" ".join(f"{2 * d:g}" for d in style.dashes)}"' if style.dashes else ""
     return (
         f'<svg class="swatch" width="26" height="10" aria-hidden="true" '
-        f'style="color:light-dark({look.light},{look.dark})">'
+        f'style="color:light-dark({style.light},{style.dark})">'
         f'<path d="M1 5H25" stroke="currentColor" stroke-width="3"{dashes}/></svg>'
     )
 
 
-def agent(look: Look) -> str:
+def agent(style: LineStyle) -> str:
     """An agent's name beside its line."""
-    return f'<span class="agent">{swatch(look)}<span>{text(look.name)}</span></span>'
+    return f'<span class="agent">{swatch(style)}<span>{text(style.name)}</span></span>'
 
 
 def data_uri(kind: str, data: bytes) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from linmdp.report.paper import BETAS, BOUNDS, BOUNDS_K, SETTINGS, with_setting
-from linmdp.report.style import human_bytes, setting_name
+from linmdp.experiments.paper import BETAS, BOUNDS, BOUNDS_K, SETTINGS, with_setting
+from linmdp.io.units import human_bytes
+from linmdp.report.style import setting_name
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, growth_exponent, paired_ratio
 from linmdp.results.summary import Summary

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from linmdp.cli.planned import Say, run_planned
-from linmdp.features.learned import read_model
-from linmdp.io.files import write_atomic
-from linmdp.report.games import (
+from linmdp.experiments.game_tables import (
     GAMES,
     MODE_WORDS,
     MODES,
@@ -26,6 +21,9 @@ from linmdp.report.games import (
     space_table,
     time_table,
 )
+from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
+from linmdp.features.learned import read_model
+from linmdp.io.files import write_atomic
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.types import RunResult
@@ -36,9 +34,6 @@ TRIAL_SEED = 1000
 
 STEPS = TRANSITIONS = 50_000
 """Of the training, at the scale of the paper."""
-
-Runs = Mapping[tuple[str, str], Sequence[RunResult]]
-"""Results by environment and agent."""
 
 
 def game_tables(items: Sequence[str], scale: GameScale, out: Path, store: Store, jobs: int | None, say: Say) -> str:
@@ -75,15 +70,23 @@ def trained_models(scale: GameScale, out: Path, say: Say) -> dict[str, str]:
 
 
 def _train(env_id: str, path: Path, data: Path, d: int) -> None:
-    from linmdp.cli.linearize import linearize
+    from linmdp.experiments.linearization import collected_dataset, stored_dataset, train_model, training_settings
 
-    device = "cpu"
-    if find_spec("torch") is not None:
-        import torch
+    settings = training_settings(d=d, steps=STEPS, device=_device())
+    if data.exists():
+        dataset = stored_dataset(env_id, data)
+    else:
+        dataset = collected_dataset(env_id, settings, transitions=TRANSITIONS)
+        dataset.save(data)
+    train_model(dataset, settings, path)
 
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    with contextlib.redirect_stdout(sys.stderr):
-        linearize(env_id, out=path, dim=d, steps=STEPS, data=data, transitions=TRANSITIONS, device=device)
+
+def _device() -> str:
+    if find_spec("torch") is None:
+        return "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _best_constants(
@@ -119,14 +122,6 @@ def policies_of(mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
         if mode == "model":
             found["optimal"] = ("optimal", "optimal")
     return found
-
-
-def grouped(results: Sequence[RunResult]) -> Runs:
-    """The runs of each policy, by seed."""
-    groups: dict[tuple[str, str], list[RunResult]] = {}
-    for r in sorted(results, key=lambda r: r.seed):
-        groups.setdefault((r.env, r.agent), []).append(r)
-    return groups
 
 
 def table_page(

@@ -6,12 +6,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from linmdp.cli.planned import Say, run_planned
 from linmdp.errors import LinMDPWarning, check_choice, check_int, unknown
-from linmdp.io.files import output_folder, write_atomic
-from linmdp.report.findings import Found, bounds_table, choose_beta, verdict
-from linmdp.report.games import GAME_SCALES
-from linmdp.report.paper import (
+from linmdp.experiments.game_tables import GAME_SCALES
+from linmdp.experiments.paper import (
     BASELINES,
     ENV,
     FIGURES,
@@ -28,6 +25,9 @@ from linmdp.report.paper import (
     tuning_runs,
     with_setting,
 )
+from linmdp.experiments.paper_findings import Found, bounds_table, choose_beta, verdict
+from linmdp.experiments.stored_runs import Say, run_planned
+from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.style import pyplot, setting_name
 from linmdp.report.tables import comparison_table
 from linmdp.results.store import Store
@@ -63,11 +63,11 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
             if drawn:
                 pages += _synthetic(drawn, scale, out, store, jobs, say)
             if tables:
-                from linmdp.cli.tables import game_tables
+                from linmdp.experiments.games import game_tables
 
                 pages.append(game_tables(tables, GAME_SCALES[scale_name], out, store, jobs, say))
             if "tasks" in chosen:
-                from linmdp.cli.tasks import compare_tasks
+                from linmdp.experiments.tasks import compare_tasks
 
                 pages.append(compare_tasks(scale_name, out, store, jobs, say))
     finally:
@@ -110,7 +110,7 @@ def _tuned(table: str, beta: float, scale: Scale) -> str:
 
 
 def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
-    from linmdp.report.paper_figures import paper_figure
+    from linmdp.experiments.paper_figures import paper_figure
 
     figure = FIGURES[item]
     panels = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.types import Array, RunResult

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from linmdp.report.style import human_bytes, short_name
-from linmdp.report.tags import Cell, code, data_uri, details, spec, table, text
+from linmdp.io.units import human_bytes
+from linmdp.report.html_elements import Cell, code, data_uri, details, spec, table, text
+from linmdp.report.style import short_name
 from linmdp.results.stored import Stored
 from linmdp.types import RunResult
 
@@ -59,7 +60,7 @@ def settings(results: Sequence[RunResult]) -> str:
     return f'<section id="settings"><h2>Settings</h2>{table("Environments", head, envs, words=head)}{body}</section>'
 
 
-def colophon(folder: Path, stored: Stored) -> str:
+def provenance(folder: Path, stored: Stored) -> str:
     """Machines, versions, commands."""
     parts = ['<section id="made"><h2>How it was made</h2>']
     if stored.commands:

@@ -8,26 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.report.looks import is_baseline
+from linmdp.report.curves import Curve, mean_curve
+from linmdp.report.line_styles import is_baseline
 from linmdp.results.stats import Interval, growth_exponent, mean_interval
 from linmdp.results.stored import curve_at
 from linmdp.results.summary import Summary, by_agent
-from linmdp.types import Array, RunResult
+from linmdp.types import RunResult
 
 MOST_AGENTS = 40
-INTERVALS = 60
-"""Points of a curve where its interval is computed; between them it is a straight line."""
 LEAST_SIZES = 3
 MEASURES = ("regret", "memory", "CPU seconds")
-
-
-class Curve(NamedTuple):
-    """A mean over seeds and its 95% interval at `episode`, each (points,)."""
-
-    episode: Array
-    mean: Array
-    low: Array
-    high: Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,11 +125,7 @@ def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
     values = s.curve if measure == "regret" else np.stack(rewards)
     if values is None or values.shape[1] != len(at):
         return None
-    knots = np.unique(np.linspace(0, len(at) - 1, INTERVALS).round().astype(int))
-    intervals = np.array([mean_interval(values[:, i]) for i in knots])
-    mean = values.mean(axis=0)
-    below, above = (np.interp(at, at[knots], intervals[:, i] - intervals[:, 0]) for i in (1, 2))
-    return Curve(at + 1.0, mean, mean + below, mean + above)
+    return mean_curve(values, at + 1.0)
 
 
 def growth_of(runs: Sequence[RunResult]) -> list[Growth]:
