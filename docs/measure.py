@@ -180,7 +180,7 @@ def clipping() -> str:
         "bias of one reward, largest": f"{bias.max():+.6f}",
         "V*(0) by <phi, theta>": f"{env.optimum.V[0, 0]:.4f}",
         "bias of an episode of the optimal policy": f"{gained:+.4f}",
-        "exact regret an episode of the policy that is optimal for clipped rewards": f"{lost:.1e}",
+        "exact regret per episode of the policy that is optimal for clipped rewards": f"{lost:.1e}",
     }
     return markdown(("clipping at S=500, A=15, d=30, H=50", ""), list(facts.items()))
 

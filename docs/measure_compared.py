@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linmdp.experiments.games import grouped
+from linmdp.experiments.stored_runs import grouped
 from linmdp.experiments.tasks import TaskRuns, ends, task_page, tasks
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown

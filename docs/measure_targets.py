@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from linmdp.envs.planning import optimum
-from linmdp.experiments.games import grouped
+from linmdp.experiments.stored_runs import grouped
 from linmdp.experiments.tasks import ends, lost, returns
 from linmdp.io.files import output_folder
 from linmdp.io.units import human_bytes

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import linmdp.experiments.reproduce as command
 from linmdp.errors import LinMDPError
 from linmdp.experiments import paper, paper_findings
-from linmdp.experiments.paper import BETAS, FIGURES, ITEMS, SCALES, SETTINGS, figure_runs, with_setting
+from linmdp.experiments.paper import BETAS, FIGURES, ITEMS, SCALES, SETTINGS, runs_of, with_setting
 from linmdp.experiments.reproduce import chosen_items, reproduce
 from linmdp.results.store import Store
 from linmdp.runner.batch import jobs_for
@@ -28,9 +27,8 @@ SMALL_ENV = "synthetic:S=12,A=3,d=4,H=5"
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "quick", TINY)
-    monkeypatch.setattr(command, "ENV", SMALL_ENV)
-    for module in (paper, paper_findings):
-        monkeypatch.setattr(module, "BOUNDS_K", (8, 16, 32))
+    monkeypatch.setattr(paper, "ENV", SMALL_ENV)
+    monkeypatch.setattr(paper, "BOUNDS_K", (8, 16, 32))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -56,7 +54,7 @@ def test_every_run_of_the_paper_is_a_valid_one() -> None:
     for scale in SCALES.values():
         for item in FIGURES:
             for setting in SETTINGS:
-                runs = figure_runs(item, scale, setting, 0.05)
+                runs = runs_of(item, scale, setting, 0.05)
                 assert {r.episodes for r in runs} <= set(scale.K)
                 for agent in {r.agent for r in runs}:
                     make_agent(agent, env, 100)

@@ -29,7 +29,7 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
     ok = True
     if env.model is None:
-        print("  The model is not known, so neither is V*: regret can not be measured, rewards can.")
+        print("  The model is not known, so neither is V*: rewards can be measured, regret cannot.")
         ok = _print_findings(trial(env))
         print(f"  It {'behaves' if ok else 'does NOT behave'}.")
     elif not isinstance(env.model, LinearModel):
@@ -49,14 +49,14 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
 
 def _print_findings(findings: list[Finding]) -> bool:
     for finding in findings:
-        print(f"  {'yes' if finding.ok else 'NO '}  {finding.words}")
+        print(f"  {'yes' if finding.ok else 'NO '}  {finding.text}")
     return all(finding.ok for finding in findings)
 
 
 def _print_values(env: Any, state: int) -> None:
     best = env.optimum.V[0, state]
     lost = best - policy_value(env.model, uniform_policy(env.model))[0, state]
-    print(f"  From state {state} the optimal policy earns {best:.4g} an episode; a random one loses {lost:.4g} of it.")
+    print(f"  From state {state} the optimal policy earns {best:.4g} per episode; a random one loses {lost:.4g} of it.")
 
 
 def _check_linearity(spec: str) -> None:

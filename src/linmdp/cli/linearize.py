@@ -41,7 +41,7 @@ def linearize(
     track: Annotated[str | None, typer.Option(help="tensorboard: write events beside the model")] = None,
 ) -> None:
     """Make a linear MDP of a Gymnasium environment, by contrastive representation learning."""
-    from linmdp.experiments.linearization import collected_dataset, training_settings
+    from linmdp.experiments.linearization import dataset_of, training_settings
     from linmdp.io.files import output_folder
 
     check_choice("linearize", "explore", explore, ("random", "ucb"))
@@ -57,26 +57,15 @@ def linearize(
             invalid("linearize", name, "given: a file to write", None)
         if path is not None:
             output_folder(path.parent)
-    dataset = _read(env_id, data)
-    if dataset is None:
-        dataset = collected_dataset(
-            env_id, settings, transitions=transitions, H=horizon, explore=explore, rounds=rounds
-        )
-        if data is not None:
-            dataset.save(data)
-            typer.echo(f"written: {data}, {len(dataset):,} transitions of {dataset.env_id}", err=True)
+    dataset = dataset_of(
+        env_id, data, settings, transitions=transitions, H=horizon, explore=explore, rounds=rounds, say=_say
+    )
     if not only_data and out is not None:
         _train(dataset, settings, out, track)
 
 
-def _read(env_id: str, path: Path | None) -> Dataset | None:
-    from linmdp.experiments.linearization import stored_dataset
-
-    if path is None or not path.exists():
-        return None
-    dataset = stored_dataset(env_id, path)
-    typer.echo(f"read {len(dataset):,} transitions of {dataset.env_id} from {path}", err=True)
-    return dataset
+def _say(message: str) -> None:
+    typer.echo(message, err=True)
 
 
 def _train(dataset: Dataset, settings: Settings, out: Path, track: str | None) -> None:
@@ -88,7 +77,7 @@ def _train(dataset: Dataset, settings: Settings, out: Path, track: str | None) -
     except KeyboardInterrupt:
         checkpoint = checkpoint_of(out)
         kept = f" {checkpoint} is kept; run the same command to continue." if checkpoint.exists() else ""
-        typer.echo(f"linmdp: stopped.{kept}", err=True)
+        _say(f"linmdp: stopped.{kept}")
         raise typer.Exit(1) from None
     print(f"{out}: '{model.env_id}', d={model.d}, {model.meta['settings']['stopped']:,} iterations")
     for line in sentences(Linearity(**model.meta["metrics"])):

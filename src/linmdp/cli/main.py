@@ -314,8 +314,8 @@ def _where_it_stopped(plan: list[Job], done: int, path: Path | None) -> str:
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
     from linmdp.io.files import write_atomic
+    from linmdp.report.figures import comparison_figure
     from linmdp.report.narrative import paired_comparisons
-    from linmdp.report.plots import comparison_figure
     from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.results.summary import by_agent

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.envs.base import STARTS, LinearModel, stationary
+from linmdp.envs.base import LinearModel, stationary
 from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.features.tabular import TableFeatures
@@ -51,7 +51,6 @@ def linearized_model(
         raise InvalidParameter(f"The 'mode' parameter of linearized must be 'model' for a known model. Got {mode!r}.")
     H = check_int("linearized", "H", H, low=1)
     n = check_int("linearized", "anchors", anchors, low=2)
-    check_choice("linearized", "start", start, STARTS)
     return distilled(_read(model), H=H, anchors=n, start=start)
 
 

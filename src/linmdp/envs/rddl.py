@@ -101,11 +101,6 @@ class Machines(BlockFeatures):
         psi: Array = self._psi[states]
         return psi
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of psi."""
-        return self._psi.nbytes
-
 
 class Simulator(gymnasium.Env[Any, Any]):
     """pyRDDLGym's simulator with numbered states and actions: 0 does nothing, i reboots machine i."""

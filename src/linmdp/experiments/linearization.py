@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from linmdp.agents import LSVIUCB
 from linmdp.errors import InvalidData, InvalidParameter
+from linmdp.experiments.stored_runs import Say
 from linmdp.runner.progress import progress_bar
 from linmdp.runner.spec import parse_spec
 from linmdp.types import Task
@@ -24,56 +23,79 @@ BETA, LAM = 0.1, 0.001
 """Bonus and ridge of the learner that explores: with these it learns in a few hundred episodes of Alien."""
 
 
-def training_settings(**values: Any) -> Settings:
-    """The settings of a training, checked; they need torch."""
+def training_settings(*, device: str, **values: Any) -> Settings:
+    """The settings of a training, checked; device "auto" is a GPU where there is one."""
     try:
+        import torch
+
         from linmdp.linearize.train import Settings
     except ModuleNotFoundError as error:
         raise InvalidParameter(
             f"linearize needs {error.name}, which is not installed: pip install 'linmdp[linearize]'."
         ) from error
-    return Settings(**values)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return Settings(device=device, **values)
 
 
-def stored_dataset(env_id: str, path: Path) -> Dataset:
-    """The transitions in a file, if they are of that environment with those arguments."""
+def dataset_of(
+    env_id: str,
+    path: Path | None,
+    settings: Settings,
+    *,
+    transitions: int,
+    H: int = 50,
+    explore: str = "random",
+    rounds: int = 5,
+    say: Say = lambda _: None,
+) -> Dataset:
+    """Transitions of an environment, `ID,key=value,...`: those in the file if it exists, else new ones, written to it.
+
+    New ones come from a random policy or, with explore="ucb", from LSVI-UCB on features that each of `rounds` improves.
+    """
     from linmdp.linearize.data import read_dataset
 
-    name, kwargs = _gym_id(env_id)
-    dataset = read_dataset(path, name)
-    found = dataset.meta.get("kwargs", {})
-    if found != kwargs:
-        raise InvalidData(f"The dataset '{path}' must be of '{name}' with {kwargs}. Got one with {found}.")
+    kwargs = parse_spec(f"gym:{env_id}")[1]
+    name = str(kwargs.pop("id", ""))
+    if path is not None and path.exists():
+        dataset = read_dataset(path, name)
+        found = dataset.meta.get("kwargs", {})
+        if found != kwargs:
+            raise InvalidData(f"The dataset '{path}' must be of '{name}' with {kwargs}. Got one with {found}.")
+        say(f"read {len(dataset):,} transitions of {name} from {path}")
+        return dataset
+    dataset = _collected(name, kwargs, settings, transitions, H, None if explore == "random" else rounds)
+    if path is not None:
+        dataset.save(path)
+        say(f"written: {path}, {len(dataset):,} transitions of {name}")
     return dataset
 
 
-def collected_dataset(
-    env_id: str, settings: Settings, *, transitions: int, H: int = 50, explore: str = "random", rounds: int = 5
+def _collected(
+    name: str, kwargs: dict[str, Any], settings: Settings, transitions: int, H: int, rounds: int | None
 ) -> Dataset:
-    """New transitions: of a random policy, or in `rounds` of LSVI-UCB on the features of the round before."""
     from linmdp.linearize.collect import open_game, random_data
     from linmdp.linearize.explore import explored_data
 
-    game = open_game(*_gym_id(env_id))
-    sizes: dict[str, Any] = {"transitions": transitions, "H": H}
+    def make_player(task: Task) -> LSVIUCB:
+        agent = LSVIUCB(task, beta=BETA, lam=LAM, storage="features", dtype="float32")
+        agent.rng = np.random.default_rng([settings.seed, 5])
+        return agent
+
+    game, sizes = open_game(name, kwargs), {"transitions": transitions, "H": H}
     with progress_bar("transitions", transitions, True) as advance:
-        if explore == "random":
+        if rounds is None:
             return random_data(game, seed=settings.seed, advance=advance, **sizes)
-
-        def make_player(task: Task) -> LSVIUCB:
-            agent = LSVIUCB(task, beta=BETA, lam=LAM, storage="features", dtype="float32")
-            agent.rng = np.random.default_rng([settings.seed, 5])
-            return agent
-
         return explored_data(game, settings, make_player, rounds=rounds, advance=advance, **sizes)
 
 
 def train_model(dataset: Dataset, settings: Settings, out: Path, track: str | None = None) -> LearnedModel:
-    """The model, also written to `out`; a training that was interrupted goes on from its checkpoint."""
+    """The model, also written to `out`; an interrupted training continues from its checkpoint."""
     from linmdp.linearize.model import write_model
     from linmdp.linearize.train import train
 
-    with _tracked(out, track) as watch, progress_bar("iterations", settings.steps, True) as advance:
+    watch = _tensorboard(out) if track else None
+    with progress_bar("iterations", settings.steps, True) as advance:
         model = train(dataset, settings, checkpoint=checkpoint_of(out), on_eval=watch, advance=advance)
     write_model(out, model)
     return model
@@ -84,18 +106,8 @@ def checkpoint_of(out: Path) -> Path:
     return out.with_name(out.name + ".checkpoint")
 
 
-def _gym_id(env_id: str) -> tuple[str, dict[str, Any]]:
-    """`ID,key=value,...` as an id and keyword arguments."""
-    kwargs = parse_spec(f"gym:{env_id}")[1]
-    return str(kwargs.pop("id", "")), kwargs
-
-
-@contextmanager
-def _tracked(out: Path, track: str | None) -> Iterator[Watch | None]:
-    """Evaluations as TensorBoard events in a folder beside the model, if `track` is given."""
-    if track is None:
-        yield None
-        return
+def _tensorboard(out: Path) -> Watch:
+    """Evaluations as TensorBoard events, in a folder beside the model."""
     try:
         from tensorboardX import SummaryWriter
     except ModuleNotFoundError as error:
@@ -107,8 +119,6 @@ def _tracked(out: Path, track: str | None) -> Iterator[Watch | None]:
     def watch(step: int, found: dict[str, float]) -> None:
         for name, value in found.items():
             writer.add_scalar(f"held-out/{name}", value, step)
+        writer.flush()
 
-    try:
-        yield watch
-    finally:
-        writer.close()
+    return watch

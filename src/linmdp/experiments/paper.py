@@ -21,7 +21,7 @@ class Runs(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """How much of it: K values, seeds, and the parameters that are tried.
+    """How much is run: K values, seeds, and the parameters that are tried.
 
     `cost_seeds` is for space and time, which hardly depend on the seed. Where `storage` is "features" the same runs
     serve regret, space and time; else regret comes from "counts", which plays the same actions and is much faster.
@@ -145,26 +145,27 @@ def tuning_runs(scale: Scale) -> list[Runs]:
     ]
 
 
-def figure_runs(name: str, scale: Scale, setting: str, beta: float) -> list[Runs]:
-    """What a figure needs in one setting. Curves of the baselines are drawn for the largest K only."""
-    figure = FIGURES[name]
+def runs_of(item: str, scale: Scale, setting: str, beta: float) -> list[Runs]:
+    """What a figure or the bounds need in one setting."""
+    if item == "bounds":
+        return _bounds_runs(scale, setting, beta)
+    figure = FIGURES[item]
     storage = scale.storage if figure.metric == "regret" else "features"
     seeds = scale.seeds if storage == scale.storage else scale.cost_seeds
     learners = [with_setting(a, setting, beta, storage) for a in agents(figure.family, scale)]
     if figure.metric != "regret" and figure.family == "algorithms":  # what storage does to space and time
         learners.append(with_setting("lsvi-ucb", setting, beta, "counts"))
     runs = [Runs(agent, K, seeds, scale.eval_every) for agent in learners for K in scale.K]
-    lines = BASELINES if figure.metric == "regret" else ()
+    lines = BASELINES if figure.metric == "regret" else ()  # drawn for the largest K only
     return runs + [Runs(agent, scale.K[-1], scale.seeds, scale.eval_every) for agent in lines]
 
 
-def bounds_runs(scale: Scale, setting: str, beta: float) -> list[Runs]:
+def _bounds_runs(scale: Scale, setting: str, beta: float) -> list[Runs]:
     """What the exponents need: time and space as the paper stores its samples, and ours beside them.
 
     Neither depends on beta, so in the published setting only regret is measured, the fast way.
     """
     learners = [with_setting(b.agent, setting, beta) for b in BOUNDS]
     if setting == "learning":
-        stored = [with_setting(b.agent, setting, beta, "features") for b in BOUNDS]
-        learners = [learners[0], *stored]
+        learners = [learners[0], *(with_setting(b.agent, setting, beta, "features") for b in BOUNDS)]
     return [Runs(agent, K, BOUNDS_SEEDS, scale.eval_every) for agent in learners for K in BOUNDS_K]

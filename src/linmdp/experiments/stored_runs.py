@@ -15,12 +15,12 @@ Runs = Mapping[tuple[str, str], Sequence[RunResult]]
 """Results by environment and agent."""
 
 
-def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, what: str) -> list[RunResult]:
-    """The results of everything planned; what the store does not have is run, after a word on how long it takes."""
+def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, purpose: str) -> list[RunResult]:
+    """The results of all planned runs; those missing from the store are run, after an estimate of the time."""
     there = store.keys()
     left = [job for job in planned if run_key(job) not in there]
     if left:
-        say(f"{len(left)} of {len(planned)} runs {what}: {in_words(estimate(left, processes=jobs))}")
+        say(f"{len(left)} of {len(planned)} runs {purpose}: {in_words(estimate(left, processes=jobs))}")
         run_sweep(planned, store, processes=jobs, progress=True)
     return list(store.results({run_key(job) for job in planned}))
 

@@ -41,11 +41,6 @@ class Fourier(BlockFeatures):
         cosines: Array = np.cos(np.pi * (self.scaling(states) @ self._c))
         return cosines / math.sqrt(self.p)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the coefficients and of the scaling."""
-        return self._c.nbytes + self.scaling.nbytes
-
 
 def coefficients(k: int, order: int, coupling: int) -> Array:
     """Every c in {0, ..., order}^k with at most `coupling` entries that are not 0, (k, p); the first is 0."""
@@ -105,11 +100,6 @@ class Tiles(BlockFeatures):
         entries: IntArray = code.astype(np.int64) + np.arange(self.tilings) * room
         return entries
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the shifts, the strides and the scaling."""
-        return self._shift.nbytes + self._strides.nbytes + self.scaling.nbytes
-
 
 _ODD = 0x9E3779B97F4A7C15
 
@@ -130,7 +120,7 @@ class RBF(BlockFeatures):
     Parameters
     ----------
     centres : (p, k), in [0, 1]
-    bandwidth : twice the mean distance from a centre to the one nearest to it, unless said
+    bandwidth : default: twice the mean distance from a centre to the one nearest to it
     """
 
     name: ClassVar = "rbf"
@@ -165,11 +155,6 @@ class RBF(BlockFeatures):
         weights: Array = np.exp(exponent - exponent.max(axis=1, keepdims=True))  # the nearest centre has weight 1
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the centres and of the scaling."""
-        return self.centres.nbytes + self.scaling.nbytes
 
 
 def squared_distances(x: Array, y: Array) -> Array:
@@ -208,8 +193,8 @@ class RandomFourier(BlockFeatures):
     Parameters
     ----------
     dim : p, the length of psi
-    bandwidth : half of sqrt(k / 6), which is about the distance of two random points of [0, 1]^k, unless said
-    seed : of the draws
+    bandwidth : default: half of sqrt(k / 6), which is about the distance of two random points of [0, 1]^k
+    seed : seed of the draws
     """
 
     name: ClassVar = "rff"
@@ -232,8 +217,3 @@ class RandomFourier(BlockFeatures):
         """(n, p)"""
         cosines: Array = np.cos(self.scaling(states) @ self._omega + self._b)
         return cosines / math.sqrt(self.p)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of omega, b and the scaling."""
-        return self._omega.nbytes + self._b.nbytes + self.scaling.nbytes

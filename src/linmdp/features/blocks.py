@@ -37,9 +37,9 @@ class BlockFeatures(ABC):
         """The state part of n states, (n, p); each row has norm at most 1."""
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of the arrays that the map holds."""
+        """Bytes of the arrays that the map holds, its scaling among them."""
+        return sum(int(getattr(part, "nbytes", 0)) for part in vars(self).values())
 
     def phi(self, state: State) -> Array:
         """Features of `state`, (A, d)."""

@@ -36,23 +36,11 @@ class Player(Protocol):
 
 
 class RandomPlayer:
-    """Plays at random and learns nothing."""
+    """Plays every action with the same probability, and learns nothing."""
 
     def __init__(self, A: int, rng: np.random.Generator) -> None:
-        self._A, self._rng = A, rng
-
-    def begin_episode(self) -> None:
-        """Nothing to do."""
-
-    def act(self, h: int, state: Any) -> int:
-        """Any action."""
-        return int(self._rng.integers(self._A))
-
-    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
-        """Nothing to learn."""
-
-    def end_episode(self) -> None:
-        """Nothing to do."""
+        self.act = lambda h, state: int(rng.integers(A))
+        self.begin_episode = self.end_episode = self.observe = lambda *step: None
 
 
 def collect(

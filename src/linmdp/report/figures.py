@@ -1,14 +1,16 @@
-"""The figures of a report on paper: SVG and PNG, on a light background. Matplotlib is imported when one is drawn."""
+"""The figures of a comparison and of a report: SVG and PNG, on a light background."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linmdp.io.units import memory_unit
-from linmdp.report.line_styles import MARKERS, LineStyle
-from linmdp.report.plots import draw_curve, drawing, error_bar, rendered
+from linmdp.report.line_styles import MARKERS, LineStyle, line_styles
+from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, rendered, save
 from linmdp.report.section_data import MEASURES, Growth, Section
+from linmdp.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,48 +36,82 @@ def memory_is_wide(amounts: Sequence[float]) -> bool:
     return len(amounts) > 1 and min(amounts) > 0 and max(amounts) > WIDE * min(amounts)
 
 
+def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) -> list[Path]:
+    """Regret over episodes on a linear axis, and memory against regret: regret.png and regret.svg in `folder`."""
+    shown = [s for s in summaries if s.curve is not None]
+    section = Section(
+        number=1,
+        env=shown[0].env,
+        episodes=shown[0].episodes,
+        measure="regret",
+        runs=[],
+        summaries=shown,
+        curves={s.agent: regret_curve(s) for s in shown},
+        left_out=0,
+    )
+    styles = line_styles(s.agent for s in summaries)
+    with drawing(2, (11, 4.4), width_ratios=(1.6, 1)) as (figure, curves, tradeoff):
+        _draw_curves(curves, section, styles)
+        _draw_tradeoff(tradeoff, section, styles)
+        curves.set_title(title)
+        curves.legend(loc="upper left", title=_interval_note(section), alignment="left")
+        tradeoff.set_title("memory against regret (filled: Pareto front)")
+        figure.tight_layout()
+        return save(figure, folder / "regret")
+
+
 def curves_figure(section: Section, styles: Styles) -> Drawn:
     """Cumulative regret (or reward) over episodes, on a linear axis."""
     with drawing(1, (6.2, _height(len(section.curves)))) as (figure, axes):
-        for index, (agent, curve) in enumerate(section.curves.items()):
-            line = styles[agent].line(index) | {"label": _label(styles[agent].name)}
-            draw_curve(axes, curve, line, band=section.seeds > 1)
-        axes.set(title=_title(section), xlabel="episode", ylabel=YS[section.measure])
-        axes.margins(x=0)
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if section.measure == "reward" else 0)
-        _legend(axes, f"mean and 95% interval,\n{section.seeds} seed{'s' * (section.seeds > 1)}")
+        _draw_curves(axes, section, styles)
+        axes.set_title(_title(section))
+        _legend(axes, _interval_note(section).replace(", ", ",\n"))
         return _drawn(figure)
 
 
 def tradeoff_figure(section: Section, styles: Styles) -> Drawn:
     """Peak memory against regret at the end, with the Pareto front; policies that do not learn are lines."""
-    amounts = [s.agent_bytes for s in section.learners]
-    unit, size = memory_unit(max(amounts, default=1))
     with drawing(1, (6.2, _height(len(section.summaries)))) as (figure, axes):
-        front = section.front
-        if front:
-            xs, ys = [s.agent_bytes / size for s in front], [section.level(s).mean for s in front]
-            axes.plot(xs, ys, drawstyle="steps-post", color="#999999", lw=1.2, zorder=1, label="Pareto front")
-        best = {s.agent for s in front}
-        for s in section.summaries:
-            style, level = styles[s.agent], section.level(s)
-            if style.baseline:
-                axes.axhline(level.mean, label=_label(style.name), **(style.line(0) | {"lw": 1.4}))
-                continue
-            fill = style.light if s.agent in best else "white"
-            at = (s.agent_bytes / size, level.mean)
-            axes.errorbar(*at, yerr=error_bar(level), fmt="none", capsize=3, ecolor=style.light)
-            point = {"marker": MARKERS[style.marker][0], "ms": 8, "mfc": fill, "mec": style.light, "mew": 1.8}
-            axes.plot(*at, linestyle="none", label=_label(style.name), **point)
-        axes.set(title=_title(section), xlabel=f"peak memory of the agent, {unit}", ylabel=ENDS[section.measure])
-        if memory_is_wide(amounts):
-            _log_x(axes)
-        else:
-            axes.set_xlim(0, 1.1 * max(amounts, default=1) / size or 1)
-        if section.measure == "regret":
-            axes.set_ylim(bottom=0)
+        _draw_tradeoff(axes, section, styles)
+        axes.set_title(_title(section))
         _legend(axes, "filled: on the front")
         return _drawn(figure)
+
+
+def _draw_curves(axes: Axes, section: Section, styles: Styles) -> None:
+    for index, (agent, curve) in enumerate(section.curves.items()):
+        line = styles[agent].line(index) | {"label": _label(styles[agent].name)}
+        draw_curve(axes, curve, line, band=section.seeds > 1)
+    axes.set(xlabel="episode", ylabel=YS[section.measure])
+    axes.margins(x=0)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if section.measure == "reward" else 0)
+
+
+def _draw_tradeoff(axes: Axes, section: Section, styles: Styles) -> None:
+    amounts = [s.agent_bytes for s in section.learners]
+    unit, size = memory_unit(max(amounts, default=1))
+    front = section.front
+    if front:
+        xs, ys = [s.agent_bytes / size for s in front], [section.level(s).mean for s in front]
+        axes.plot(xs, ys, drawstyle="steps-post", color="#999999", lw=1.2, zorder=1, label="Pareto front")
+    best = {s.agent for s in front}
+    for s in section.summaries:
+        style, level = styles[s.agent], section.level(s)
+        if style.baseline:
+            axes.axhline(level.mean, label=_label(style.name), **(style.line(0) | {"lw": 1.4}))
+            continue
+        fill = style.light if s.agent in best else "white"
+        at = (s.agent_bytes / size, level.mean)
+        axes.errorbar(*at, yerr=error_bar(level), fmt="none", capsize=3, ecolor=style.light)
+        point: Any = {"marker": MARKERS[style.marker][0], "ms": 8, "mfc": fill, "mec": style.light, "mew": 1.8}
+        axes.plot(*at, linestyle="none", label=_label(style.name), **point)
+    axes.set(xlabel=f"peak memory of the agent, {unit}", ylabel=ENDS[section.measure])
+    if memory_is_wide(amounts):
+        _log_x(axes)
+    else:
+        axes.set_xlim(0, 1.1 * max(amounts, default=1) / size or 1)
+    if section.measure == "regret":
+        axes.set_ylim(bottom=0)
 
 
 def growth_figure(env: str, grown: Sequence[Growth], styles: Styles) -> Drawn:
@@ -125,6 +161,10 @@ def _log_x(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.1)
+
+
+def _interval_note(section: Section) -> str:
+    return f"mean and 95% interval, {section.seeds} seed{'s' * (section.seeds > 1)}"
 
 
 def _title(section: Section) -> str:
