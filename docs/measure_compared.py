@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def summary(results: Sequence[RunResult]) -> str:
-    """One line a task: the best learner of each kind by its return at the end, and its memory."""
+    """One line per task: the best learner of each kind by its return at the end, and its memory."""
     found, rows = grouped(results), []
     for task in tasks(SCALE):
         kinds = ([a for a in task.agents if a.startswith(name)] for name in KINDS.values())

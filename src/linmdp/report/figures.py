@@ -39,16 +39,9 @@ def memory_is_wide(amounts: Sequence[float]) -> bool:
 def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) -> list[Path]:
     """Regret over episodes on a linear axis, and memory against regret: regret.png and regret.svg in `folder`."""
     shown = [s for s in summaries if s.curve is not None]
-    section = Section(
-        number=1,
-        env=shown[0].env,
-        episodes=shown[0].episodes,
-        measure="regret",
-        runs=[],
-        summaries=shown,
-        curves={s.agent: regret_curve(s) for s in shown},
-        left_out=0,
-    )
+    curves_of = {s.agent: regret_curve(s) for s in shown}
+    env, episodes = shown[0].env, shown[0].episodes
+    section = Section(env=env, episodes=episodes, measure="regret", summaries=shown, curves=curves_of)
     styles = line_styles(s.agent for s in summaries)
     with drawing(2, (11, 4.4), width_ratios=(1.6, 1)) as (figure, curves, tradeoff):
         _draw_curves(curves, section, styles)

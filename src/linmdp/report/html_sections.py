@@ -44,8 +44,7 @@ def navigation(sections: Sequence[Section], grown: Sequence[str], *, pictures: b
             links.append(f'<a href="#growth-{1 + list(grown).index(env)}">growth in K</a>')
         items.append(f'<li><span class="env-name">{spec(env)}</span> {" ".join(links)}</li>')
     last = [("gallery", "Figures in the folder")] * pictures + [("settings", "Settings"), ("made", "How it was made")]
-    for anchor, words in last:
-        items.append(f'<li><a href="#{anchor}">{words}</a></li>')
+    items += [f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in last]
     return f'<nav class="contents" aria-label="Contents"><ul>{"".join(items)}</ul></nav>'
 
 
@@ -53,12 +52,12 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
     """The whole in a few sentences, or in a row for each environment and K."""
     parts = ['<section id="summary"><h2>Summary</h2>']
     if len(sections) == 1:
-        parts.append(_words(sections[0]))
+        parts.append(_findings(sections[0]))
     else:
         rows = [_overview_row(s) for s in sections]
         result = "its regret" if all(s.measure == "regret" for s in sections) else "its result"
         head = ("environment", "K", "best agent", result, "of random", "its memory", "agents", "seeds")
-        parts.append(table("The best agent of each environment and K", head, rows, words=("best agent",)))
+        parts.append(table("The best agent of each environment and K", head, rows, text_columns=("best agent",)))
     warned = flagged([r for s in sections for r in s.runs])
     if warned:
         runs = len({id(r) for found in warned.values() for r in found})
@@ -72,12 +71,12 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
 
 def section_block(s: Section, styles: Styles, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
     """One environment and K; all but the largest K of an environment are folded. `alone`: the summary says it all."""
-    words = "" if alone else _words(s)
+    findings = "" if alone else _findings(s)
     curves = _figure(s, figures, f"{s.measure}-{s.number}", "curves")
     plots = curves + _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
     body = "".join(
         [
-            words,
+            findings,
             _controls(f"section-{s.number}", [x.agent for x in s.summaries], styles, bands=s.seeds > 1),
             "" if s.curves else _no_curves(s),
             f'<div class="plots">{plots}</div>',
@@ -136,15 +135,14 @@ def _count(n: int, noun: str) -> str:
 
 
 def _overview_row(s: Section) -> list[Cell]:
-    sign = 1 if s.measure == "regret" else -1
-    best = min(s.learners or s.summaries, key=lambda x: sign * s.level(x).mean)
+    best = min(s.learners or s.summaries, key=s.loss)
     ratio = of_random(s, best)
     level = s.level(best)
     return [
         Cell(f'<a href="#section-{s.number}">{spec(s.env)}</a>'),
         Cell(f"{s.episodes:,}", s.episodes),
         Cell(text(short_name(best.agent))),
-        Cell(f"{with_interval(level, best.seeds)} {'' if sign > 0 else 'an episode'}", level.mean),
+        Cell(f"{with_interval(level, best.seeds)} {'per episode' * (s.measure == 'reward')}", level.mean),
         Cell("–" if ratio is None else f"{ratio:.2f}"),
         Cell(human_bytes(best.agent_bytes), best.agent_bytes),
         Cell(str(len(s.summaries) + s.left_out)),
@@ -152,7 +150,7 @@ def _overview_row(s: Section) -> list[Cell]:
     ]
 
 
-def _words(s: Section) -> str:
+def _findings(s: Section) -> str:
     first, rest = headlines(s), comparisons(s)
     if s.left_out:
         shown = len(s.summaries)
@@ -177,8 +175,8 @@ def _controls(panel: str, agents: Sequence[str], styles: Styles, *, bands: bool)
     scales = (("linear", "linear"), ("log", "log y"), ("loglog", "log both"))
     radios = "".join(
         f'<label><input type="radio" name="scale-{panel}" data-scale="{value}"{" checked" * (value == "linear")}>'
-        f"{words}</label>"
-        for value, words in scales
+        f"{label}</label>"
+        for value, label in scales
     )
     band = '<label class="chip"><input type="checkbox" data-bands checked><span>95% intervals</span></label>'
     return (
@@ -195,17 +193,17 @@ def _figure(s: Section, figures: Mapping[str, Drawn], name: str, kind: str) -> s
         return ""
     if kind == "curves":
         title = f"{YS[s.measure].capitalize()} over episodes"
-        words = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
+        caption = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
     else:
         title = f"Memory against {ENDS[s.measure]}"
-        words = (
+        caption = (
             f"Filled: on the Pareto front, no other agent is better in memory or {s.measure} and no worse in the other"
         )
     label = f"{title}. Arrow keys move, plus and minus zoom, 0 resets. The numbers are in the table below."
     return (
         f"<figure><h4>{text(title)}</h4>"
         f'<div class="plot" data-plot="{kind}" tabindex="0" role="group" aria-label="{text(label)}"></div>'
-        f"{_paper(figures, name, title)}<figcaption>{text(words)}. {_beside(name)}</figcaption></figure>"
+        f"{_paper(figures, name, title)}<figcaption>{text(caption)}. {_beside(name)}</figcaption></figure>"
     )
 
 
@@ -236,12 +234,12 @@ def _warnings(s: Section) -> str:
     found = flagged(s.runs)
     if not found:
         return ""
-    items = "".join(f"<li>{text(words)} <small>{text(_whose(runs))}</small></li>" for words, runs in found.items())
+    items = "".join(f"<li>{text(warning)} <small>{text(_origin(runs))}</small></li>" for warning, runs in found.items())
     body = f'<ol class="warnings">{items}</ol>'
     return details(f"{_count(len(found), 'warning')} <small>of the diagnostics</small>", body, open_=len(found) <= 3)
 
 
-def _whose(runs: Sequence[RunResult]) -> str:
+def _origin(runs: Sequence[RunResult]) -> str:
     agents = dict.fromkeys(short_name(r.agent) for r in runs)
     seeds = sorted({r.seed for r in runs})
     listed = ", ".join(map(str, seeds[:20])) + ", …" * (len(seeds) > 20)
@@ -249,7 +247,7 @@ def _whose(runs: Sequence[RunResult]) -> str:
 
 
 def _diagnostics(s: Section, styles: Styles) -> str:
-    numbers = {words: i for i, words in enumerate(flagged(s.runs), start=1)}
+    numbers = {warning: i for i, warning in enumerate(flagged(s.runs), start=1)}
     head = ("agent", "seed", s.measure, "Q at cap", "ties", "updates", "resets", "drift", "memory", "CPU s", "warnings")
     rows = [
         [

@@ -45,8 +45,7 @@ def headlines(section: Section) -> list[str]:
     learners = section.learners
     if not learners:
         return ["No agent here learns: there are only fixed policies."]
-    sign = 1 if section.measure == "regret" else -1
-    best = min(learners, key=lambda s: sign * section.level(s).mean)
+    best = min(learners, key=section.loss)
     found = [_best(section, best)]
     small = min(learners, key=lambda s: s.agent_bytes)
     if small.agent_bytes < best.agent_bytes:
@@ -68,15 +67,15 @@ def comparisons(section: Section) -> list[str]:
         return []
     runs = {s.agent: [r for r in section.runs if r.agent == s.agent] for s in section.learners}
     base, *others = runs.values()
-    return [words for other in others for words in paired_comparisons(by_agent(_paired(base, other)))]
+    return [text for other in others for text in paired_comparisons(by_agent(_paired(base, other)))]
 
 
 def flagged(runs: Sequence[RunResult]) -> dict[str, list[RunResult]]:
     """Every distinct warning with the runs that it was given for."""
     found: dict[str, list[RunResult]] = {}
     for r in runs:
-        for words in dict.fromkeys(r.warnings):
-            found.setdefault(words, []).append(r)
+        for warning in dict.fromkeys(r.warnings):
+            found.setdefault(warning, []).append(r)
     return found
 
 
@@ -104,7 +103,7 @@ def _best(section: Section, best: Summary) -> str:
     spread = section.level(best)
     interval = f" (95% interval {number(spread.low)} to {number(spread.high)})" if best.seeds > 1 else ""
     if section.measure == "reward":
-        return f"{short_name(best.agent)} earns the most: {number(spread.mean)} an episode{interval}."
+        return f"{short_name(best.agent)} earns the most: {number(spread.mean)} per episode{interval}."
     ratio = of_random(section, best)
     beside = "" if ratio is None else f", {ratio:.2f} of the random policy's"
     return f"{short_name(best.agent)} has the least regret: {number(spread.mean)}{interval}{beside}."
@@ -114,8 +113,8 @@ def _near_random(section: Section, s: Summary) -> bool:
     random = _random(section)
     if random is None:
         return False
-    mine, mark = section.level(s), section.level(random)
-    return mine.high >= mark.low if section.measure == "regret" else mine.low <= mark.high
+    mine, baseline = section.level(s), section.level(random)
+    return mine.high >= baseline.low if section.measure == "regret" else mine.low <= baseline.high
 
 
 def _random(section: Section) -> Summary | None:
