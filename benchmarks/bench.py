@@ -107,7 +107,7 @@ def against_reference() -> list[Row]:
     """The literal transcription at K episodes, and by a fit a K + b K^2 beyond."""
     env: Any = linmdp.make_env(spec_of())
     slow = ReferenceLSVI(env.task, beta=0.05, lam=0.1, cap="remaining", ties="random")
-    took, seconds = 0.0, {}
+    took, elapsed = 0.0, {}
     for k in range(1, 301):
         start = time.perf_counter()
         slow.begin_episode()
@@ -115,16 +115,16 @@ def against_reference() -> list[Row]:
         for _ in play(env, slow, state, k):  # type: ignore[arg-type]
             pass
         took += time.perf_counter() - start
-        seconds[k] = took
+        elapsed[k] = took
     fast = {K: seconds(env, AGENT, K, eval_every=10**9) for K in (300, 1500)}
     K = np.array([100.0, 200.0, 300.0])
-    (a, b), *_ = np.linalg.lstsq(np.stack((K, K**2), axis=1), np.array([seconds[int(k)] for k in K]))
+    (a, b), *_ = np.linalg.lstsq(np.stack((K, K**2), axis=1), np.array([elapsed[int(k)] for k in K]))
     at_1500 = a * 1500 + b * 1500**2
     return [
         (
             "literal transcription, K=300",
-            f"{seconds[300]:.0f} s",
-            f"{seconds[300] / fast[300]:.0f} x linmdp (target 50)",
+            f"{elapsed[300]:.0f} s",
+            f"{elapsed[300] / fast[300]:.0f} x linmdp (target 50)",
         ),
         (
             "literal transcription, K=1500",

@@ -11,7 +11,7 @@ import pytest
 
 from linmdp.errors import LinMDPError
 from linmdp.experiments import paper, paper_findings
-from linmdp.experiments.paper import BETAS, FIGURES, ITEMS, SCALES, SETTINGS, runs_of, with_setting
+from linmdp.experiments.paper import BETAS, FIGURES, ITEMS, SCALES, SETTINGS, jobs_of, with_setting
 from linmdp.experiments.reproduce import chosen_items, reproduce
 from linmdp.results.store import Store
 from linmdp.runner.batch import jobs_for
@@ -54,7 +54,7 @@ def test_every_run_of_the_paper_is_a_valid_one() -> None:
     for scale in SCALES.values():
         for item in FIGURES:
             for setting in SETTINGS:
-                runs = runs_of(item, scale, setting, 0.05)
+                runs = jobs_of(item, scale, setting, 0.05)
                 assert {r.episodes for r in runs} <= set(scale.K)
                 for agent in {r.agent for r in runs}:
                     make_agent(agent, env, 100)

@@ -33,10 +33,10 @@ def one_line(text: str, longest: int = LONGEST) -> str:
 
 def described(error: BaseException, longest: int = 200) -> str:
     """An exception in one line, "TypeError: its message", without a full stop; our own by their message alone."""
-    kind, message = type(error).__name__, str(error).strip()
+    kind, message = type(error).__name__, str(error).strip().rstrip(".")
     if message and not isinstance(error, LinMDPError):
         message = f"{kind}: {message}"
-    return one_line(message or kind, longest).rstrip(".")
+    return one_line(message or kind, longest)
 
 
 class InvalidParameter(LinMDPError, ValueError):

@@ -65,17 +65,13 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
 def _synthetic(chosen: Sequence[str], scale: Scale, out: Path, store: Store, jobs: int | None, say: Say) -> list[str]:
     """The figures and the bounds, which are all about one synthetic environment."""
 
-    def found(runs: Iterable[paper.Runs], purpose: str) -> Found:
-        planned = [
-            Job(paper.ENV, r.agent, r.episodes, seed, r.eval_every)
-            for r in dict.fromkeys(runs)
-            for seed in range(r.seeds)
-        ]
-        return {(s.agent, s.episodes): s for s in by_agent(run_planned(planned, store, jobs, say, purpose))}
+    def found(planned: Iterable[Job], purpose: str) -> Found:
+        results = run_planned(list(dict.fromkeys(planned)), store, jobs, say, purpose)
+        return {(s.agent, s.episodes): s for s in by_agent(results)}
 
-    tuned = found(paper.tuning_runs(scale), "to choose beta")
+    tuned = found(paper.tuning_jobs(scale), "to choose beta")
     beta, table = choose_beta(tuned, paper.agents("algorithms", scale), scale.tuning_K)
-    needed = [r for item in chosen for s in SETTINGS for r in paper.runs_of(item, scale, s, beta)]
+    needed = [job for item in chosen for s in SETTINGS for job in paper.jobs_of(item, scale, s, beta)]
     results = found(needed, f"for {', '.join(chosen)}")
     pages = [
         f"Environment: `{paper.ENV}`.",
@@ -91,7 +87,10 @@ def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
     from linmdp.experiments.paper_figures import paper_figure
 
     figure = FIGURES[item]
-    panels = {s: [found[r.agent, r.episodes] for r in paper.runs_of(item, scale, s, beta)] for s in SETTINGS}
+    panels = {}
+    for setting in SETTINGS:
+        shown = dict.fromkeys((job.agent, job.episodes) for job in paper.jobs_of(item, scale, setting, beta))
+        panels[setting] = [found[key] for key in shown]
     paper_figure(item, panels, beta, out)
     lines = [f"## {item}: {figure.title}", f"The paper: {figure.claim}.", f"![{figure.title}]({item}.png)"]
     if item == "fig-regret":

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, LinMDPError, check_choice, check_int, check_number, described, unknown
+from linmdp.errors import InvalidData, LinMDPError, check_choice, check_int, check_number, one_line, unknown
 from linmdp.io.tensorfile import TensorFile, array_of, read_tensors
 from linmdp.types import Array, BoolArray, IntArray, State
 
@@ -200,7 +200,7 @@ def read_model(name: str | Path) -> LearnedModel:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LinMDPError):
             raise
-        raise InvalidData(f"The model file '{path}' lacks a part: {described(error)}.") from error
+        raise InvalidData(f"The model file '{path}' lacks a part: {one_line(str(error), 200)}.") from error
     return LearnedModel(file.meta, file.arrays)
 
 
