@@ -126,16 +126,16 @@ class Chance:
         self._start, self._noise, self._move = generator.spawn(3)
 
     def state(self) -> list[Any]:
-        """Where the streams stand, as plain data."""
+        """The state of the streams, as plain data."""
         return [stream.bit_generator.state for stream in (self._start, self._noise, self._move)]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from a saved `state`."""
         for stream, saved in zip((self._start, self._noise, self._move), state, strict=True):
             stream.bit_generator.state = saved
 
     def start(self, S: int) -> int:
-        """A state, uniformly."""
+        """A uniformly random state."""
         return int(self._start.integers(S))
 
     def episodes(self, n: int, H: int) -> tuple[Array, Array]:

@@ -30,7 +30,7 @@ def linearized(
     mode : "game" plays the real game, seen through phi, with real scores (scaled) and real ends of life; "published"
         plays it with the learned reward <phi, theta> and no end, as the paper; "model" is a finite linear MDP
         distilled from phi, mu and theta, with V* and exact regret
-    H : steps of an episode
+    H : steps per episode
     anchors, start : for "model": its number of states, and where an episode starts
     """
     check_choice("linearized", "mode", mode, MODES)
@@ -59,8 +59,8 @@ def distilled(learned: LearnedModel, *, H: int, anchors: int, start: str = "fixe
 
     With weights 1/n in place of p, each measure mu_j has a mass m_j near 1 over the anchors. It is divided by it, and
     phi_j multiplied by it and put back on the simplex: again a linear MDP, exactly, and the same one up to the
-    error of replacing p by n draws. theta is cut to the range of one reward, so that <phi, theta> lies there.
-    If an anchor ended its episode, one more dimension and state stand for the end: it pays nothing and keeps.
+    error of replacing p by n draws. theta is clipped to the range of one reward, so that <phi, theta> lies there.
+    If an anchor ended its episode, one more dimension and state stand for the end: it pays nothing and is absorbing.
     """
     if learned.form != "linear":
         raise InvalidParameter(

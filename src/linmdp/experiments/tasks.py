@@ -1,4 +1,4 @@
-"""`linmdp reproduce tasks`: learners on tasks of practice, what is run and how the comparison is shown."""
+"""`linmdp reproduce tasks`: learners on practical tasks, what is run and how the comparison is shown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OTHERS = {
 
 
 class TaskRuns(NamedTuple):
-    """One task: its environment, how many episodes, and who learns."""
+    """One task: its environment, number of episodes, and agents (spec -> name)."""
 
     title: str
     env: str
@@ -62,7 +62,7 @@ class TaskRuns(NamedTuple):
 
 
 def tasks(scale: str) -> list[TaskRuns]:
-    """All tasks, at a scale. Those who keep samples of a continuous task take long: the quick scale leaves them out."""
+    """All tasks, at a scale. The quick scale leaves out agents that keep samples of continuous tasks."""
     long = scale == "paper"
     finite = {**FINITE, **OTHERS, "random": "random"}
     known = {**finite, "optimal": "optimal"}
@@ -86,7 +86,7 @@ TAIL = 10
 
 
 def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Say) -> str:
-    """Run what is missing, draw a figure a task, write tasks.md, and return it."""
+    """Run what is missing, draw a figure per task, write tasks.md, and return it."""
     chosen, sb3 = tasks(scale), find_spec("stable_baselines3") is not None
     if not sb3:
         say("DQN and PPO are left out: they need the extra 'baselines'")
@@ -104,7 +104,7 @@ def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Sa
 
 def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Path) -> str:
     """A table and a figure of each task that has run."""
-    found, parts = grouped(results), ["## tasks: learners on tasks that people have"]
+    found, parts = grouped(results), ["## tasks: learners on practical tasks"]
     for task in chosen:
         mine = {agent: list(found[task.env, agent]) for agent in task.agents if (task.env, agent) in found}
         if not mine:
@@ -133,7 +133,7 @@ def returns(run: RunResult) -> Array:
 
 
 def steps_at(run: RunResult, episodes: Sequence[float], H: int) -> Array:
-    """Environment steps of the first episodes: as noted on the way, or H each."""
+    """Environment steps of the first episodes: as recorded on the way, or H each."""
     if not run.costs:
         return H * np.asarray(episodes, dtype=np.float64)
     at, steps = zip((0.0, 0.0), *((point[0], point[3]) for point in run.costs), strict=True)
@@ -153,7 +153,7 @@ def lost(runs: Sequence[RunResult], optimum: float) -> Array | None:
 
 
 def task_table(task: TaskRuns, found: dict[str, list[RunResult]], optimum: float | None) -> str:
-    """One line an agent: what it earns at the end and on the way, its memory and its time."""
+    """One row per agent: return at the end and on the way, memory and time."""
     rows = []
     for spec, name in task.agents.items():
         if spec not in found:

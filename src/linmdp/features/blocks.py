@@ -11,7 +11,7 @@ from linmdp.errors import InvalidParameter
 from linmdp.types import Array, State
 
 LARGEST_D = 2048
-"""Dimensions beyond which no agent here is of use: it inverts matrices of that many rows and columns."""
+"""The largest d that is accepted: agents invert d x d matrices."""
 
 
 class BlockFeatures(ABC):

@@ -76,7 +76,7 @@ class Dataset:
 
     @property
     def scaled_rewards(self) -> Array:
-        """Rewards divided by their scale and cut to their range, (n,)."""
+        """Rewards divided by their scale and clipped to their range, (n,)."""
         scaled: Array = np.clip(self.rewards / self.reward_scale, *self.reward_range)
         return scaled
 
