@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.base import Chance, LinearModel
-from linmdp.envs.catalog import linear_model
+from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
-from linmdp.errors import InvalidParameter, check_int
+from linmdp.errors import InvalidParameter, check_int, unknown
 from linmdp.types import WHOLE
 
 
@@ -93,4 +93,6 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
 
 def linear_env(family: str, **parameters: Any) -> LinearMDPEnv:
     """The environment of a built-in family; also the entry point of the Gymnasium ids."""
-    return LinearMDPEnv(linear_model(family, **parameters))
+    if family not in FAMILIES:
+        unknown("environment", family, FAMILIES)
+    return LinearMDPEnv(FAMILIES[family](**parameters))

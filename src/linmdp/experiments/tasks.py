@@ -182,7 +182,7 @@ def task_figure(task: TaskRuns, found: dict[str, list[RunResult]], folder: Path,
         for spec, name in task.agents.items():
             if spec in found:
                 _draw(curves, tradeoff, name, found[spec], H)
-        curves.set(title=f"{task.title}: return of an episode", xlabel="environment steps", ylabel="mean return")
+        curves.set(title=f"{task.title}: return per episode", xlabel="environment steps", ylabel="mean return")
         tradeoff.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
         tradeoff.margins(x=0.25, y=0.1)
         figure.tight_layout(rect=(0, 0.1, 1, 1))

@@ -75,9 +75,9 @@ class Tiles(BlockFeatures):
         cells = tiles**k
         if dim is None:
             dim = min(cells * tilings, max(LARGEST_D // 2 // A, tilings))
-        room = check_int(self.name, "dim", dim, low=tilings) // tilings
-        self.hashed = room < cells
-        super().__init__(A, tilings * min(cells, room))
+        size = check_int(self.name, "dim", dim, low=tilings) // tilings
+        self.hashed = size < cells
+        super().__init__(A, tilings * min(cells, size))
         self.scaling, self.tilings, self.tiles = scaling, tilings, tiles
         shifts = np.arange(tilings)[:, None] * (2 * np.arange(k) + 1)
         self._shift = shifts / tilings % 1.0
@@ -94,10 +94,10 @@ class Tiles(BlockFeatures):
         place = self.scaling(states)[:, None] * (self.tiles - 1) + self._shift
         tile = np.minimum(place, self.tiles - 1).astype(np.uint64)  # the last shift may round up to a whole tile
         code = (tile * self._strides).sum(axis=-1)
-        room = self.p // self.tilings
+        size = self.p // self.tilings
         if self.hashed:
-            code = _scattered(code + np.arange(self.tilings, dtype=np.uint64) * np.uint64(_ODD)) % np.uint64(room)
-        entries: IntArray = code.astype(np.int64) + np.arange(self.tilings) * room
+            code = _scattered(code + np.arange(self.tilings, dtype=np.uint64) * np.uint64(_ODD)) % np.uint64(size)
+        entries: IntArray = code.astype(np.int64) + np.arange(self.tilings) * size
         return entries
 
 

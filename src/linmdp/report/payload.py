@@ -52,9 +52,7 @@ def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str,
                 "agent": index[agent],
                 "width": round(styles[agent].width(i), 2),
                 "x": curve.episode.astype(int).tolist(),
-                "mean": _short(curve.mean),
-                "low": _short(curve.low),
-                "high": _short(curve.high),
+                **{name: [_digits(float(y)) for y in getattr(curve, name)] for name in ("mean", "low", "high")},
             }
             for i, (agent, curve) in enumerate(section.curves.items())
         ],
@@ -89,10 +87,6 @@ def growth_payload(grown: Sequence[Growth], styles: dict[str, LineStyle]) -> dic
 
 def _interval(i: Interval, size: float = 1) -> list[float]:
     return [_digits(value / size) for value in i]
-
-
-def _short(values: Any) -> list[float]:
-    return [_digits(float(value)) for value in values]
 
 
 def _digits(value: float) -> float:
