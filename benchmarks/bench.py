@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import linmdp
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit
 from linmdp.runner.loop import play, run
@@ -98,7 +98,7 @@ def planning(rounds: int = 9) -> list[Row]:
     return [
         ("bare product F @ [w u]", us["bare"], f"1 (in the layout of linmdp: {us['ours']})"),
         ("planning pass of one step", us["sweep"], ratio("sweep", "bare") + "; target 1.6)"),
-        ("whole run, a step of an episode", us["run"], ratio("run", "bare") + "; target 2.5)"),
+        ("whole run, per step", us["run"], ratio("run", "bare") + "; target 2.5)"),
         ("the same, dtype=float32", us["float32"], ratio("float32", "run") + ")"),
     ]
 
@@ -107,7 +107,7 @@ def against_reference() -> list[Row]:
     """The literal transcription at K episodes, and by a fit a K + b K^2 beyond."""
     env: Any = linmdp.make_env(spec_of())
     slow = ReferenceLSVI(env.task, beta=0.05, lam=0.1, cap="remaining", ties="random")
-    took, marks = 0.0, {}
+    took, elapsed = 0.0, {}
     for k in range(1, 301):
         start = time.perf_counter()
         slow.begin_episode()
@@ -115,13 +115,17 @@ def against_reference() -> list[Row]:
         for _ in play(env, slow, state, k):  # type: ignore[arg-type]
             pass
         took += time.perf_counter() - start
-        marks[k] = took
+        elapsed[k] = took
     fast = {K: seconds(env, AGENT, K, eval_every=10**9) for K in (300, 1500)}
     K = np.array([100.0, 200.0, 300.0])
-    (a, b), *_ = np.linalg.lstsq(np.stack((K, K**2), axis=1), np.array([marks[int(k)] for k in K]))
+    (a, b), *_ = np.linalg.lstsq(np.stack((K, K**2), axis=1), np.array([elapsed[int(k)] for k in K]))
     at_1500 = a * 1500 + b * 1500**2
     return [
-        ("literal transcription, K=300", f"{marks[300]:.0f} s", f"{marks[300] / fast[300]:.0f} x linmdp (target 50)"),
+        (
+            "literal transcription, K=300",
+            f"{elapsed[300]:.0f} s",
+            f"{elapsed[300] / fast[300]:.0f} x linmdp (target 50)",
+        ),
         (
             "literal transcription, K=1500",
             f"{at_1500:.0f} s (by fit)",
@@ -174,18 +178,22 @@ def batches() -> list[Row]:
     env: Any = linmdp.make_env(spec_of())
     K = 150
     alone = min(seconds(env, AGENT, K) for _ in range(3))
-    rows = [("one run alone, K=150", f"{alone / K * 1e3:.2f} ms an episode", "1")]
+    rows = [("one run alone, K=150", f"{alone / K * 1e3:.2f} ms per episode", "1")]
     for B in (8, 16):
         jobs = [Job(spec_of(), AGENT, K, seed, 20) for seed in range(B)]
         took = min(least(lambda j=jobs: run_unit(j), calls=1, repeats=3), np.inf) / B  # type: ignore[misc]
         rows.append(
-            (f"{B} in lockstep, one core, a seed", f"{took / K * 1e3:.2f} ms an episode", f"{took / alone:.2f} x alone")
+            (
+                f"{B} in lockstep, one core, per seed",
+                f"{took / K * 1e3:.2f} ms per episode",
+                f"{took / alone:.2f} x alone",
+            )
         )
     jobs = jobs_for(spec_of(), [AGENT], episodes=K, seeds=16, eval_every=20)
     list(run_jobs(jobs, processes=2))  # starts the processes
     took = least(lambda: list(run_jobs(jobs, processes=2)), calls=1, repeats=3) / 16
-    label = "linmdp run --seeds 16 on 2 cores, a seed"
-    rows.append((label, f"{took / K * 1e3:.2f} ms an episode", f"{took / alone:.2f} x alone (target 0.5)"))
+    label = "linmdp run --seeds 16 on 2 cores, per seed"
+    rows.append((label, f"{took / K * 1e3:.2f} ms per episode", f"{took / alone:.2f} x alone (target 0.5)"))
     K = 12_000
     one = seconds(env, AGENT, K)
     start = time.perf_counter()
@@ -293,7 +301,7 @@ def gpu() -> list[Row]:
             f"{r['seconds']:.0f} s",
             f"{each:.2f} us per step, episode and seed; {share:.0%} of the memory bandwidth",
         ),
-        ("one core here, a step, episode and seed", f"{cpu:.0f} us", f"{cpu / each:.0f} x the GPU's"),
+        ("one core here, per step, episode and seed", f"{cpu:.0f} us", f"{cpu / each:.0f} x the GPU's"),
         ("regret on the GPU", f"{r['mean_regret']:.1f} +- {r['standard_error']:.1f} (standard error)", "-"),
     ]
 

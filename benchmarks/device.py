@@ -131,7 +131,7 @@ def sizes() -> tuple[str, str]:
         cost.append([env, f"`{agent}`", f"{step.quick:,}", f"{step.wide:,}", f"{wrote.costs.begin_episode.wide:,}"])
     return (
         markdown(["task", "agent", "flash: code and tables (bytes)", "RAM: the learner (bytes)"], flash_ram),
-        markdown(["task", "agent", "a step: quick", "a step: wide", "a planning: wide"], cost),
+        markdown(["task", "agent", "per step: quick", "per step: wide", "per planning: wide"], cost),
     )
 
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 from linmdp.agents.backend import backend_for
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
-from linmdp.report.games import SETTINGS
+from linmdp.experiments.game_tables import SETTINGS
 from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model

@@ -1,6 +1,6 @@
 """Faults: a sweep under random SIGKILLs, on a full disk, in a read-only folder, with a clock that goes backwards.
 
-    python benchmarks/faults.py [RUNS]        2,000 runs unless said
+    python benchmarks/faults.py [RUNS]        default: 2,000 runs
 
 After every fault the same command is given again; in the end the store must equal that of an undisturbed sweep. The
 full disk is a small tmpfs in a mount namespace of its own (`unshare`); where that is not permitted the size of a file
@@ -234,7 +234,7 @@ def _differ(out: Path, expected: list[tuple[Any, ...]]) -> int:
 
 
 def _read_only(spec: Path, out: Path) -> bool:
-    """Whether a folder that can not be written is refused in one line; root may write anywhere but on such a mount."""
+    """Whether a folder that cannot be written is refused in one line; root may write anywhere but on such a mount."""
     out.mkdir()
     bind = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
     line = ["unshare", "-Urm", "bash", "-c", bind, str(out), *command(spec, out)]

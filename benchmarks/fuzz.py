@@ -1,6 +1,6 @@
 """Fuzzing of everything that reads a file: models, datasets, agents, checkpoints, stores, results and sweep files.
 
-    python benchmarks/fuzz.py [CASES]                 100,000 unless said
+    python benchmarks/fuzz.py [CASES]                 default: 100,000
     python benchmarks/fuzz.py CASES --corpus FOLDER   and keep a small input for each kind of refusal
     python benchmarks/fuzz.py CASES --atheris         inputs from atheris (libFuzzer; the extra 'fuzz')
 
@@ -303,7 +303,7 @@ def _address_space() -> int:
 
 
 def fuzz(cases: int, seed: int = 0, corpus: Path | None = None) -> list[str]:
-    """Run that many cases in processes of their own; what failed, in words."""
+    """Run that many cases in processes of their own; a line for each failure."""
     found, folder = list[str](), Path(tempfile.mkdtemp(prefix="linmdp-fuzzing-"))
     try:
         for batch, start in enumerate(range(0, cases, BATCH)):

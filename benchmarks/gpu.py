@@ -57,7 +57,7 @@ def copy_bandwidth() -> float:
 
 
 def pass_bytes(model: Any, seeds: int, itemsize: int) -> int:
-    """What one planning pass of one step can not avoid moving: N read, b read and written."""
+    """What one planning pass of one step cannot avoid moving: N read, b read and written."""
     S, A, d = model.S, model.A, model.d
     return seeds * (d * S + 2 * A * S) * itemsize
 

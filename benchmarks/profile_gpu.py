@@ -19,9 +19,9 @@ def main() -> None:
     total = 0.0
     rows = sorted(found.key_averages(), key=lambda e: -e.self_device_time_total)
     for row in rows[:24]:
-        print(f"{row.self_device_time_total / 1100:8.1f} us a step  {row.count / 1100:6.2f} x  {row.key[:90]}")
+        print(f"{row.self_device_time_total / 1100:8.1f} us per step  {row.count / 1100:6.2f} x  {row.key[:90]}")
     total = sum(row.self_device_time_total for row in rows) / 1100
-    print(f"{total:8.1f} us a step in all, on {torch.cuda.get_device_name()}")
+    print(f"{total:8.1f} us per step in all, on {torch.cuda.get_device_name()}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Numbers that stay numbers: a million episodes, with drift, symmetry, definiteness and memory looked at on the way.
 
-python benchmarks/soak.py [EPISODES]     1,000,000 unless said: about ten minutes for each agent
+python benchmarks/soak.py [EPISODES]     default: 1,000,000; about ten minutes for each agent
 """
 
 from __future__ import annotations

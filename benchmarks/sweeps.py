@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.results.store import Store, row_bytes
 from linmdp.runner.batch import Job, jobs_for, run_unit, units
@@ -133,7 +133,7 @@ def overhead() -> str:
             (env, agent, where, ", ".join(f"{_overhead(env, agent, processes, address):.1f}" for _ in range(ROUNDS)))
             for env, agent, where, processes in cases
         ]
-    return markdown(("environment", "agent", "where", "ms a run beside its own time (target: under 50)"), rows)
+    return markdown(("environment", "agent", "where", "ms per run beside its own time (target: under 50)"), rows)
 
 
 def _overhead(env: str, agent: str, processes: int, address: str) -> float:
@@ -174,7 +174,7 @@ def costs() -> str:
         took = (time.process_time() - start) / len(unit)
         memory = human_bytes(max(r.peak_bytes for r in results))
         rows.append((env, agent, str(len(unit)), f"{took:.2f} s", memory, human_bytes(row_bytes(1000))))
-    return markdown(("environment", "agent", "runs in a unit", "CPU a run", "memory a run", "in the store"), rows)
+    return markdown(("environment", "agent", "runs in a unit", "CPU per run", "memory per run", "in the store"), rows)
 
 
 PARTS = {f.__name__: f for f in (scaling, overhead, costs)}

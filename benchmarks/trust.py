@@ -1,6 +1,6 @@
 """Every promise of reliability, tried many times: a table of promise, trials and failures.
 
-    python benchmarks/trust.py [SCALE]          1 unless said; 0.1 tries a tenth
+    python benchmarks/trust.py [SCALE]          default: 1; 0.1 tries a tenth
     python benchmarks/trust.py SCALE PART ...   some parts again; their rows of the table are replaced
 
 The table is printed and written to docs/generated/trust.md. A part of it is a function of SCALE that yields rows; add

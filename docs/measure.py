@@ -20,7 +20,7 @@ import linmdp
 from linmdp.agents.exploration.bonus import confidence_width
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import comparison_table, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
@@ -45,7 +45,7 @@ def cli(*arguments: str) -> str:
 
 
 def sweep_table(found: list[RunResult], label: Callable[[str], str], head: str) -> str:
-    """One row an agent of a sweep, with the marks of a policy that can not tell actions apart."""
+    """One row per agent of a sweep, with the symptoms of a policy that cannot tell actions apart."""
     summaries = by_agent(found)
     random = next(s.regret.mean for s in summaries if s.agent == "random" and s.regret)
     rows = []
@@ -112,7 +112,7 @@ def storage() -> str:
 
 
 def window() -> str:
-    """Bytes of the LEARN condition: m + 1 matrices a step, or one matrix and m vectors."""
+    """Bytes of the LEARN condition: m + 1 matrices per step, or one matrix and m vectors."""
     rows = []
     for d, H, m in ((30, 50, 10), (512, 50, 10), (512, 50, 50)):
         matrices, vectors, one = (m + 1) * d * d * H * 8, m * d * H * 8, d * d * H * 8
@@ -120,7 +120,7 @@ def window() -> str:
         rows.append(cells)
     header = (
         "d, H, m",
-        "m + 1 matrices a step (the paper's)",
+        "m + 1 matrices per step (the paper's)",
         "window of m vectors",
         "the current inverse",
         "window and inverse",
@@ -179,8 +179,8 @@ def clipping() -> str:
         "bias of one reward, mean over steps, states and actions": f"{bias.mean():+.6f}",
         "bias of one reward, largest": f"{bias.max():+.6f}",
         "V*(0) by <phi, theta>": f"{env.optimum.V[0, 0]:.4f}",
-        "bias of an episode of the optimal policy": f"{gained:+.4f}",
-        "exact regret an episode of the policy that is optimal for clipped rewards": f"{lost:.1e}",
+        "bias per episode of the optimal policy": f"{gained:+.4f}",
+        "exact regret per episode of the policy that is optimal for clipped rewards": f"{lost:.1e}",
     }
     return markdown(("clipping at S=500, A=15, d=30, H=50", ""), list(facts.items()))
 

@@ -12,11 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linmdp.cli.tables import grouped
-from linmdp.cli.tasks import task_page
-from linmdp.report.style import human_bytes
+from linmdp.experiments.stored_runs import grouped
+from linmdp.experiments.tasks import TaskRuns, ends, task_page, tasks
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.report.tasks import TaskRuns, ends, tasks
 from linmdp.results.store import Store
 from linmdp.types import RunResult
 
@@ -46,7 +45,7 @@ def main() -> None:
 
 
 def summary(results: Sequence[RunResult]) -> str:
-    """One line a task: the best learner of each kind by its return at the end, and its memory."""
+    """One line per task: the best learner of each kind by its return at the end, and its memory."""
     found, rows = grouped(results), []
     for task in tasks(SCALE):
         kinds = ([a for a in task.agents if a.startswith(name)] for name in KINDS.values())

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from linmdp.io.files import output_folder
+from linmdp.report.narrative import paired_comparisons
 from linmdp.report.style import short_name
 from linmdp.report.tables import comparison_table, markdown
-from linmdp.report.words import in_words
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent
@@ -62,7 +62,7 @@ def main() -> None:
         if name == "fold_paths":
             summaries.sort(key=lambda s: s.env, reverse=True)
         table = paths_table(summaries) if name == "fold_paths" else comparison_table(summaries, short_name)
-        words = [sentence for sentence in in_words(summaries) if name == "fold"]
+        words = [sentence for sentence in paired_comparisons(summaries) if name == "fold"]
         (DOCS / f"generated/{name}.md").write_text("\n\n".join([table, *words]) + "\n")
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from linmdp.cli.tables import Runs, grouped, policies_of, table_page
+from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, GameScale, env_spec
+from linmdp.experiments.games import policies_of, table_page
+from linmdp.experiments.paper import TABLES
+from linmdp.experiments.stored_runs import Runs, grouped
 from linmdp.features.learned import read_model
 from linmdp.linearize.measure import linearity
-from linmdp.report.games import GAME_SCALES, GAMES, MODES, GameScale, env_spec
-from linmdp.report.paper import TABLES
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import existing_store
@@ -50,7 +51,7 @@ def tables(scale_name: str, folder: Path) -> None:
 
 
 def distilled(found: Runs, models: dict[str, str], scale: GameScale, policies: Policies) -> str:
-    """`mode=model`: exact regret an episode, over all and at the end, and the latter over the random policy's."""
+    """`mode=model`: exact regret per episode, over all and at the end, and the latter over the random policy's."""
     rows = []
     for game, model in models.items():
         env = env_spec(model, "model", scale)
@@ -62,7 +63,7 @@ def distilled(found: Runs, models: dict[str, str], scale: GameScale, policies: P
             all_of_it = _interval(curves[spec][:, -1] / scale.K)
             rows.append((game, name, str(len(curves[spec])), all_of_it, _interval(ends[spec]), share))
     last = f"in the last {scale.last}"
-    return markdown(("game", "policy", "seeds", f"regret an episode, all {scale.K}", last, "of random"), rows)
+    return markdown(("game", "policy", "seeds", f"regret per episode, all {scale.K}", last, "of random"), rows)
 
 
 def distilled_large() -> None:
@@ -78,7 +79,7 @@ def distilled_large() -> None:
                 name = "as published" if row is published else row["setting"].removesuffix(",cap=remaining")
                 spans = (_interval(np.array(row[key])) for key in ("each", "late"))
                 rows.append((mine["model"], name, f"{mine['episodes']:,}", *spans, f"{row['of_random']:.2f}"))
-    head = ("model", "setting", "episodes", "regret an episode, all", "in the last fifth", "of random")
+    head = ("model", "setting", "episodes", "regret per episode, all", "in the last fifth", "of random")
     write("linearize_distilled_large", markdown(head, rows))
 
 

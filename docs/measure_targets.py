@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from linmdp.cli.tables import grouped
 from linmdp.envs.planning import optimum
+from linmdp.experiments.stored_runs import grouped
+from linmdp.experiments.tasks import ends, lost, returns
 from linmdp.io.files import output_folder
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.report.tasks import ends, lost, returns
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.registry import make_model, model_known

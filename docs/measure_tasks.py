@@ -14,7 +14,7 @@ import numpy as np
 
 import linmdp
 from linmdp.features import BlockFeatures
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import Array, RunResult

@@ -166,7 +166,7 @@ BAD = [
         "'tiles' parameter of 'CartPole-v1' must be left out: features=fourier has order, coupling",
     ),
     (["run", "gym:CartPole-v1,features=cosine", "random"], "There is no feature map 'cosine'."),
-    (["run", "gym:CartPole-v1,speed=9", "random"], "Gymnasium can not make 'CartPole-v1'"),
+    (["run", "gym:CartPole-v1,speed=9", "random"], "Gymnasium cannot make 'CartPole-v1'"),
     (
         ["run", "lock", "lsvi-ucb:beta=1e200"],
         "'beta' parameter of lsvi-ucb must be such that beta^2 / lam is below 1e+100",
@@ -175,7 +175,7 @@ BAD = [
     (["run", "lock", "lsvi-ucb:lam=1e-9,beta=1e60"], "'beta' parameter of lsvi-ucb"),
     (["run", "lock:seed=" + "9" * 400, "lsvi-ucb", "-k", "0"], "'episodes' parameter of run"),
     (["run", "lock", "lsvi-ucb", "-k", "9" * 400], "'episodes' parameter of run"),
-    (["run", "gym:FrozenLake-v1,map_name=foo", "random"], "Gymnasium can not make 'FrozenLake-v1'"),
+    (["run", "gym:FrozenLake-v1,map_name=foo", "random"], "Gymnasium cannot make 'FrozenLake-v1'"),
     (["run", "gym:FrozenLake-v1,H=500", "random"], "'H' parameter of FrozenLake-v1 must be a whole number in [1, 100]"),
     (["run", "gym:FrozenLake-v1,self=1", "random"], "has a parameter that can not be given"),
     (["run", "gym", "random"], "'id' parameter of gym must be given"),

@@ -95,7 +95,7 @@ def test_rewards_span_0_to_1(make: Callable[..., linmdp.LinearModel]) -> None:
 )
 def test_sizes_give_features_far_below_a_table_and_a_linear_mdp(model: linmdp.LinearModel, d: int) -> None:
     assert model.d == d < model.S * model.A
-    assert [finding.words for finding in check_linear(model) if not finding.ok] == []
+    assert [finding.text for finding in check_linear(model) if not finding.ok] == []
 
 
 @pytest.mark.parametrize("family", ["sensor", "inventory"])

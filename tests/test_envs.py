@@ -29,7 +29,7 @@ def test_registered_and_passes_the_env_checker(gym_id: str) -> None:
 @FAMILY
 @pytest.mark.parametrize("seed", range(3))
 def test_is_a_linear_mdp(family: str, seed: int) -> None:
-    assert [f.words for f in check_linear(FAMILIES[family](seed=seed)) if not f.ok] == []
+    assert [f.text for f in check_linear(FAMILIES[family](seed=seed)) if not f.ok] == []
 
 
 @FAMILY

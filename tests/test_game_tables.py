@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import linmdp.cli.tables as command
-from linmdp.cli.reproduce import reproduce
-from linmdp.cli.tables import trained_models
-from linmdp.report.games import (
+import linmdp.experiments.games as command
+from linmdp.experiments.game_tables import (
     ADAPTIVE,
     FIXED,
     GAME_SCALES,
@@ -27,8 +25,10 @@ from linmdp.report.games import (
     space_table,
     time_table,
 )
+from linmdp.experiments.games import trained_models
+from linmdp.experiments.paper import TABLES
+from linmdp.experiments.reproduce import reproduce
 from linmdp.report.html import write_report
-from linmdp.report.paper import TABLES
 from linmdp.results.store import Store
 from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import RunResult, cost_points
@@ -74,7 +74,7 @@ def cells(table: str, line: int) -> list[str]:
 
 def test_totals_at_the_snapshots_and_the_end_in_points() -> None:
     table = reward_table("Alien", "game", rows(), SMALL, points=20.0)
-    assert cells(table, 0)[2:] == [*(f"total reward, {K}" for K in (2, 4, 5)), "points an episode, last 1"]
+    assert cells(table, 0)[2:] == [*(f"total reward, {K}" for K in (2, 4, 5)), "points per episode, last 1"]
     assert cells(table, 2) == ["LSVI-UCB, tuned", "2", "2.0", "6.0", "10.5 [10.0, 11.0]", "90.0 [80.0, 100.0]"]
     assert cells(table, 3)[-1] == "60.0"
 
@@ -99,9 +99,9 @@ def test_space_and_time_are_of_the_snapshots_and_compare_the_last_published() ->
 @pytest.mark.parametrize(
     ("last", "words"),
     [
-        ((4, 5), "90.0 [80.0, 100.0] points an episode, above the best constant action (60.0)"),
-        ((1, 1), "20.0 points an episode, below the best constant action (60.0)"),
-        ((2, 6), "80.0 [40.0, 120.0] points an episode, not to be told from the best constant action (60.0)"),
+        ((4, 5), "90.0 [80.0, 100.0] points per episode, above the best constant action (60.0)"),
+        ((1, 1), "20.0 points per episode, below the best constant action (60.0)"),
+        ((2, 6), "80.0 [40.0, 120.0] points per episode, not distinguishable from the best constant action (60.0)"),
     ],
 )
 def test_the_comparison_says_who_is_above_whom(last: tuple[float, float], words: str) -> None:

@@ -186,7 +186,7 @@ def test_parameters_of_maps_go_with_names_only() -> None:
 @pytest.mark.parametrize("id", ["CartPole-v1", "FrozenLake-v1", "Blackjack-v1", "MountainCar-v0"])
 @pytest.mark.filterwarnings("ignore::UserWarning")  # the checker's advice on spaces and unwrapping
 def test_the_adapter_passes_the_env_checker(id: str) -> None:
-    """Without a spec: from one, the checker would make a second environment, and Gymnasium can not make adapters."""
+    """Without a spec: from one, the checker would make a second environment, and Gymnasium cannot make adapters."""
     inner = gymnasium.make(id).unwrapped
     inner.spec = None
     check_env(linmdp.GymTask(inner, H=9, reward_low=-10, reward_high=20), skip_render_check=True)

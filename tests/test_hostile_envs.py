@@ -75,7 +75,7 @@ FAULTS: dict[str, tuple[Any, Any]] = {
 WORDS = {
     "reward nan": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got nan",
     "reward inf": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got -inf",
-    "reward 7": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got 7",
+    "reward 7": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got 7.0. Give reward_high=7, or reward=clip",
     "reward vector": "The reward of episode 3, step 2 must be one number. Got array",
     "reward list": "The reward of episode 3, step 2 must be one number. Got ",
     "reward words": "The reward of episode 3, step 2 must be one number. Got '0.5'",
@@ -141,8 +141,8 @@ def test_a_fault_stops_the_run_in_one_line_with_its_place(fault: str, spec: str,
 def test_check_finds_the_same_fault(fault: str) -> None:
     (finding,) = check_behaviour(hostile(fault))
     assert not finding.ok
-    assert "\n" not in finding.words
-    assert any(part in finding.words for part in ("episode 3, step 2", "Episode 3, step 2"))
+    assert "\n" not in finding.text
+    assert any(part in finding.text for part in ("episode 3, step 2", "Episode 3, step 2"))
 
 
 def test_an_environment_that_behaves_passes_and_is_told_that_it_is_cut() -> None:
@@ -172,7 +172,7 @@ def test_an_environment_that_forgets_its_seed_is_named_by_check() -> None:
             return state, 1 / (2 + self.k), terminated, truncated, info
 
     findings = check_behaviour(linmdp.GymTask(Forgetful(), H=5))
-    assert [f.ok for f in findings if "the same seed" in f.words] == [False]
+    assert [f.ok for f in findings if "the same seed" in f.text] == [False]
 
 
 def test_a_fault_on_the_command_line_keeps_what_was_done(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def test_damaged_model_is_refused_in_one_line(file: Path, tmp_path: Path, kind: 
 def test_distilled_model_is_exactly_linear_and_has_an_end(file: Path, lake: LearnedModel) -> None:
     env: Any = linmdp.make_env(f"linearized:model={file},mode=model,H=20,anchors=60")
     model = env.model
-    assert [f.words for f in check_linear(model) if not f.ok] == []
+    assert [f.text for f in check_linear(model) if not f.ok] == []
     assert (model.S, model.d, model.H) == (61, lake.d + 1, 20)
     end = model.S - 1
     assert (model.features.phi(end) @ model.mu[0])[:, end] == pytest.approx(1.0)
@@ -298,7 +298,7 @@ def test_shipped_model_is_small_and_knows_its_game(game: str) -> None:
     assert found.times_chance >= 20
     assert found.reward_r2 > 0.5
     assert found.bellman_error < 0.8
-    assert [f.words for f in check_linear(distilled(model, H=50, anchors=500)) if not f.ok] == []
+    assert [f.text for f in check_linear(distilled(model, H=50, anchors=500)) if not f.ok] == []
 
 
 @ATARI

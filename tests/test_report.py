@@ -21,9 +21,9 @@ import chromium
 from linmdp.errors import InvalidData, LinMDPWarning, OutputError
 from linmdp.report.figures import memory_is_wide
 from linmdp.report.html import plotly_script, write_report
-from linmdp.report.looks import looks_of
+from linmdp.report.line_styles import line_styles
 from linmdp.report.payload import embedded
-from linmdp.report.sections import MOST_AGENTS, growth_of, sections_of
+from linmdp.report.section_data import MOST_AGENTS, growth_of, sections_of
 from linmdp.results.curves import SHOWN, curve_at
 from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
@@ -264,9 +264,9 @@ def test_too_many_agents_are_cut_to_the_best_and_said_so(tmp_path: Path) -> None
 
 
 def test_an_agent_looks_the_same_everywhere_and_like_no_other() -> None:
-    looks = looks_of([f"lsvi-ucb:beta={i}" for i in range(35)])
-    assert len({(look.light, look.dashes) for look in looks.values()}) == 35
-    assert len({(look.dark, look.marker) for look in looks.values()}) == 35
+    styles = line_styles([f"lsvi-ucb:beta={i}" for i in range(35)])
+    assert len({(style.light, style.dashes) for style in styles.values()}) == 35
+    assert len({(style.dark, style.marker) for style in styles.values()}) == 35
 
 
 def test_agents_of_many_sections_get_their_colours_first(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_agents_of_many_sections_get_their_colours_first(tmp_path: Path) -> None
     text = write_report(stored(tmp_path, [*once, *everywhere])).page.read_text()
     data = re.search(r'id="data">(.*?)</script>', text)
     assert data is not None
-    assert json.loads(data[1])["looks"][0]["name"] == "LSVI-UCB (beta=9)"
+    assert json.loads(data[1])["styles"][0]["name"] == "LSVI-UCB (beta=9)"
 
 
 def test_a_run_with_several_eval_every_counts_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The paper's experiments: every item from one command, resumable, with the marks beside the agents."""
+"""The paper's experiments: every item from one command, resumable, with the baselines beside the agents."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import linmdp.cli.reproduce as command
-from linmdp.cli.reproduce import chosen_items, reproduce
 from linmdp.errors import LinMDPError
-from linmdp.report import findings, paper
-from linmdp.report.paper import BETAS, FIGURES, ITEMS, SCALES, SETTINGS, figure_runs, with_setting
+from linmdp.experiments import paper, paper_findings
+from linmdp.experiments.paper import BETAS, FIGURES, ITEMS, SCALES, SETTINGS, jobs_of, with_setting
+from linmdp.experiments.reproduce import chosen_items, reproduce
 from linmdp.results.store import Store
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.estimate import estimate, in_words
@@ -28,9 +27,8 @@ SMALL_ENV = "synthetic:S=12,A=3,d=4,H=5"
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "quick", TINY)
-    monkeypatch.setattr(command, "ENV", SMALL_ENV)
-    for module in (paper, findings):
-        monkeypatch.setattr(module, "BOUNDS_K", (8, 16, 32))
+    monkeypatch.setattr(paper, "ENV", SMALL_ENV)
+    monkeypatch.setattr(paper, "BOUNDS_K", (8, 16, 32))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -56,7 +54,7 @@ def test_every_run_of_the_paper_is_a_valid_one() -> None:
     for scale in SCALES.values():
         for item in FIGURES:
             for setting in SETTINGS:
-                runs = figure_runs(item, scale, setting, 0.05)
+                runs = jobs_of(item, scale, setting, 0.05)
                 assert {r.episodes for r in runs} <= set(scale.K)
                 for agent in {r.agent for r in runs}:
                     make_agent(agent, env, 100)
@@ -102,7 +100,7 @@ def test_the_chosen_beta_has_the_least_mean_regret() -> None:
         for i, beta in enumerate(BETAS)
         for j, a in enumerate(agents)
     }
-    beta, table = findings.choose_beta(found, agents, K)  # type: ignore[arg-type]
+    beta, table = paper_findings.choose_beta(found, agents, K)  # type: ignore[arg-type]
     assert beta == BETAS[2]
     assert len(table.splitlines()) == 2 + len(BETAS)
 

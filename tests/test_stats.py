@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linmdp.report.words import in_words
+from linmdp.report.narrative import paired_comparisons
 from linmdp.results.curves import thinned
 from linmdp.results.stats import growth_exponent, mean_interval, paired_ratio, regret_area
 from linmdp.results.summary import by_agent
@@ -61,10 +61,10 @@ def test_regret_area_is_the_mean_of_the_curve_with_straight_lines_where_it_is_th
     assert regret_area(bent[at], at) == pytest.approx(np.interp(np.arange(50_000), at, bent[at]).mean())
 
 
-def test_a_comparison_in_words() -> None:
+def test_a_comparison_paired_comparisons() -> None:
     agents = ["lsvi-ucb:beta=1,lam=1", "lsvi-ucb-fixed:beta=1,lam=1,storage=features", "random", "optimal"]
     results = list(run_jobs(jobs_for("lock:H=5,A=3", agents, episodes=150, seeds=3), processes=1))
-    (sentence,) = in_words(by_agent(results))
+    (sentence,) = paired_comparisons(by_agent(results))
     assert sentence.startswith("Fixed (beta=1, lam=1, storage=features) uses ")
     assert "x the memory of LSVI-UCB (beta=1, lam=1) and loses " in sentence
     assert sentence.endswith("(3 seeds, paired).")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp.cli.tasks import task_page
-from linmdp.report.tasks import TaskRuns, ends, lost, tasks
+from linmdp.experiments.tasks import TaskRuns, ends, lost, task_page, tasks
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job, run_unit
 from linmdp.runner.registry import make_model

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, NoReturn
@@ -18,16 +19,24 @@ LONGEST_VALUE = 120
 
 
 class LinMDPError(Exception):
-    """Base of all errors that are the caller's to mend; its message is one line, whatever it quotes."""
+    """Base of all errors that the caller can fix; its message is one line, whatever it quotes."""
 
-    def __init__(self, words: str = "") -> None:
-        super().__init__(one_line(words))
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
-def one_line(words: str, longest: int = LONGEST) -> str:
-    """`words` without line breaks and control characters, cut where they are too long."""
-    line = words if words.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in words).split())
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """`text` without line breaks and control characters, cut where it is too long."""
+    line = text if text.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def described(error: BaseException, longest: int = 200) -> str:
+    """An exception in one line, "TypeError: its message", without a full stop; our own by their message alone."""
+    kind, message = type(error).__name__, str(error).strip().rstrip(".")
+    if message and not isinstance(error, LinMDPError):
+        message = f"{kind}: {message}"
+    return one_line(message or kind, longest)
 
 
 class InvalidParameter(LinMDPError, ValueError):
@@ -35,11 +44,11 @@ class InvalidParameter(LinMDPError, ValueError):
 
 
 class InvalidData(LinMDPError, ValueError):
-    """An environment or a feature map delivered something that can not be learned from."""
+    """An environment or a feature map delivered something that cannot be learned from."""
 
 
 class UnknownName(LinMDPError, KeyError):
-    """No environment, agent or parameter of that name."""
+    """No environment, agent or parameter has that name."""
 
     def __str__(self) -> str:  # KeyError would print the repr, in quotes
         return str(self.args[0])
@@ -50,7 +59,7 @@ class OutputError(LinMDPError, OSError):
 
 
 class ClusterError(LinMDPError, RuntimeError):
-    """Other processes or machines can not do the work."""
+    """Other processes or machines cannot do the work."""
 
 
 class LinMDPWarning(UserWarning):
@@ -58,7 +67,7 @@ class LinMDPWarning(UserWarning):
 
 
 def invalid(owner: str, parameter: str, rule: str, value: object) -> NoReturn:
-    """Raise `InvalidParameter` in the one style that the project has."""
+    """Raise `InvalidParameter` with its message: the parameter, the rule, the value."""
     got = one_line(repr(value), LONGEST_VALUE)
     raise InvalidParameter(f"The '{parameter}' parameter of {owner} must be {rule}. Got {got}.")
 
@@ -81,9 +90,9 @@ def check_number(
 
 
 def one_number(value: Any) -> float:
-    """`value` as a float. An array of one number, or a number in words, is none: TypeError or ValueError."""
+    """`value` as a float; TypeError or ValueError for anything else, such as text or an array of one number."""
     if isinstance(value, str | bytes) or bool(getattr(value, "ndim", False)):
-        raise TypeError(f"{type(value).__name__} is no number")
+        raise TypeError(f"{type(value).__name__} is not a number")
     return float(value)
 
 
@@ -108,11 +117,19 @@ def check_choice(owner: str, parameter: str, value: object, choices: Iterable[st
     return str(value)
 
 
+ELSEWHERE = {"gamma": "discount", "lambda": "lam", "regularization": "lam", "horizon": "H"}
+"""What other libraries call our parameters."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> NoReturn:
-    """Raise `UnknownName` with the nearest match, or all that there is."""
+    """Raise `UnknownName` with the name that was probably meant, or all that there are."""
     options = sorted(known)
     name = one_line(name, LONGEST_VALUE)
     near = difflib.get_close_matches(name, options, n=1)
+    if ELSEWHERE.get(name.lower()) in options:
+        near = [ELSEWHERE[name.lower()]]
+    elif "gym" in options and re.search(r"-v\d+$", name):
+        near = [f"gym:{name}"]
     hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(options) or 'none'}."
     raise UnknownName(f"There is no {kind} '{name}'. {hint}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,8 +73,16 @@ def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, 
         rule = "one number"
     if rule:
         which = f"step {h}" if k is None else f"episode {k}, step {h}"
-        raise InvalidData(f"The reward of {which} must be {rule}. Got {reward!r}.")
+        raise InvalidData(f"The reward of {which} must be {rule}. Got {reward!r}.{_range_hint(reward, low, high)}")
     return value
+
+
+def _range_hint(reward: Any, low: float, high: float) -> str:
+    """Which parameter of `gym:...` or GymTask widens the range."""
+    if not isinstance(reward, float | int) or not math.isfinite(reward) or low <= reward <= high:
+        return ""
+    name = "reward_low" if reward < low else "reward_high"
+    return f" Give {name}={reward:g}, or reward=clip."
 
 
 def saved_array(state: Mapping[str, np.ndarray], name: str) -> np.ndarray:

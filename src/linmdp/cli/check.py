@@ -10,7 +10,7 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import check_int
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
@@ -29,7 +29,7 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
     ok = True
     if env.model is None:
-        print("  The model is not known, so neither is V*: regret can not be measured, rewards can.")
+        print("  The model is not known, so neither is V*: rewards can be measured, regret cannot.")
         ok = _print_findings(check_behaviour(env))
         print(f"  It {'behaves' if ok else 'does NOT behave'}.")
     elif not isinstance(env.model, LinearModel):
@@ -49,14 +49,14 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
 
 def _print_findings(findings: list[Finding]) -> bool:
     for finding in findings:
-        print(f"  {'yes' if finding.ok else 'NO '}  {finding.words}")
+        print(f"  {'yes' if finding.ok else 'NO '}  {finding.text}")
     return all(finding.ok for finding in findings)
 
 
 def _print_values(env: Any, state: int) -> None:
     best = env.optimum.V[0, state]
     lost = best - policy_value(env.model, uniform_policy(env.model))[0, state]
-    print(f"  From state {state} the optimal policy earns {best:.4g} an episode; a random one loses {lost:.4g} of it.")
+    print(f"  From state {state} the optimal policy earns {best:.4g} per episode; a random one loses {lost:.4g} of it.")
 
 
 def _check_linearity(spec: str) -> None:
@@ -65,11 +65,11 @@ def _check_linearity(spec: str) -> None:
     if name != "linearized":
         return
     from linmdp.features.learned import read_model
-    from linmdp.linearize.measure import linearity, words
+    from linmdp.linearize.measure import linearity, sentences
 
     learned = read_model(str(parameters.get("model", env_parameters(name)["model"].default)))
     print(f"  How linear is '{learned.env_id}' in these features, on transitions that training did not see?")
-    for line in words(linearity(learned)):
+    for line in sentences(linearity(learned)):
         print(f"    {line}")
 
 

@@ -21,7 +21,7 @@ def export(
 ) -> None:
     """Write a C99 library with static memory: the policy that a run ended with, and its learner from the start."""
     from linmdp.export.write import REALS, export_learner, export_policy
-    from linmdp.report.style import human_bytes
+    from linmdp.io.units import human_bytes
     from linmdp.runner.loading import trained
 
     check_choice("export", "only", only, ("all", "policy"))

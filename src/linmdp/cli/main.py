@@ -157,7 +157,7 @@ def reproduce(
     jobs: Jobs = None,
 ) -> None:
     """The paper's figures and tables. Run it again to resume: finished runs are skipped."""
-    from linmdp.cli.reproduce import reproduce as reproduced
+    from linmdp.experiments.reproduce import reproduce as reproduced
 
     try:
         print(reproduced(items or [], scale, out, jobs, _say))
@@ -291,14 +291,14 @@ def _results(
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
     from linmdp.io.files import write_atomic
-    from linmdp.report.plots import comparison_figure
+    from linmdp.report.figures import comparison_figure
+    from linmdp.report.narrative import paired_comparisons
     from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
-    from linmdp.report.words import in_words
     from linmdp.results.summary import by_agent
 
     summaries = by_agent(results)
-    table = "\n".join([comparison_table(summaries), *("\n" + words for words in in_words(summaries))])
+    table = "\n".join([comparison_table(summaries), *("\n" + words for words in paired_comparisons(summaries))])
     if not as_json:
         print(table)
         if results[0].eval_every > 1:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from linmdp.io.units import human_bytes
 from linmdp.report.html import write_report
-from linmdp.report.style import human_bytes
 
 
 def report_folder(folder: Path, page: Path | None) -> str:

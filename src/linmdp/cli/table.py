@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from linmdp.report.narrative import paired_comparisons
 from linmdp.report.tables import comparison_table
-from linmdp.report.words import in_words
 from linmdp.results.run_folder import LINES, read_folder, write_lines
 from linmdp.results.store import existing_store
 from linmdp.results.summary import Summary, by_agent
@@ -39,5 +39,7 @@ def _comparisons(folder: Path) -> str:
         groups.setdefault((summary.env, summary.episodes), []).append(summary)
     parts = []
     for (env, episodes), alike in groups.items():
-        parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(alike), *in_words(alike)]))
+        parts.append(
+            "\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(alike), *paired_comparisons(alike)])
+        )
     return "\n\n".join(parts)

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.games import make_gym
-from linmdp.envs.mapping import Sight, map_by_name
+from linmdp.envs.mapping import EnvView, map_by_name
 from linmdp.envs.observations import counted
 from linmdp.envs.rewards import reward_rule
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid
@@ -29,7 +29,7 @@ REWARDS = {
     "CliffWalkingSlippery": (-100.0, 0.0),
     "Blackjack": (-1.0, 1.0),
 }
-"""The range of one reward, by the name without its version. No reward at all is 0, so 0 is always in it."""
+"""The range of one reward, by the name without its version. It always contains 0, the reward after the end."""
 
 
 class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -38,10 +38,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     Parameters
     ----------
     id : a Gymnasium id, or an environment
-    H : steps of an episode; the environment's own limit if it has one, and never more
-    reward_low, reward_high : the range of one reward; a reward outside is an error, not a guess. Known for the
-        classic environments, else 0 and 1
-    reward : what becomes of a reward outside its range: "error", "clip" or "rescale" (see `envs.rewards`)
+    H : steps per episode; default: the environment's own limit, which is also the maximum
+    reward_low, reward_high : the range of one reward; known for the classic environments, default for others: 0 and 1
+    reward : what to do with a reward outside its range: "error", "clip" or "rescale" (see `envs.rewards`)
     features : onehot, fourier, tiles, rbf, rff, or a FeatureMap from observations to (A, d); by default onehot
         where observations are whole numbers, rbf for CartPole and Acrobot, else fourier
     order : of onehot and fourier
@@ -50,13 +49,13 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     centres : of rbf
     dim : of tiles (at most) and rff
     bandwidth : of rbf and rff
-    scaling : "bounds" of the space where there are some, or always the range of the "data" of the warm-up
-    warmup : steps of a random policy before the first episode, where something must be read off data
-    seed : of the warm-up and of rff
+    scaling : "bounds" of the space where it has some, or "data": the range seen in the warm-up
+    warmup : steps of a random policy before the first episode, for features that are fitted to data
+    seed : seed of the warm-up and of rff
     kwargs : passed to `gymnasium.make`
     """
 
-    model = None  # what is not known is not there: no V*, hence no exact regret
+    model = None  # unknown: no V*, hence no exact regret
 
     def __init__(
         self,
@@ -95,9 +94,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         limit = env.spec.max_episode_steps if env.spec else None
         if H is None and limit is None:
             raise InvalidParameter(
-                f"The 'H' parameter of '{id}' must be given: the environment has no limit of its own."
+                f"The 'H' parameter of '{id}' must be given, as in H=100: the environment has no limit of its own."
             )
-        # no step beyond the environment's own limit is ever seen, and what is never seen looks good for ever
+        # no step beyond the environment's own limit is ever seen, and an optimistic agent would value it for ever
         H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
         usual = REWARDS.get(re.sub(r"-v\d+$", "", id), (0.0, 1.0))
         low = check_number(id, "reward_low", usual[0] if reward_low is None else reward_low)
@@ -114,7 +113,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
         if features is None or isinstance(features, str):
-            reading, phi = map_by_name(features, Sight(id, self.env, A), given)
+            reading, phi = map_by_name(features, EnvView(id, self.env, A), given)
             self._state, self.observation_space = reading.read, reading.space
             return reading.S, phi
         if given:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, check_number
+from linmdp.errors import InvalidData, check_choice, check_number
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, Task
 
@@ -30,7 +30,7 @@ class LinearModel:
     theta : (H, d)
     mu : (H, d, S)
     noise : standard deviation of the Gaussian noise on each reward, which is then clipped to `reward_range`
-    start : "fixed" (state 0), "uniform", or "adversarial" (the state where the policy of the moment loses most)
+    start : "fixed" (state 0), "uniform", or "adversarial" (the state where the current policy loses most)
     """
 
     name: str
@@ -50,6 +50,7 @@ class LinearModel:
         if not (np.isfinite(self.theta).all() and np.isfinite(self.mu).all()):
             raise InvalidData(f"theta and mu of {self.name} must be finite.")
         check_number(self.name, "noise", self.noise, low=0.0)
+        check_choice(self.name.partition(":")[0], "start", self.start, STARTS)
 
     @cached_property
     def S(self) -> int:
@@ -125,16 +126,16 @@ class Chance:
         self._start, self._noise, self._move = generator.spawn(3)
 
     def state(self) -> list[Any]:
-        """Where the streams stand, as plain data."""
+        """The state of the streams, as plain data."""
         return [stream.bit_generator.state for stream in (self._start, self._noise, self._move)]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from a saved `state`."""
         for stream, saved in zip((self._start, self._noise, self._move), state, strict=True):
             stream.bit_generator.state = saved
 
     def start(self, S: int) -> int:
-        """A state, uniformly."""
+        """A uniformly random state."""
         return int(self._start.integers(S))
 
     def episodes(self, n: int, H: int) -> tuple[Array, Array]:

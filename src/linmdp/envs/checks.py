@@ -1,4 +1,4 @@
-"""Is it a linear MDP? Each condition of the definition, measured, with a verdict in words."""
+"""Is it a linear MDP? Each condition of the definition, measured, with a verdict."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ TOLERANCE = 1e-8
 
 
 class Finding(NamedTuple):
-    """One condition: whether it holds, and what was measured, in words."""
+    """One condition: whether it holds, and what was measured."""
 
     ok: bool
-    words: str
+    text: str
 
 
 def check_linear(model: LinearModel) -> list[Finding]:
@@ -33,26 +33,17 @@ def check_linear(model: LinearModel) -> list[Finding]:
     norm_mu = float(np.linalg.norm(np.abs(model.mu).sum(axis=-1), axis=-1).max())
     root_d = math.sqrt(model.d)
     slack = 1 + TOLERANCE
+    most = root_d * slack
     r_ok = bool(rewards.min() >= low - TOLERANCE and rewards.max() <= high + TOLERANCE)
     return [
         Finding(
-            off <= TOLERANCE,
-            f"probabilities sum to 1 for every state, action and step (off by {off:.1e} at most)",
+            off <= TOLERANCE, f"probabilities sum to 1 for all states, actions and steps (off by at most {off:.1e})"
         ),
         Finding(least >= -TOLERANCE, f"no probability is negative (the least is at least {least:.1e})"),
-        Finding(
-            r_ok,
-            f"mean rewards lie in [{low:g}, {high:g}] (they span {rewards.min():.4g} to {rewards.max():.4g})",
-        ),
-        Finding(norm_phi <= slack, f"features have norm at most 1 (the largest is {norm_phi:.4g})"),
-        Finding(
-            norm_theta <= root_d * slack,
-            f"theta_h has norm at most sqrt(d) = {root_d:.4g} (largest: {norm_theta:.4g})",
-        ),
-        Finding(
-            norm_mu <= root_d * slack,
-            f"the measures |mu_h|(S) have norm at most sqrt(d) = {root_d:.4g} (largest: {norm_mu:.4g})",
-        ),
+        Finding(r_ok, f"mean rewards lie in [{low:g}, {high:g}] (range: {rewards.min():.4g} to {rewards.max():.4g})"),
+        Finding(norm_phi <= slack, f"features have norm at most 1 (largest: {norm_phi:.4g})"),
+        Finding(norm_theta <= most, f"theta_h has norm at most sqrt(d) = {root_d:.4g} (largest: {norm_theta:.4g})"),
+        Finding(norm_mu <= most, f"|mu_h|(S) has norm at most sqrt(d) = {root_d:.4g} (largest: {norm_mu:.4g})"),
     ]
 
 

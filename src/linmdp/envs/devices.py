@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmdp.envs.base import STARTS, LinearModel, stationary
-from linmdp.errors import InvalidParameter, check_choice, check_int, check_number
+from linmdp.envs.base import LinearModel, stationary
+from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.blocks import LARGEST_D
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array
@@ -55,14 +55,14 @@ def sensor(
     The node has a battery, a queue of readings, and a panel. Each step it sleeps (action 0), samples (1: one more
     reading in the queue, for `sample_cost` units of energy) or transmits (2: all readings leave, for `send_cost`).
     Readings that are delivered pay their number divided by `queue`, so a full queue pays 1. Sending costs the same for
-    one reading as for many: patience pays, but a reading sampled into a full queue is lost. An action that the battery
-    has not the energy for is sleep. Then the panel harvests `units`, with probability `bright` or `dark` as the weather
-    is (what the battery can not hold is lost), and the weather stays as it is with probability `persistence`. If the
-    battery is empty after that, the node browns out and forgets its queue.
+    one reading as for many: patience pays, but a reading sampled into a full queue is lost. Without the energy for its
+    action the node sleeps. Then the panel harvests `units`, with probability `bright` or `dark` depending on the
+    weather (what the battery cannot hold is lost), and the weather stays as it is with probability `persistence`. If
+    the battery is empty after that, the node browns out and forgets its queue.
 
     States are (battery, queue, weather), the first (fixed) one is an empty battery and queue in the dark. The
-    features are unit vectors of (battery, queue, weather, readings delivered) after the decision. Nothing in the model
-    is drawn: `seed` is there as in the other families.
+    features are unit vectors of (battery, queue, weather, readings delivered) after the decision. The model is
+    not random: `seed` has no effect.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def sensor(
     persistence = check_number("sensor", "persistence", persistence, low=0.0, high=1.0)
     measure = check_int("sensor", "sample_cost", sample_cost, low=0, high=B)
     send = check_int("sensor", "send_cost", send_cost, low=0, high=B)
-    H = _check_common("sensor", H, seed, start)
+    H = _check_common("sensor", H, seed)
     _check_size("sensor", 2 * (B + 1) * (Q + 1), 4 * (B + 1) * (Q + 1))
 
     def decided(b: int, q: int, w: int, action: int) -> tuple[int, int, int, int]:
@@ -127,8 +127,8 @@ def inventory(
 
     States are the stock and the orders in transit; the first (fixed) one is an empty store. The reward is the expected
     profit of the step, scaled so that the worst one pays 0 and the best one 1. The features are unit vectors of (stock
-    after arrival, orders in transit, this order), d = (capacity + 1) * A^lead. Nothing in the model is drawn: `seed`
-    is there as in the other families.
+    after arrival, orders in transit, this order), d = (capacity + 1) * A^lead. The model is not random: `seed`
+    has no effect.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def inventory(
     lead = check_int("inventory", "lead", lead, low=1, high=10)
     holding = check_number("inventory", "holding", holding, low=0.0)
     fixed = check_number("inventory", "fixed", fixed, low=0.0)
-    H = _check_common("inventory", H, seed, start)
+    H = _check_common("inventory", H, seed)
     _check_size("inventory", (C + 1) * A**lead, (C + 1) * A**lead)
 
     states = list(itertools.product(range(C + 1), *[range(A)] * lead))
@@ -177,9 +177,8 @@ def _left_over(C: int, demand: float) -> Array:
     return left
 
 
-def _check_common(name: str, H: int, seed: int, start: str) -> int:
+def _check_common(name: str, H: int, seed: int) -> int:
     check_int(name, "seed", seed, low=0)
-    check_choice(name, "start", start, STARTS)
     return check_int(name, "H", H, low=1)
 
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from linmdp.envs.base import STARTS, LinearModel, stationary
-from linmdp.errors import check_choice, check_int, check_number
+from linmdp.envs.base import LinearModel, stationary
+from linmdp.errors import check_int, check_number
 from linmdp.features.tabular import TableFeatures, one_hot
 
 
@@ -17,7 +17,7 @@ def hypercube(
 ) -> LinearModel:
     """The lower-bound instance: at each step one sign vector out of 2^(d-1) is best, and only slightly.
 
-    States are a chain x_1, ..., x_{H+1} and an absorbing goal that pays 1 a step. In x_h the action
+    States are a chain x_1, ..., x_{H+1} and an absorbing goal that pays 1 per step. In x_h the action
     a in {-1, 1}^(d-1) reaches the goal with probability delta + <m_h, a>, delta = 1/H, and x_{h+1} otherwise.
     The hidden m_h in {-D, D}^(d-1) has (d-1) D = `gap` * delta: the best action of each step reaches the goal
     with probability (1 + gap) delta, the worst with (1 - gap) delta, and the best path is one in 2^((d-1) H).
@@ -27,7 +27,6 @@ def hypercube(
     d = check_int("hypercube", "d", d, low=2, high=12)
     H = check_int("hypercube", "H", H, low=2)
     gap = check_number("hypercube", "gap", gap, low=0.0, high=1.0, open_low=True)
-    check_choice("hypercube", "start", start, STARTS)
     rng = np.random.default_rng(check_int("hypercube", "seed", seed, low=0))
 
     delta = 1 / H
@@ -72,7 +71,6 @@ def lock(
     H = check_int("lock", "H", H, low=1)
     A = check_int("lock", "A", A, low=2)
     distractor = check_number("lock", "distractor", distractor, low=0.0, high=1.0)
-    check_choice("lock", "start", start, STARTS)
     rng = np.random.default_rng(check_int("lock", "seed", seed, low=0))
     code = rng.integers(A, size=H)
 
@@ -95,12 +93,11 @@ def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, sta
 
     Action 0 swims left and always succeeds. Action 1 swims right against the current: it gains a state with
     probability 0.35, stays with 0.6 and loses one with 0.05 (0.6 and 0.4 at the bank; 0.6 to stay and 0.4 to
-    slip at the far end). One-hot features, d = 2 S. Nothing in it is random: `seed` is there as in the others.
+    slip at the far end). One-hot features, d = 2 S. Nothing in it is random: `seed` has no effect.
     """
     S = check_int("riverswim", "S", S, low=2)
     H = check_int("riverswim", "H", H, low=1)
     check_int("riverswim", "seed", seed, low=0)
-    check_choice("riverswim", "start", start, STARTS)
     P = np.zeros((S, 2, S))
     P[np.arange(S), 0, np.maximum(np.arange(S) - 1, 0)] = 1.0
     inner = np.arange(1, S - 1)

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.errors import InvalidParameter, unknown
+from linmdp.errors import InvalidParameter, described, unknown
 from linmdp.features.learned import Layout
 
 LARGEST_WIDTH = 4096
@@ -17,11 +17,11 @@ LARGEST_WIDTH = 4096
 
 TWINS = {"Taxi-v3": "Taxi-v4", "Taxi-v4": "Taxi-v3"}
 TWINS |= {"CliffWalking-v0": "CliffWalking-v1", "CliffWalking-v1": "CliffWalking-v0"}
-"""Versions that are the same task with default parameters: a Gymnasium has one or the other."""
+"""Versions that are the same task with default parameters: a release of Gymnasium has one or the other."""
 
 
 def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    """gymnasium.make, and one trial reset: whatever an environment raises there is about its parameters.
+    """gymnasium.make, and one trial reset: what an environment raises there is about its parameters.
 
     The `-ram-v5` ids of older ale-py versions, `ALE/Alien-ram-v5`, are taken as `ALE/Alien-v5` seen through its RAM.
     """
@@ -36,7 +36,7 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     except gymnasium.error.UnregisteredEnv:
         unknown("Gymnasium environment", id, gymnasium.registry)
     except Exception as error:
-        raise InvalidParameter(f"Gymnasium can not make '{id}': {_first_line(error)}") from error
+        raise InvalidParameter(f"Gymnasium cannot make '{id}'. {described(error)}.") from error
     return env
 
 
@@ -57,12 +57,8 @@ def _register_atari(id: str) -> None:
     gymnasium.register_envs(ale_py)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-
-
 def layout_of(id: str, space: spaces.Space[Any]) -> Layout:
-    """The parts of a flat observation."""
+    """The parts of a flat observation of that space."""
     parts = tuple(_parts(id, space))
     width = sum(n if kind == "box" else 1 for kind, n in parts)
     if not 0 < width <= LARGEST_WIDTH:
@@ -137,4 +133,4 @@ class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _flat(self, observation: Any) -> np.ndarray:
         pieces = flat(self._space, observation)
         joined = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return joined.astype(self.dtype)  # always a copy: some environments go on writing into theirs
+        return joined.astype(self.dtype)  # always a copy: some environments keep writing into theirs

@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.base import Chance, LinearModel
-from linmdp.envs.catalog import linear_model
+from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
-from linmdp.errors import InvalidParameter, check_int
+from linmdp.errors import InvalidParameter, check_int, unknown
 from linmdp.types import WHOLE
 
 
@@ -42,7 +42,7 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
 
     @cached_property
     def _worst_for_random(self) -> int:
-        """Where an adversary starts who does not know the policy: where a random one loses most."""
+        """Where an adversary that does not know the policy starts: where a random one loses most."""
         gap = self.optimum.V[0] - policy_value(self.model, uniform_policy(self.model))[0]
         return int(gap.argmax())
 
@@ -66,11 +66,11 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         return self._state, {}
 
     def random_state(self) -> list[Any]:
-        """Where its random streams stand between two episodes, as plain data; empty before the first."""
+        """The state of its random streams between two episodes, as plain data; empty before the first."""
         return [] if self._chance is None else self._chance.state()
 
     def restore_random_state(self, state: list[Any]) -> None:
-        """Go on, with the next episode, as the environment whose `random_state` this is."""
+        """Continue with the next episode from a saved `random_state`."""
         self._chance = Chance(np.random.default_rng(0)) if state else None
         if self._chance is not None:
             self._chance.restore(state)
@@ -93,4 +93,6 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
 
 def linear_env(family: str, **parameters: Any) -> LinearMDPEnv:
     """The environment of a built-in family; also the entry point of the Gymnasium ids."""
-    return LinearMDPEnv(linear_model(family, **parameters))
+    if family not in FAMILIES:
+        unknown("environment", family, FAMILIES)
+    return LinearMDPEnv(FAMILIES[family](**parameters))

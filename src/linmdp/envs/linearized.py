@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.envs.base import STARTS, LinearModel, stationary
+from linmdp.envs.base import LinearModel, stationary
 from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.features.tabular import TableFeatures
@@ -30,7 +30,7 @@ def linearized(
     mode : "game" plays the real game, seen through phi, with real scores (scaled) and real ends of life; "published"
         plays it with the learned reward <phi, theta> and no end, as the paper; "model" is a finite linear MDP
         distilled from phi, mu and theta, with V* and exact regret
-    H : steps of an episode
+    H : steps per episode
     anchors, start : for "model": its number of states, and where an episode starts
     """
     check_choice("linearized", "mode", mode, MODES)
@@ -51,7 +51,6 @@ def linearized_model(
         raise InvalidParameter(f"The 'mode' parameter of linearized must be 'model' for a known model. Got {mode!r}.")
     H = check_int("linearized", "H", H, low=1)
     n = check_int("linearized", "anchors", anchors, low=2)
-    check_choice("linearized", "start", start, STARTS)
     return distilled(_read(model), H=H, anchors=n, start=start)
 
 
@@ -60,8 +59,8 @@ def distilled(learned: LearnedModel, *, H: int, anchors: int, start: str = "fixe
 
     With weights 1/n in place of p, each measure mu_j has a mass m_j near 1 over the anchors. It is divided by it, and
     phi_j multiplied by it and put back on the simplex: again a linear MDP, exactly, and the same one up to the
-    error of replacing p by n draws. theta is cut to the range of one reward, so that <phi, theta> lies there.
-    If an anchor ended its episode, one more dimension and state stand for the end: it pays nothing and keeps.
+    error of replacing p by n draws. theta is clipped to the range of one reward, so that <phi, theta> lies there.
+    If an anchor ended its episode, one more dimension and state stand for the end: it pays nothing and is absorbing.
     """
     if learned.form != "linear":
         raise InvalidParameter(

@@ -25,15 +25,15 @@ ONE_HOT_LIMIT = 1024
 Mapped = tuple[Reading, FeatureMap]
 
 
-class Sight:
-    """An environment as a feature map is made for it: its observations, their bounds, and a warm-up where needed."""
+class EnvView:
+    """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
     def __init__(self, id: str, env: gymnasium.Env[Any, Any], A: int) -> None:
         self.id, self.env, self.A = id, env, A
         self.space: gymnasium.Space[Any] = env.observation_space
 
     def scaled(self, name: str, scaling: str, warmup: int, seed: int) -> tuple[Reading, Scaling]:
-        """Vectors, and their scaling: by the bounds where there are some, else (or always) by a warm-up."""
+        """How observations become vectors, and their scaling: by bounds where there are some, else by a warm-up."""
         check_choice(name, "scaling", scaling, ("bounds", "data"))
         steps, seed = check_int(name, "warmup", warmup, low=1, high=10**7), check_int(name, "seed", seed, low=0)
         reading = numbers(self.id, self.space)
@@ -57,15 +57,15 @@ class Sight:
 
 
 def fourier(
-    sight: Sight, *, order: int = 3, coupling: int = 2, scaling: str = "bounds", warmup: int = 1000, seed: int = 0
+    view: EnvView, *, order: int = 3, coupling: int = 2, scaling: str = "bounds", warmup: int = 1000, seed: int = 0
 ) -> Mapped:
     """Fourier basis: cosines of order 0 to `order` that join at most `coupling` coordinates."""
-    reading, scale = sight.scaled("fourier", scaling, warmup, seed)
-    return reading, Fourier(sight.A, scale, order=order, coupling=coupling)
+    reading, scale = view.scaled("fourier", scaling, warmup, seed)
+    return reading, Fourier(view.A, scale, order=order, coupling=coupling)
 
 
 def tiles(
-    sight: Sight,
+    view: EnvView,
     *,
     tilings: int = 8,
     tiles: int = 4,
@@ -75,12 +75,12 @@ def tiles(
     seed: int = 0,
 ) -> Mapped:
     """Tile coding, hashed where it would be too large."""
-    reading, scale = sight.scaled("tiles", scaling, warmup, seed)
-    return reading, Tiles(sight.A, scale, tilings=tilings, tiles=tiles, dim=dim)
+    reading, scale = view.scaled("tiles", scaling, warmup, seed)
+    return reading, Tiles(view.A, scale, tilings=tilings, tiles=tiles, dim=dim)
 
 
 def rbf(
-    sight: Sight,
+    view: EnvView,
     *,
     centres: int = 50,
     bandwidth: float | None = None,
@@ -89,13 +89,13 @@ def rbf(
     seed: int = 0,
 ) -> Mapped:
     """Normalised radial basis functions around states of the warm-up."""
-    reading, scale = sight.scaled("rbf", scaling, warmup, seed)
-    states = sight.warm_up(reading, int(warmup), int(seed))
-    return reading, RBF.fit(sight.A, scale, states, centres=centres, bandwidth=bandwidth)
+    reading, scale = view.scaled("rbf", scaling, warmup, seed)
+    states = view.warm_up(reading, int(warmup), int(seed))
+    return reading, RBF.fit(view.A, scale, states, centres=centres, bandwidth=bandwidth)
 
 
 def rff(
-    sight: Sight,
+    view: EnvView,
     *,
     dim: int = 100,
     bandwidth: float | None = None,
@@ -104,16 +104,16 @@ def rff(
     seed: int = 0,
 ) -> Mapped:
     """Random Fourier features."""
-    reading, scale = sight.scaled("rff", scaling, warmup, seed)
-    return reading, RandomFourier(sight.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
+    reading, scale = view.scaled("rff", scaling, warmup, seed)
+    return reading, RandomFourier(view.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
 
 
-def onehot(sight: Sight, *, order: int | None = None) -> Mapped:
+def onehot(view: EnvView, *, order: int | None = None) -> Mapped:
     """One-hot: of the whole state while that is small, else of every `order` of its parts."""
-    id, A = sight.id, sight.A
-    reading = counted(id, sight.space)
+    id, A = view.id, view.A
+    reading = counted(id, view.space)
     if reading is None:
-        raise InvalidParameter(f"Observations of '{id}' must be whole numbers for one-hot features. Got {sight.space}.")
+        raise InvalidParameter(f"Observations of '{id}' must be whole numbers for one-hot features. Got {view.space}.")
     sizes, decode = reading.sizes, reading.decode
     groups: tuple[tuple[int, ...], ...] | None = None
     if re.match(r"Taxi-v\d", id) and reading.S == 500:
@@ -152,17 +152,17 @@ USUAL = {"CartPole": "rbf", "Acrobot": "rbf"}
 """Where states that matter are near those that a random policy sees, centres from data do better than a grid."""
 
 
-def map_by_name(name: str | None, sight: Sight, given: dict[str, Any]) -> Mapped:
+def map_by_name(name: str | None, view: EnvView, given: dict[str, Any]) -> Mapped:
     """How observations are read, and their features; by default one-hot for whole numbers, else USUAL or Fourier."""
     if name is None:
-        name = "onehot" if _whole(sight.space) else USUAL.get(re.sub(r"-v\d+$", "", sight.id), "fourier")
+        name = "onehot" if _whole(view.space) else USUAL.get(re.sub(r"-v\d+$", "", view.id), "fourier")
     if name not in MAPS:
         unknown("feature map", name, MAPS)
     known = [p.name for p in inspect.signature(MAPS[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for key, value in given.items():
         if key not in known:
-            invalid(f"'{sight.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
-    return MAPS[name](sight, **given)
+            invalid(f"'{view.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
+    return MAPS[name](view, **given)
 
 
 def _whole(space: gymnasium.Space[Any]) -> bool:

@@ -24,7 +24,6 @@ class Model(Protocol):
 
     def q(self, h: int, V: Array) -> Array:
         """r_h + P_h V for all state-action pairs, (A, S)."""
-        ...
 
 
 class Optimum(NamedTuple):

@@ -13,9 +13,9 @@ from linmdp.features.learned import LearnedModel
 
 
 class Scores(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Real transitions, real scores divided by the model's scale and cut to its range, real ends of life and game.
+    """Real transitions, real scores divided by the model's scale and clipped to its range, real ends of life and game.
 
-    `score` is the episode's real score so far, unscaled and uncut.
+    `score` is the episode's real score so far, unscaled and unclipped.
     """
 
     def __init__(self, game: Game, learned: LearnedModel) -> None:
@@ -37,7 +37,7 @@ class Scores(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class LearnedRewards(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Real transitions, the reward <phi, theta> cut to its range, and no end: after a lost game the next one begins."""
+    """Real transitions, the reward <phi, theta> clipped to its range, and no end: after a game comes the next."""
 
     def __init__(self, game: Game, learned: LearnedModel) -> None:
         super().__init__(game)

@@ -1,7 +1,7 @@
 """SysAdmin of the planning competitions, played in pyRDDLGym's simulator, with V* from its exact model.
 
 The 1,024 states and 11 actions of ten machines can be planned in, but they have no small linear form. So the features
-here are honest and not exact: a constant and one number a machine, for each action. Regret is exact all the same.
+here are an approximation: a constant and one number per machine, for each action. Regret is still exact.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_MACHINES = 10
 
 
 class SysAdmin:
-    """Machines on a network, each running or down; a step may reboot one of them. This is what no agent may know.
+    """Machines on a network, each running or down; a step may reboot one of them. Agents do not know this model.
 
     A machine that is rebooted runs in the next step. One that runs goes on with probability
     0.45 + 0.5 (1 + r) / (1 + m), where r of the m machines that it depends on run. One that is down comes back with
@@ -101,11 +101,6 @@ class Machines(BlockFeatures):
         psi: Array = self._psi[states]
         return psi
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of psi."""
-        return self._psi.nbytes
-
 
 class Simulator(gymnasium.Env[Any, Any]):
     """pyRDDLGym's simulator with numbered states and actions: 0 does nothing, i reboots machine i."""
@@ -143,7 +138,7 @@ class RDDLTask(GymTask):
     ----------
     domain : SysAdmin
     instance : of the competition of 2011: 1 and 2 have ten machines
-    H : steps of an episode; at most, and by default, the instance's own horizon (40)
+    H : steps per episode; the default, and maximum, is the instance's own horizon (40)
     """
 
     def __init__(self, *, domain: str = "SysAdmin", instance: int = 1, H: int | None = None) -> None:
@@ -180,7 +175,7 @@ class RDDLTask(GymTask):
 
 @contextlib.contextmanager
 def _quietly(domain: str) -> Iterator[Any]:
-    """pyRDDLGym's `make`; what its parser prints goes nowhere, for standard output belongs to results."""
+    """pyRDDLGym's `make`; its parser's output is discarded, since standard output is for results."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     nowhere = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):

@@ -1,4 +1,4 @@
-"""Rewards outside the declared range: an error, cut to it, or mapped into it by a map that is known at the start."""
+"""Rewards outside the declared range: an error, clipped to it, or rescaled into it by a fixed map."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, check_choice, one_number
+from linmdp.errors import InvalidData, check_choice, described, one_number
 
 RULES = ("error", "clip", "rescale")
 EPISODES = 100
-"""Of random play, in which "rescale" looks for the least and the largest reward."""
+"""Episodes of random play in which "rescale" looks for the least and the largest reward."""
 
 
 def reward_rule(env: Any, id: str, rule: str, low: float, high: float, H: int) -> Callable[[Any], Any] | None:
-    """What turns a reward into one within [low, high]; None for "error", where it stays as it is and is refused.
+    """A function that brings a reward into [low, high]; None for "error": the run loop then refuses the reward.
 
-    "clip" cuts it. "rescale" plays 100 episodes at random (always the same ones) before anything is learned, maps the
-    least reward seen there to `low` and the largest to `high`, and cuts what lies outside later on. What is no finite
-    number is left as it is, for the run loop to refuse.
+    "rescale" plays 100 episodes at random (always the same ones) before anything is learned, maps the least reward
+    seen there to `low` and the largest to `high`, and clips what lies outside later on. NaN and infinite rewards are
+    left as they are, for the run loop to refuse.
     """
     check_choice(id, "reward", rule, RULES)
     if rule == "error":
@@ -48,8 +48,9 @@ def _observed(env: Any, id: str, low: float, high: float, H: int) -> tuple[float
                 _, reward, terminated, truncated, _ = env.step(first + int(rng.integers(A)))
                 value = one_number(reward)
             except Exception as error:
-                words = f"{type(error).__name__}: {error}".partition("\n")[0]
-                raise InvalidData(f"Episode {k}, step {h} of random play must not fail. Got {words}.") from error
+                raise InvalidData(
+                    f"Episode {k}, step {h} of random play must not fail. Got {described(error)}."
+                ) from error
             if not math.isfinite(value):
                 raise InvalidData(f"The reward of episode {k}, step {h} must be one finite number. Got {reward!r}.")
             seen.append(value)

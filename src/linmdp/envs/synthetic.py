@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmdp.envs.base import STARTS, LinearModel
-from linmdp.errors import check_choice, check_int, check_number, invalid
+from linmdp.envs.base import LinearModel
+from linmdp.errors import check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
 
 
@@ -26,14 +26,13 @@ def synthetic(
     phi(s, a) and theta_h are drawn from the simplex of R^d, the measures mu_{h,1} ... mu_{h,d} from the simplex
     over the S states, all independently. With `concentration` c they come from Dirichlet(c, ..., c): 1 is the
     paper's uniform law; below 1 the features are close to corners and the task has more contrast.
-    `stationary`: one theta and one measure for all steps, as in a game that knows no clock.
+    `stationary`: one theta and one set of measures for all steps, so that dynamics do not depend on h.
     """
     S, A, d, H = (
         check_int("synthetic", name, value, low=1) for name, value in (("S", S), ("A", A), ("d", d), ("H", H))
     )
     seed = check_int("synthetic", "seed", seed, low=0)
     c = check_number("synthetic", "concentration", concentration, low=0.0, open_low=True)
-    check_choice("synthetic", "start", start, STARTS)
     if not isinstance(stationary, bool):
         invalid("synthetic", "stationary", "true or false", stationary)
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""What a feature map is, and the check at the door for maps that come from outside."""
+"""What a feature map is, and the checks for maps that users provide."""
 
 from __future__ import annotations
 
@@ -29,21 +29,18 @@ class FeatureMap(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays that the map holds."""
-        ...
 
     def phi(self, state: State) -> Array:
         """Features of `state`, (A, d)."""
-        ...
 
     def batch(self, states: Array) -> Array:
         """Features of n states, (n, A, d)."""
-        ...
 
 
 def check_phi(phi: Array, A: int, d: int, bound: float, *, where: str | Callable[[], str]) -> Array:
     """`phi` (..., A, d) if it is finite, of that shape and within the bound; else `InvalidData`.
 
-    `where` may be a function: to write down a state of many numbers takes longer than to check it.
+    `where` may be a function: formatting a large state takes longer than checking it.
     """
     phi = np.asarray(phi)
     rule = got = ""
@@ -59,7 +56,7 @@ def check_phi(phi: Array, A: int, d: int, bound: float, *, where: str | Callable
 
 
 class CheckedFeatures:
-    """A feature map from outside, with every phi checked as it comes in."""
+    """A feature map that a user provides, with every phi checked."""
 
     def __init__(self, inner: FeatureMap) -> None:
         self.inner = inner

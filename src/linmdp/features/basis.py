@@ -41,11 +41,6 @@ class Fourier(BlockFeatures):
         cosines: Array = np.cos(np.pi * (self.scaling(states) @ self._c))
         return cosines / math.sqrt(self.p)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the coefficients and of the scaling."""
-        return self._c.nbytes + self.scaling.nbytes
-
 
 def coefficients(k: int, order: int, coupling: int) -> Array:
     """Every c in {0, ..., order}^k with at most `coupling` entries that are not 0, (k, p); the first is 0."""
@@ -80,9 +75,9 @@ class Tiles(BlockFeatures):
         cells = tiles**k
         if dim is None:
             dim = min(cells * tilings, max(LARGEST_D // 2 // A, tilings))
-        room = check_int(self.name, "dim", dim, low=tilings) // tilings
-        self.hashed = room < cells
-        super().__init__(A, tilings * min(cells, room))
+        size = check_int(self.name, "dim", dim, low=tilings) // tilings
+        self.hashed = size < cells
+        super().__init__(A, tilings * min(cells, size))
         self.scaling, self.tilings, self.tiles = scaling, tilings, tiles
         shifts = np.arange(tilings)[:, None] * (2 * np.arange(k) + 1)
         self._shift = shifts / tilings % 1.0
@@ -99,16 +94,11 @@ class Tiles(BlockFeatures):
         place = self.scaling(states)[:, None] * (self.tiles - 1) + self._shift
         tile = np.minimum(place, self.tiles - 1).astype(np.uint64)  # the last shift may round up to a whole tile
         code = (tile * self._strides).sum(axis=-1)
-        room = self.p // self.tilings
+        size = self.p // self.tilings
         if self.hashed:
-            code = _scattered(code + np.arange(self.tilings, dtype=np.uint64) * np.uint64(_ODD)) % np.uint64(room)
-        entries: IntArray = code.astype(np.int64) + np.arange(self.tilings) * room
+            code = _scattered(code + np.arange(self.tilings, dtype=np.uint64) * np.uint64(_ODD)) % np.uint64(size)
+        entries: IntArray = code.astype(np.int64) + np.arange(self.tilings) * size
         return entries
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the shifts, the strides and the scaling."""
-        return self._shift.nbytes + self._strides.nbytes + self.scaling.nbytes
 
 
 _ODD = 0x9E3779B97F4A7C15
@@ -130,7 +120,7 @@ class RBF(BlockFeatures):
     Parameters
     ----------
     centres : (p, k), in [0, 1]
-    bandwidth : twice the mean distance from a centre to the one nearest to it, unless said
+    bandwidth : default: twice the mean distance from a centre to the one nearest to it
     """
 
     name: ClassVar = "rbf"
@@ -165,11 +155,6 @@ class RBF(BlockFeatures):
         weights: Array = np.exp(exponent - exponent.max(axis=1, keepdims=True))  # the nearest centre has weight 1
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the centres and of the scaling."""
-        return self.centres.nbytes + self.scaling.nbytes
 
 
 def squared_distances(x: Array, y: Array) -> Array:
@@ -208,8 +193,8 @@ class RandomFourier(BlockFeatures):
     Parameters
     ----------
     dim : p, the length of psi
-    bandwidth : half of sqrt(k / 6), which is about the distance of two random points of [0, 1]^k, unless said
-    seed : of the draws
+    bandwidth : default: half of sqrt(k / 6), which is about the distance of two random points of [0, 1]^k
+    seed : seed of the draws
     """
 
     name: ClassVar = "rff"
@@ -232,8 +217,3 @@ class RandomFourier(BlockFeatures):
         """(n, p)"""
         cosines: Array = np.cos(self.scaling(states) @ self._omega + self._b)
         return cosines / math.sqrt(self.p)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of omega, b and the scaling."""
-        return self._omega.nbytes + self._b.nbytes + self.scaling.nbytes

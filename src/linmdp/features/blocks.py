@@ -11,7 +11,7 @@ from linmdp.errors import InvalidParameter
 from linmdp.types import Array, State
 
 LARGEST_D = 2048
-"""Dimensions beyond which no agent here is of use: it inverts matrices of that many rows and columns."""
+"""The largest d that is accepted: agents invert d x d matrices."""
 
 
 class BlockFeatures(ABC):
@@ -37,9 +37,9 @@ class BlockFeatures(ABC):
         """The state part of n states, (n, p); each row has norm at most 1."""
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of the arrays that the map holds."""
+        """Bytes of the arrays that the map holds, its scaling among them."""
+        return sum(int(getattr(part, "nbytes", 0)) for part in vars(self).values())
 
     def phi(self, state: State) -> Array:
         """Features of `state`, (A, d)."""

@@ -1,7 +1,7 @@
 """Learned features: phi, mu and theta of a linearized environment, in plain NumPy.
 
 P(s' | s, a) = <phi(s, a), mu(s')> p(s') with phi on the simplex and mu >= 0, E_p[mu_j] = 1 (form "linear"), or
-proportional to exp(<phi, mu>) p(s') (form "energy", the published one, which is no linear MDP).
+proportional to exp(<phi, mu>) p(s') (form "energy", the published one, which is not a linear MDP).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, LinMDPError, check_choice, check_int, check_number, unknown
+from linmdp.errors import InvalidData, LinMDPError, check_choice, check_int, check_number, one_line, unknown
 from linmdp.io.tensorfile import TensorFile, array_of, read_tensors
 from linmdp.types import Array, BoolArray, IntArray, State
 
 FORMS = ("linear", "energy")
 LARGEST_INPUT = 5.0
-"""Standardised inputs are cut here: a state far from all data must not drive the networks to extremes."""
+"""Standardised inputs are clipped here: a state far from all data must not drive the networks to extremes."""
 
 FLOOR = 0.01
 """Each measure is mixed with this much of p itself: no next state is impossible, and log <phi, mu> is bounded below."""
@@ -129,7 +129,7 @@ class LearnedModel:
         return sum(used) + 2 * self.A * self.d * 8
 
     def phi(self, state: State) -> Array:
-        """phi(state, .), (A, d). An agent asks for the same state when it acts, observes and stores: it is kept."""
+        """phi(state, .), (A, d). Cached: an agent asks for the same state when it acts, observes and stores."""
         state = np.asarray(state)
         key = state.tobytes()
         for known, value in self._kept:
@@ -161,7 +161,7 @@ class LearnedModel:
         return f if self.form == "energy" else np.log(f)
 
     def reward(self, phi: Array) -> Array:
-        """<phi, theta>, cut to the range of one reward."""
+        """<phi, theta>, clipped to the range of one reward."""
         low, high = self.meta["reward_range"]
         paid: Array = np.clip(phi @ self.theta, low, high)
         return paid
@@ -172,7 +172,7 @@ class LearnedModel:
 
     def _phi_head(self, z: Array) -> Array:
         out: Array = self._layer("phi.2", np.maximum(z, 0)).astype(np.float64)
-        if self.form == "energy":  # a hair inside the ball, whatever rounding does
+        if self.form == "energy":  # slightly inside the ball, whatever rounding does
             norm = np.sqrt(np.einsum("...d,...d->...", out, out))[..., None]
             out /= np.maximum(norm * (1 + 1e-12), 1e-30)
             return out
@@ -200,8 +200,7 @@ def read_model(name: str | Path) -> LearnedModel:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LinMDPError):
             raise
-        words = " ".join(str(error).split())[:200]
-        raise InvalidData(f"The model file '{path}' lacks a part: {words}.") from error
+        raise InvalidData(f"The model file '{path}' lacks a part: {one_line(str(error), 200)}.") from error
     return LearnedModel(file.meta, file.arrays)
 
 
@@ -254,7 +253,7 @@ PLAIN_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def check_origin(where: str, meta: Mapping[str, Any]) -> None:
-    """Gymnasium makes the environment that a file names: that must be no way to import a module or to read a path."""
+    """Gymnasium makes the environment that a file names: it must not be a way to import a module or to read a path."""
     env, kwargs = meta["env"], meta.get("kwargs") or {}
     if not isinstance(env, str) or not PLAIN_ID.fullmatch(env):
         raise InvalidData(f"The 'env' of {where} must be a plain Gymnasium id. Got {env!r:.80}.")

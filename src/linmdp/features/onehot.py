@@ -25,7 +25,7 @@ class OneHot(BlockFeatures):
     Parameters
     ----------
     sizes : how many values each of the k parts has
-    groups : which parts are joined in each group; all of them in one, unless said
+    groups : which parts are joined in each group; default: all of them in one
     decode : from states to parts, where states are not already (n, k) parts
     """
 
@@ -63,11 +63,6 @@ class OneHot(BlockFeatures):
             raise InvalidData(f"The parts of a state must be whole numbers below {self.sizes}. Got another.")
         codes: IntArray = parts.astype(np.int64) @ self._strides + self._first
         return codes
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the two small tables."""
-        return self._strides.nbytes + self._first.nbytes
 
 
 def joined(k: int, order: int) -> tuple[tuple[int, ...], ...]:

@@ -10,10 +10,10 @@ from linmdp.errors import InvalidData
 from linmdp.types import Array, BoolArray
 
 LARGEST_BOUND = 1e10
-"""A bound beyond this is no bound: some spaces write the largest float where they mean "none"."""
+"""A bound beyond this counts as none: some spaces use the largest float for "unbounded"."""
 
 QUANTILE = 0.01
-"""Of data, the lowest and the highest hundredth lie outside the range, and are cut to it."""
+"""Of data, the lowest and the highest hundredth lie outside the range, and are clipped to it."""
 
 
 def bounded(low: Array, high: Array) -> BoolArray:
@@ -23,7 +23,7 @@ def bounded(low: Array, high: Array) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """x -> (x - low) / (high - low), cut to [0, 1]; a coordinate whose range is empty becomes 0.
+    """x -> (x - low) / (high - low), clipped to [0, 1]; a coordinate whose range is empty becomes 0.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.errors import InvalidData
+from linmdp.errors import InvalidData, described
 
 FORMAT = 1
 KEY = "linmdp"
@@ -74,17 +74,17 @@ def _opened(path: Path, kind: str) -> tuple[Any, dict[str, np.ndarray]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        if not path.is_file():  # opening a pipe would wait for ever
-            raise InvalidData(f"The {kind} file '{path}' can not be read: there is no such file.")
+        if not path.is_file():  # opening a pipe would block
+            raise InvalidData(f"The {kind} file '{path}' cannot be read: there is no such file.")
         with safe_open(path, framework="numpy") as file:
             meta = json.loads((file.metadata() or {}).get(KEY, "null"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except OSError as error:
-        raise InvalidData(f"The {kind} file '{path}' can not be read: {error.strerror or _line(error)}.") from error
+        raise InvalidData(f"The {kind} file '{path}' cannot be read: {error.strerror or described(error)}.") from error
     except InvalidData:
         raise
     except (SafetensorError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise Damaged(f"The {kind} file '{path}' is damaged or no safetensors file: {_line(error)}.") from error
+        raise Damaged(f"The {kind} file '{path}' is damaged or no safetensors file: {described(error)}.") from error
     return meta, arrays
 
 
@@ -96,7 +96,3 @@ def array_of(file: TensorFile, name: str, shape: tuple[int | None, ...], *, wher
     if len(array.shape) != len(shape) or any(n is not None and n != m for n, m in zip(shape, array.shape, strict=True)):
         raise InvalidData(f"'{name}' in the file of {where} must have shape {shape}. Got {array.shape}.")
     return array
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:200]

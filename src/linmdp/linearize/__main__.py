@@ -13,7 +13,7 @@ from pathlib import Path
 
 from linmdp.errors import LinMDPError
 from linmdp.linearize.data import read_dataset
-from linmdp.linearize.measure import Linearity, words
+from linmdp.linearize.measure import Linearity, sentences
 from linmdp.linearize.model import write_model
 from linmdp.linearize.train import Settings, train
 
@@ -38,7 +38,7 @@ def main() -> int:
         return 2
     stopped = model.meta["settings"]["stopped"]
     print(f"{target}: {stopped:,} iterations, {time.perf_counter() - began:.1f} s")
-    for line in words(Linearity(**model.meta["metrics"])):
+    for line in sentences(Linearity(**model.meta["metrics"])):
         print(f"  {line}")
     return 0
 

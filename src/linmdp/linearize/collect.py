@@ -1,4 +1,4 @@
-"""Transitions from a Gymnasium environment: by a random policy, or by whatever player is given."""
+"""Transitions from a Gymnasium environment, played at random or by a given player."""
 
 from __future__ import annotations
 
@@ -16,43 +16,27 @@ Step = tuple[np.ndarray, int, float, np.ndarray, bool]
 
 
 class Player(Protocol):
-    """Who chooses the actions: every agent of linmdp is one. Rewards reach it scaled to its task's range."""
+    """Chooses the actions: every agent of linmdp is one. It sees rewards scaled to its task's range."""
 
     def begin_episode(self) -> None:
         """Before the first step."""
-        ...
 
     def act(self, h: int, state: Any) -> int:
         """The action for `state` at step h."""
-        ...
 
     def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
-        """What came of it."""
-        ...
+        """The outcome of a step."""
 
     def end_episode(self) -> None:
         """After the last step."""
-        ...
 
 
 class RandomPlayer:
-    """Plays at random and learns nothing."""
+    """Plays every action with the same probability, and learns nothing."""
 
     def __init__(self, A: int, rng: np.random.Generator) -> None:
-        self._A, self._rng = A, rng
-
-    def begin_episode(self) -> None:
-        """Nothing to do."""
-
-    def act(self, h: int, state: Any) -> int:
-        """Any action."""
-        return int(self._rng.integers(self._A))
-
-    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
-        """Nothing to learn."""
-
-    def end_episode(self) -> None:
-        """Nothing to do."""
+        self.act = lambda h, state: int(rng.integers(A))
+        self.begin_episode = self.end_episode = self.observe = lambda *step: None
 
 
 def collect(
@@ -65,7 +49,7 @@ def collect(
     scaled: Callable[[float], float] = float,
     advance: Callable[[], None] | None = None,
 ) -> Dataset:
-    """That many transitions, in episodes of at most H steps; `scaled` is what the player hears of a reward."""
+    """That many transitions, in episodes of at most H steps; `scaled` maps a reward to what the player sees."""
     check_int("linearize", "transitions", transitions, low=2)
     check_int("linearize", "horizon", H, low=1)
     rows: list[Step] = []
@@ -81,7 +65,7 @@ def collect(
             following, reward, terminated, truncated, _ = game.step(action)
             if not (np.isfinite(reward) and np.isfinite(following).all()):
                 raise InvalidData(
-                    f"'{game.id}' paid or showed something that is not finite, in episode {episode}, step {h}."
+                    f"'{game.id}' must pay and show finite numbers only. It did not in episode {episode}, step {h}."
                 )
             player.observe(h, state, action, scaled(reward), following, terminated)
             rows.append((state, action, reward, following, terminated))
@@ -105,7 +89,7 @@ def random_data(
 
 
 def open_game(env_id: str, kwargs: dict[str, Any] | None = None) -> Game:
-    """The environment, if its actions are discrete and its observations can be laid flat."""
+    """The environment, if its actions are discrete and its observations can be flattened."""
     if not env_id:
         raise InvalidParameter("The environment to linearize must be named by its Gymnasium id. Got ''.")
     return Game(env_id, **(kwargs or {}))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, LinMDPError, check_int, check_number
+from linmdp.errors import InvalidData, LinMDPError, check_int, check_number, one_line
 from linmdp.features.learned import Layout, check_origin, checked_layout
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import array_of, packed, read_tensors
@@ -76,7 +76,7 @@ class Dataset:
 
     @property
     def scaled_rewards(self) -> Array:
-        """Rewards divided by their scale and cut to their range, (n,)."""
+        """Rewards divided by their scale and clipped to their range, (n,)."""
         scaled: Array = np.clip(self.rewards / self.reward_scale, *self.reward_range)
         return scaled
 
@@ -128,7 +128,7 @@ def read_dataset(path: Path, env_id: str | None = None) -> Dataset:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LinMDPError):
             raise
-        raise InvalidData(f"The metadata of {where} lack a part: {' '.join(str(error).split())[:200]}.") from error
+        raise InvalidData(f"The metadata of {where} lack a part: {one_line(str(error), 200)}.") from error
     if not fits:
         raise InvalidData(f"The arrays of {where} must fit its metadata: {A} actions, layout {layout}.")
     return data

@@ -1,4 +1,4 @@
-"""Data in rounds: random at first, then by a learner on the features of the moment, which are fitted anew each time."""
+"""Data in rounds: random at first, then by a learner on the current features, which are refitted in each round."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def explored_data(
         model = train(data, short)
         count = part if i < rounds - 1 else max(2, transitions - len(data))
         player = make_player(task_of(model, H))
-        heard = _heard(model)
-        new = collect(game, player, transitions=count, H=H, seed=int(seeds[i]), scaled=heard, advance=advance)
+        new = collect(game, player, transitions=count, H=H, seed=int(seeds[i]), scaled=_scaling(model), advance=advance)
         data = joined((data, new))
     return data
 
@@ -56,7 +55,7 @@ def task_of(model: LearnedModel, H: int) -> Task:
     return Task(S=None, A=model.A, d=model.d, H=H, reward_range=(low, high), features=model)
 
 
-def _heard(model: LearnedModel) -> Callable[[float], float]:
-    """What the learner hears of a reward: scaled and cut."""
+def _scaling(model: LearnedModel) -> Callable[[float], float]:
+    """The reward that the learner sees: scaled and clipped."""
     (low, high), scale = model.meta["reward_range"], model.meta["reward_scale"]
     return lambda reward: min(max(reward / scale, low), high)

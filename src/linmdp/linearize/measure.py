@@ -55,8 +55,8 @@ def linearity(model: LearnedModel) -> Linearity:
     return Linearity(rank_first, loss, r_squared(phi @ model.theta, held.reward), error, used)
 
 
-def words(found: Linearity) -> list[str]:
-    """What was measured, for people."""
+def sentences(found: Linearity) -> list[str]:
+    """What was measured, one sentence per measure."""
     return [
         f"the true next state ranks first among {BATCH} in {found.rank_first:.1%}: {found.times_chance:.1f} x chance "
         f"(contrastive loss {found.loss:.2f}, chance {math.log(BATCH):.2f})",

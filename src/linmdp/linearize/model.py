@@ -24,7 +24,7 @@ FITTED = 4096
 CHUNK = 4096
 
 
-def export(
+def model_of_networks(
     nets: dict[str, np.ndarray],
     encoder: Encoder,
     data: Dataset,
@@ -35,7 +35,7 @@ def export(
     """The model: `nets` are the parameters of `Networks`, `rows` were trained on, `held` were not."""
     rng = np.random.default_rng([settings["seed"], 4])
     kept, fitted = (rng.permutation(some)[:most] for some, most in ((held, KEPT), (rows, FITTED)))
-    arrays = {_renamed(name): value for name, value in nets.items() if name != "mass"}
+    arrays = {"phi.action" if name == "action" else name: value for name, value in nets.items() if name != "mass"}
     arrays |= {"encoder.mean": encoder.mean, "encoder.scale": encoder.scale, "start": data.start}
     sample = _sample(data, kept)
     arrays |= {"held.state": sample.state, "held.next": sample.next, "held.action": sample.action}
@@ -67,10 +67,6 @@ def export(
 def write_model(path: Path, model: LearnedModel) -> None:
     """Write it as safetensors, whole or not at all."""
     write_atomic(path, packed("model", model.meta, model.arrays))
-
-
-def _renamed(name: str) -> str:
-    return "phi.action" if name == "action" else name
 
 
 def _sample(data: Dataset, rows: IntArray) -> HeldOut:

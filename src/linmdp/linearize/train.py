@@ -15,10 +15,10 @@ from linmdp.errors import InvalidParameter, check_choice, check_int, check_numbe
 from linmdp.features.learned import FORMS, Encoder, LearnedModel
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
+from linmdp.linearize.cuda_graph import RecordedUpdate
 from linmdp.linearize.data import Dataset
-from linmdp.linearize.model import export
+from linmdp.linearize.model import model_of_networks
 from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
-from linmdp.linearize.recorded import RecordedUpdate
 
 EVAL_BATCHES = 20
 Watch = Callable[[int, dict[str, float]], None]
@@ -32,7 +32,7 @@ class Settings:
     ----------
     d : dimension of phi and mu
     steps : iterations, at most: training stops when the held-out loss has not fallen for `patience` evaluations
-    batch : transitions an iteration; each has the others' next states as negatives
+    batch : transitions per iteration; each has the others' next states as negatives
     hidden : width of the two hidden layers of each network
     lr : Adam's learning rate at the start; it falls to a hundredth of it along a cosine
     form : "linear" (a linear MDP) or "energy" (the published form)
@@ -77,7 +77,7 @@ def train(
     on_eval: Watch | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> LearnedModel:
-    """The model of a dataset. With `checkpoint` it goes on where an interrupted training of the same left off."""
+    """The model of a dataset. With `checkpoint`, an interrupted training resumes."""
     trainer = Trainer(data, settings)
     if checkpoint and checkpoint.exists() and trainer.restore(checkpoint) and advance:
         advance(trainer.step)
@@ -99,7 +99,7 @@ def train(
 class Trainer:
     """The state of a training: networks, optimizer, the best networks so far.
 
-    The batches of a round are drawn from (seed, round), so that a training that was interrupted goes on as if it had
+    The batches of a round are drawn from (seed, round), so that an interrupted training resumes as if it had
     not been.
     """
 
@@ -126,7 +126,7 @@ class Trainer:
 
     @property
     def done(self) -> bool:
-        """All iterations done, or no gain for a while."""
+        """All iterations done, or no improvement for a while."""
         return self.step >= self.settings.steps or self.stale >= self.settings.patience
 
     def round(self) -> dict[str, float]:
@@ -192,7 +192,7 @@ class Trainer:
         """The best networks so far, normalised and measured."""
         arrays = {name: value.cpu().numpy() for name, value in self.best.items()}
         settings = {**asdict(self.settings), "stopped": self.step}
-        return export(arrays, self.encoder, self.data, settings, self.rows, self.held)
+        return model_of_networks(arrays, self.encoder, self.data, settings, self.rows, self.held)
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""

@@ -1,25 +1,22 @@
-"""The figures of a report on paper: SVG and PNG, on a light ground. Matplotlib is imported when one is drawn."""
+"""The figures of a comparison and of a report: SVG and PNG, on a light background."""
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from linmdp.report.looks import MARKERS, Look, width_of
-from linmdp.report.sections import MEASURES, Growth, Section
-from linmdp.report.style import RC, pyplot
+from linmdp.io.units import memory_unit
+from linmdp.report.line_styles import MARKERS, LineStyle, line_styles
+from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, rendered, save
+from linmdp.report.section_data import MEASURES, Growth, Section
+from linmdp.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Looks = dict[str, Look]
-UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("bytes", 1))
+Styles = dict[str, LineStyle]
 WIDE = 20
 """Memory that differs by more than this factor is drawn on a logarithmic axis."""
 LONGEST = 56
@@ -34,108 +31,112 @@ class Drawn(NamedTuple):
     png: bytes
 
 
-def memory_unit(largest: float) -> tuple[str, int]:
-    """The unit for an axis that goes up to `largest` bytes, and its bytes."""
-    return next(((name, size) for name, size in UNITS if largest >= size), UNITS[-1])
-
-
 def memory_is_wide(amounts: Sequence[float]) -> bool:
-    """Does memory need a logarithmic axis?"""
+    """Whether memory needs a logarithmic axis."""
     return len(amounts) > 1 and min(amounts) > 0 and max(amounts) > WIDE * min(amounts)
 
 
-def curves_figure(section: Section, looks: Looks) -> Drawn:
+def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) -> list[Path]:
+    """Regret over episodes on a linear axis, and memory against regret: regret.png and regret.svg in `folder`."""
+    shown = [s for s in summaries if s.curve is not None]
+    curves_of = {s.agent: regret_curve(s) for s in shown}
+    env, episodes = shown[0].env, shown[0].episodes
+    section = Section(env=env, episodes=episodes, measure="regret", summaries=shown, curves=curves_of)
+    styles = line_styles(s.agent for s in summaries)
+    with drawing(2, (11, 4.4), width_ratios=(1.6, 1)) as (figure, curves, tradeoff):
+        _draw_curves(curves, section, styles)
+        _draw_tradeoff(tradeoff, section, styles)
+        curves.set_title(title)
+        curves.legend(loc="upper left", title=_interval_note(section), alignment="left")
+        tradeoff.set_title("memory against regret (filled: Pareto front)")
+        figure.tight_layout()
+        return save(figure, folder / "regret")
+
+
+def curves_figure(section: Section, styles: Styles) -> Drawn:
     """Cumulative regret (or reward) over episodes, on a linear axis."""
-    with _drawing(len(section.curves)) as (figure, axes):
-        for index, (agent, curve) in enumerate(section.curves.items()):
-            look = looks[agent]
-            axes.plot(curve.episode, curve.mean, label=_label(look.name), **_line(look, index))
-            if section.seeds > 1:
-                axes.fill_between(curve.episode, curve.low, curve.high, color=look.light, alpha=0.15, lw=0)
-        axes.set(title=_title(section), xlabel="episode", ylabel=YS[section.measure])
-        axes.margins(x=0)
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if section.measure == "reward" else 0)
-        _legend(axes, f"mean and 95% interval,\n{section.seeds} seed{'s' * (section.seeds > 1)}")
-        return _saved(figure)
+    with drawing(1, (6.2, _height(len(section.curves)))) as (figure, axes):
+        _draw_curves(axes, section, styles)
+        axes.set_title(_title(section))
+        _legend(axes, _interval_note(section).replace(", ", ",\n"))
+        return _drawn(figure)
 
 
-def tradeoff_figure(section: Section, looks: Looks) -> Drawn:
+def tradeoff_figure(section: Section, styles: Styles) -> Drawn:
     """Peak memory against regret at the end, with the Pareto front; policies that do not learn are lines."""
-    unit, size = memory_unit(max((s.agent_bytes for s in section.learners), default=1))
-    with _drawing(len(section.summaries)) as (figure, axes):
-        front = section.front
-        if front:
-            xs, ys = [s.agent_bytes / size for s in front], [section.level(s).mean for s in front]
-            axes.plot(xs, ys, drawstyle="steps-post", color="#999999", lw=1.2, zorder=1, label="Pareto front")
-        best = {s.agent for s in front}
-        for s in section.summaries:
-            look, level = looks[s.agent], section.level(s)
-            if look.baseline:
-                axes.axhline(level.mean, label=_label(look.name), **(_line(look, 0) | {"lw": 1.4}))
-                continue
-            span = [[level.mean - level.low], [level.high - level.mean]]
-            fill = look.light if s.agent in best else "white"
-            at = (s.agent_bytes / size, level.mean)
-            axes.errorbar(*at, yerr=np.maximum(span, 0), fmt="none", capsize=3, ecolor=look.light)
-            point = {"marker": MARKERS[look.marker][0], "ms": 8, "mfc": fill, "mec": look.light, "mew": 1.8}
-            axes.plot(*at, linestyle="none", label=_label(look.name), **point)
-        wide = memory_is_wide([s.agent_bytes for s in section.learners])
-        axes.set(title=_title(section), xlabel=f"peak memory of the agent, {unit}", ylabel=ENDS[section.measure])
-        if wide:
-            _log_x(axes)
-        else:
-            axes.set_xlim(0, 1.1 * max((s.agent_bytes for s in section.learners), default=1) / size or 1)
-        if section.measure == "regret":
-            axes.set_ylim(bottom=0)
+    with drawing(1, (6.2, _height(len(section.summaries)))) as (figure, axes):
+        _draw_tradeoff(axes, section, styles)
+        axes.set_title(_title(section))
         _legend(axes, "filled: on the front")
-        return _saved(figure)
+        return _drawn(figure)
 
 
-def growth_figure(env: str, grown: Sequence[Growth], looks: Looks) -> Drawn:
+def _draw_curves(axes: Axes, section: Section, styles: Styles) -> None:
+    for index, (agent, curve) in enumerate(section.curves.items()):
+        line = styles[agent].line(index) | {"label": _label(styles[agent].name)}
+        draw_curve(axes, curve, line, band=section.seeds > 1)
+    axes.set(xlabel="episode", ylabel=YS[section.measure])
+    axes.margins(x=0)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if section.measure == "reward" else 0)
+
+
+def _draw_tradeoff(axes: Axes, section: Section, styles: Styles) -> None:
+    amounts = [s.agent_bytes for s in section.learners]
+    unit, size = memory_unit(max(amounts, default=1))
+    front = section.front
+    if front:
+        xs, ys = [s.agent_bytes / size for s in front], [section.level(s).mean for s in front]
+        axes.plot(xs, ys, drawstyle="steps-post", color="#999999", lw=1.2, zorder=1, label="Pareto front")
+    best = {s.agent for s in front}
+    for s in section.summaries:
+        style, level = styles[s.agent], section.level(s)
+        if style.baseline:
+            axes.axhline(level.mean, label=_label(style.name), **(style.line(0) | {"lw": 1.4}))
+            continue
+        fill = style.light if s.agent in best else "white"
+        at = (s.agent_bytes / size, level.mean)
+        axes.errorbar(*at, yerr=error_bar(level), fmt="none", capsize=3, ecolor=style.light)
+        point: Any = {"marker": MARKERS[style.marker][0], "ms": 8, "mfc": fill, "mec": style.light, "mew": 1.8}
+        axes.plot(*at, linestyle="none", label=_label(style.name), **point)
+    axes.set(xlabel=f"peak memory of the agent, {unit}", ylabel=ENDS[section.measure])
+    if memory_is_wide(amounts):
+        _log_x(axes)
+    else:
+        axes.set_xlim(0, 1.1 * max(amounts, default=1) / size or 1)
+    if section.measure == "regret":
+        axes.set_ylim(bottom=0)
+
+
+def growth_figure(env: str, grown: Sequence[Growth], styles: Styles) -> Drawn:
     """Regret, memory and CPU seconds over K, one panel each, on linear axes."""
     amounts = [i.mean for g in grown for i in g.values.get("memory", [])]
     unit, size = memory_unit(max(amounts, default=1))
-    with _drawing(len(grown), panels=len(MEASURES)) as (figure, *panels):
+    with drawing(len(MEASURES), (11.5, _height(len(grown)))) as (figure, *panels):
         for axes, measure in zip(panels, MEASURES, strict=True):
             scale = size if measure == "memory" else 1
             for index, g in enumerate(grown):
                 if measure not in g.values:
                     continue
-                look, values = looks[g.agent], np.array(g.values[measure]) / scale
-                span = np.maximum([values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]], 0)
-                line = _line(look, index) | {"marker": MARKERS[look.marker][0], "ms": 5}
-                axes.errorbar(g.sizes, values[:, 0], yerr=span, capsize=2, label=_label(look.name), **line)
+                style, values = styles[g.agent], g.values[measure]
+                line = style.line(index) | {"marker": MARKERS[style.marker][0], "ms": 5, "label": _label(style.name)}
+                means = [i.mean / scale for i in values]
+                axes.errorbar(g.sizes, means, yerr=error_bar(*values) / scale, capsize=2, **line)
             axes.set(title=f"{measure}, {unit}" if measure == "memory" else measure, xlabel="K, episodes")
             axes.set_xlim(left=0)
             axes.set_ylim(bottom=0)
         figure.tight_layout(rect=(0, 0, 1, 0.95))
         figure.suptitle(_label(env), x=0.01, ha="left", fontweight="bold", fontsize=11)
         _legend(max(panels, key=lambda a: len(a.get_legend_handles_labels()[1])), "mean and 95% interval", panels[-1])
-        return _saved(figure)
+        return _drawn(figure)
 
 
-@contextmanager
-def _drawing(entries: int, panels: int = 1) -> Iterator[tuple[Any, ...]]:
-    """A figure as high as its legend of `entries` needs, and its axes."""
-    plt = pyplot()
-
-    with plt.rc_context(RC), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a name may hold letters that the font has not
-        height = max(3.9, 0.9 + 0.2 * entries)
-        figure, axes = plt.subplots(1, panels, figsize=(6.2 if panels == 1 else 11.5, height), squeeze=False)
-        try:
-            yield figure, *axes[0]
-        finally:
-            plt.close(figure)
+def _height(entries: int) -> float:
+    """Of a figure with that many entries in its legend."""
+    return max(3.9, 0.9 + 0.2 * entries)
 
 
-def _saved(figure: Figure) -> Drawn:
-    files = []
-    for kind in ("svg", "png"):
-        data = io.BytesIO()
-        figure.savefig(data, format=kind, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
-        files.append(data.getvalue())
-    return Drawn(*files)
+def _drawn(figure: Figure) -> Drawn:
+    return Drawn(*(rendered(figure, kind, bbox_inches="tight") for kind in ("svg", "png")))
 
 
 def _legend(axes: Axes, title: str, beside: Axes | None = None) -> None:
@@ -148,17 +149,15 @@ def _legend(axes: Axes, title: str, beside: Axes | None = None) -> None:
 def _log_x(axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    plain: Callable[[float, int], str] = lambda value, _: f"{value:g}"  # noqa: E731  # a formatter is a function
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(FuncFormatter(plain))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.1)
 
 
-def _line(look: Look, index: int) -> dict[str, Any]:
-    style = (0, look.dashes) if look.dashes else "-"
-    return {"color": look.light, "linestyle": style, "lw": 1.6 if look.baseline else width_of(index)}
+def _interval_note(section: Section) -> str:
+    return f"mean and 95% interval, {section.seeds} seed{'s' * (section.seeds > 1)}"
 
 
 def _title(section: Section) -> str:
@@ -166,6 +165,6 @@ def _title(section: Section) -> str:
 
 
 def _label(text: str) -> str:
-    """Text as it is: a dollar starts no formula, a leading underscore does not hide it, and it has an end."""
+    """Text as it is, cut if long: a dollar starts no formula, and a leading underscore does not hide it."""
     text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return text.replace("$", r"\$") if not text.startswith("_") else " " + text.replace("$", r"\$")
+    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from linmdp.errors import LinMDPError, OutputError
 from linmdp.io.files import output_folder, write_atomic
-from linmdp.report.blocks import growth_block, header, navigation, overview, section_block
-from linmdp.report.colophon import colophon, gallery, settings, written_tables
 from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
-from linmdp.report.looks import Look, is_baseline, looks_of
-from linmdp.report.payload import embedded, growth_payload, looks_payload, section_payload
-from linmdp.report.sections import Growth, Section, growth_of, sections_of
-from linmdp.report.tags import spec, text
+from linmdp.report.html_elements import spec, text
+from linmdp.report.html_sections import growth_block, header, navigation, overview, section_block
+from linmdp.report.line_styles import LineStyle, is_baseline, line_styles
+from linmdp.report.payload import embedded, growth_payload, section_payload, styles_payload
+from linmdp.report.provenance import gallery, provenance, settings, written_tables
+from linmdp.report.section_data import Growth, Section, growth_of, sections_of
 from linmdp.results.run_folder import RunFolder, by_name, read_folder
 from linmdp.types import RunResult
 
@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 
 def write_report(folder: Path, page: Path | None = None) -> Written:
-    """Read the runs in `folder` and write their page, `report.html` in it unless said otherwise."""
+    """Read the runs in `folder` and write their page; default: `report.html` in that folder."""
     plotly = plotly_script()
     page = page or folder / "report.html"
     stored = by_name(read_folder(folder))
@@ -68,7 +68,7 @@ class _Report:
         # sorted is stable: the agents keep their order, policies that do not learn come last
         stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
         self.folder, self.stored = folder, stored
-        self.looks: dict[str, Look] = looks_of(_by_presence(stored.results))
+        self.styles: dict[str, LineStyle] = line_styles(_by_presence(stored.results))
         self.sections = sections_of(stored.results, MOST_SECTIONS)
         self.left_out = len({(r.env, r.episodes) for r in stored.results}) - len(self.sections)
         self.growth = {env: grown for env in _envs(self.sections) if (grown := self._growth(env))}
@@ -76,13 +76,11 @@ class _Report:
         self.figures: dict[str, Drawn] = {}
         for s in self.sections:
             if s.curves:
-                self.figures[f"regret-{s.number}" if s.measure == "regret" else f"reward-{s.number}"] = curves_figure(
-                    s, self.looks
-                )
+                self.figures[f"{s.measure}-{s.number}"] = curves_figure(s, self.styles)
             if s.learners:
-                self.figures[f"tradeoff-{s.number}"] = tradeoff_figure(s, self.looks)
+                self.figures[f"tradeoff-{s.number}"] = tradeoff_figure(s, self.styles)
         for number, (env, grown) in enumerate(self.growth.items(), start=1):
-            self.figures[f"growth-{number}"] = growth_figure(env, grown, self.looks)
+            self.figures[f"growth-{number}"] = growth_figure(env, grown, self.styles)
 
     def _growth(self, env: str) -> list[Growth]:
         shown = {s.agent for section in self.sections if section.env == env for s in section.summaries}
@@ -120,23 +118,23 @@ class _Report:
         for env in _envs(self.sections):
             own = [s for s in self.sections if s.env == env]
             parts.append(f'<section class="env"><h2>{spec(env)}</h2>')
-            parts += [section_block(s, self.looks, self.figures, folded=s is not own[0], alone=alone) for s in own]
+            parts += [section_block(s, self.styles, self.figures, folded=s is not own[0], alone=alone) for s in own]
             if env in self.growth:
                 number = 1 + list(self.growth).index(env)
-                parts.append(growth_block(number, self.growth[env], self.looks, self.figures))
+                parts.append(growth_block(number, self.growth[env], self.styles, self.figures))
             parts.append("</section>")
         parts += [
             self.gallery,
             written_tables(self.folder),
             settings(self.stored.results),
-            colophon(self.folder, self.stored),
+            provenance(self.folder, self.stored),
         ]
         return "\n".join(parts)
 
     def _payload(self) -> str:
-        panels = {f"section-{s.number}": section_payload(s, self.looks) for s in self.sections}
-        grown = {f"growth-{i}": growth_payload(g, self.looks) for i, g in enumerate(self.growth.values(), start=1)}
-        return embedded({"looks": looks_payload(self.looks), "panels": panels | grown})
+        panels = {f"section-{s.number}": section_payload(s, self.styles) for s in self.sections}
+        grown = {f"growth-{i}": growth_payload(g, self.styles) for i, g in enumerate(self.growth.values(), start=1)}
+        return embedded({"styles": styles_payload(self.styles), "panels": panels | grown})
 
 
 def _by_presence(results: Sequence[RunResult]) -> list[str]:

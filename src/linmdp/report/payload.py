@@ -6,36 +6,37 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from linmdp.report.figures import ENDS, YS, memory_is_wide, memory_unit
-from linmdp.report.looks import MARKERS, Look, width_of
-from linmdp.report.sections import MEASURES, Growth, Section
+from linmdp.io.units import memory_unit
+from linmdp.report.figures import ENDS, YS, memory_is_wide
+from linmdp.report.line_styles import MARKERS, LineStyle
+from linmdp.report.section_data import MEASURES, Growth, Section
 from linmdp.results.stats import Interval
 
 
 def embedded(payload: dict[str, Any]) -> str:
     """JSON that can stand in a script element: no text in it can end the element or start another."""
-    words = json.dumps(payload, separators=(",", ":"), allow_nan=False)
-    return words.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def looks_payload(looks: dict[str, Look]) -> list[dict[str, Any]]:
+def styles_payload(styles: dict[str, LineStyle]) -> list[dict[str, Any]]:
     """How each agent is drawn; panels name agents by their index in this list."""
     return [
         {
-            "name": look.name,
-            "light": look.light,
-            "dark": look.dark,
-            "dash": ",".join(f"{2 * d:g}px" for d in look.dashes) or "solid",
-            "symbol": MARKERS[look.marker][1],
-            "baseline": look.baseline,
+            "name": style.name,
+            "light": style.light,
+            "dark": style.dark,
+            "dash": ",".join(f"{2 * d:g}px" for d in style.dashes) or "solid",
+            "symbol": MARKERS[style.marker][1],
+            "baseline": style.baseline,
         }
-        for look in looks.values()
+        for style in styles.values()
     ]
 
 
-def section_payload(section: Section, looks: dict[str, Look]) -> dict[str, Any]:
+def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str, Any]:
     """The two plots of a section."""
-    index = {agent: i for i, agent in enumerate(looks)}
+    index = {agent: i for i, agent in enumerate(styles)}
     amounts = [s.agent_bytes for s in section.learners]
     unit, size = memory_unit(max(amounts, default=1))
     return {
@@ -49,11 +50,9 @@ def section_payload(section: Section, looks: dict[str, Look]) -> dict[str, Any]:
         "curves": [
             {
                 "agent": index[agent],
-                "width": 1.8 if looks[agent].baseline else round(width_of(i), 2),
+                "width": round(styles[agent].width(i), 2),
                 "x": curve.episode.astype(int).tolist(),
-                "mean": _short(curve.mean),
-                "low": _short(curve.low),
-                "high": _short(curve.high),
+                **{name: [_digits(float(y)) for y in getattr(curve, name)] for name in ("mean", "low", "high")},
             }
             for i, (agent, curve) in enumerate(section.curves.items())
         ],
@@ -64,9 +63,9 @@ def section_payload(section: Section, looks: dict[str, Look]) -> dict[str, Any]:
     }
 
 
-def growth_payload(grown: Sequence[Growth], looks: dict[str, Look]) -> dict[str, Any]:
+def growth_payload(grown: Sequence[Growth], styles: dict[str, LineStyle]) -> dict[str, Any]:
     """The three plots of growth in K."""
-    index = {agent: i for i, agent in enumerate(looks)}
+    index = {agent: i for i, agent in enumerate(styles)}
     amounts = [i.mean for g in grown for i in g.values.get("memory", [])]
     unit, size = memory_unit(max(amounts, default=1))
     scale = {"memory": size}
@@ -88,10 +87,6 @@ def growth_payload(grown: Sequence[Growth], looks: dict[str, Look]) -> dict[str,
 
 def _interval(i: Interval, size: float = 1) -> list[float]:
     return [_digits(value / size) for value in i]
-
-
-def _short(values: Any) -> list[float]:
-    return [_digits(float(value)) for value in values]
 
 
 def _digits(value: float) -> float:

@@ -1,4 +1,4 @@
-"""How figures and numbers look, in one place."""
+"""How figures are set, and what agents are called in them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from typing import Any
 
 from linmdp.errors import LinMDPError
 
-PALETTE = ("#2266aa", "#d1690e", "#3a8f3a", "#8e4ec6", "#b8336a", "#7a6a00", "#008a9b")
-BASELINES = {
-    "random": ("#777777", (0, (5, 2))),
-    "optimal": ("#111111", (0, (1, 1.5))),
-    "constant": ("#aaaaaa", (0, (3, 1, 1, 1))),
-}
-
 
 class NoFigures(LinMDPError, ImportError):
-    """The library that draws is not installed."""
+    """Matplotlib is not installed."""
 
 
 def pyplot() -> Any:
-    """matplotlib, which draws without a screen; it is as large as all the rest, so an install may be without it."""
+    """matplotlib.pyplot, set up to draw without a screen; matplotlib is large, so an install may lack it."""
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -50,27 +43,18 @@ RC: dict[str, Any] = {
 }
 
 
-WORDS = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive", "lsvi-ucb-fold": "Fold"}
+NAMES = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive", "lsvi-ucb-fold": "Fold"}
 SHARED = ("beta", "lam", "cap", "ties", "storage")
 
 
-def human_bytes(count: float) -> str:
-    """1536 as "1.5 KiB"."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 999.5 else f"{count:.3g} {unit}"
-        count /= 1024
-    raise AssertionError("not reached")
-
-
 def short_name(agent: str) -> str:
-    """An agent's spec as people say it: "lsvi-ucb-fixed:rho=0.75" as "Fixed (rho=0.75)"."""
+    """A readable name for an agent's spec: "lsvi-ucb-fixed:rho=0.75" as "Fixed (rho=0.75)"."""
     name, _, parameters = agent.partition(":")
-    return WORDS.get(name, name) + (f" ({parameters.replace(',', ', ')})" if parameters else "")
+    return NAMES.get(name, name) + (f" ({parameters.replace(',', ', ')})" if parameters else "")
 
 
 def setting_name(agent: str) -> str:
-    """The same without what all agents of a figure share: beta, lambda, ties, cap, and the paper's storage."""
+    """The same without the parameters that all agents of a figure share: beta, lambda, ties, cap, storage."""
     name, _, parameters = agent.partition(":")
     own = [p for p in parameters.split(",") if p and p.partition("=")[0] not in SHARED]
     return short_name(name + ":" * bool(own) + ",".join(own)) + ", counts" * ("storage=counts" in agent)

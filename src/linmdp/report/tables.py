@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.results.summary import Summary
 
 HEADER = (
@@ -27,7 +27,7 @@ def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = 
 
 
 def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> list[tuple[str, ...]]:
-    """One row an agent, called what `name` makes of its spec; `of random` is over the random policy's regret."""
+    """One row per agent, named `name(spec)`; "of random" is regret divided by the random policy's."""
     random = next((s.regret.mean for s in summaries if s.agent == "random" and s.regret), None)
     return [(name(s.agent), *_row(s, random)) for s in summaries]
 

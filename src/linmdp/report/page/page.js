@@ -30,7 +30,7 @@
     const theme = root.dataset.theme || "auto";
     return theme === "dark" || (theme === "auto" && darkSystem.matches);
   };
-  const colourOf = (look) => (isDark() ? look.dark : look.light);
+  const colourOf = (style) => (isDark() ? style.dark : style.light);
   const faint = (hex, alpha) => `rgba(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).join(",")},${alpha})`;
 
   function inks(element) {
@@ -98,17 +98,17 @@
     const together = shown.length <= 7 && !narrow.matches; // one box for all, as long as it leaves the curves in sight
     const traces = bands.map((c) => ({
       x: [...c.x, ...[...c.x].reverse()], y: [...c.high, ...[...c.low].reverse()], type: "scatter", mode: "lines",
-      fill: "toself", line: { width: 0 }, fillcolor: faint(colourOf(data.looks[c.agent]), 0.16), hoverinfo: "skip", meta: "band",
+      fill: "toself", line: { width: 0 }, fillcolor: faint(colourOf(data.styles[c.agent]), 0.16), hoverinfo: "skip", meta: "band",
     }));
     for (const c of shown) {
-      const look = data.looks[c.agent];
+      const style = data.styles[c.agent];
       traces.push({
-        x: c.x, y: c.mean, type: "scatter", mode: "lines", name: short(look.name), meta: "curve",
-        line: { color: colourOf(look), width: c.width, dash: look.dash },
+        x: c.x, y: c.mean, type: "scatter", mode: "lines", name: short(style.name), meta: "curve",
+        line: { color: colourOf(style), width: c.width, dash: style.dash },
         customdata: c.mean.map((m, i) => interval(m, c.low[i], c.high[i])),
         hovertemplate: together
-          ? `%{customdata}<extra>${short(look.name)}</extra>`
-          : `${short(look.name)}<br>episode %{x:,d}: %{customdata}<extra></extra>`,
+          ? `%{customdata}<extra>${short(style.name)}</extra>`
+          : `${short(style.name)}<br>episode %{x:,d}: %{customdata}<extra></extra>`,
       });
     }
     const ys = shown.flatMap((c) => c.mean);
@@ -130,8 +130,8 @@
 
   function tradeoff(panel, state, colours) {
     const shown = panel.points.filter((p) => state.shown.has(p.agent));
-    const learners = shown.filter((p) => !data.looks[p.agent].baseline);
-    const marks = shown.filter((p) => data.looks[p.agent].baseline);
+    const learners = shown.filter((p) => !data.styles[p.agent].baseline);
+    const baselines = shown.filter((p) => data.styles[p.agent].baseline);
     const logY = state.scale !== "linear";
     const front = frontOf(learners, panel.less);
     const traces = [{
@@ -139,13 +139,13 @@
       line: { shape: "hv", color: colours.soft, width: 1.2, dash: "solid" },
     }];
     for (const p of learners) {
-      const look = data.looks[p.agent];
+      const style = data.styles[p.agent];
       const [mean, low, high] = p.y;
       traces.push({
-        x: [p.x], y: [mean], type: "scatter", mode: "markers", name: short(look.name), meta: "point",
-        error_y: { array: [Math.max(high - mean, 0)], arrayminus: [Math.max(mean - low, 0)], color: colourOf(look), thickness: 1.6, width: 4, visible: state.bands },
-        marker: { size: 12, symbol: look.symbol, color: front.includes(p) ? colourOf(look) : colours.ground, line: { width: 2.4, color: colourOf(look) } },
-        hovertemplate: `${short(look.name)}<br>${number(p.x)} ${panel.unit}<br>${panel.end} ${interval(mean, low, high)}<extra></extra>`,
+        x: [p.x], y: [mean], type: "scatter", mode: "markers", name: short(style.name), meta: "point",
+        error_y: { array: [Math.max(high - mean, 0)], arrayminus: [Math.max(mean - low, 0)], color: colourOf(style), thickness: 1.6, width: 4, visible: state.bands },
+        marker: { size: 12, symbol: style.symbol, color: front.includes(p) ? colourOf(style) : colours.ground, line: { width: 2.4, color: colourOf(style) } },
+        hovertemplate: `${short(style.name)}<br>${number(p.x)} ${panel.unit}<br>${panel.end} ${interval(mean, low, high)}<extra></extra>`,
       });
     }
     const ys = shown.flatMap((p) => [p.y[0], state.bands ? p.y[2] : p.y[0]]);
@@ -157,7 +157,7 @@
     const x = axis(`peak memory of the agent, ${panel.unit}`, colours, scaled(logX && xs.every((v) => v > 0), xs));
     if (x.type === "linear") x.range = [0, 1.12 * Math.max(...xs, 0) || 1];
     else if (x.range) x.range = [x.range[0] - 0.08, x.range[1] + 0.08];
-    const drawn = marks.filter((p) => !logY || (y.range && p.y[0] > 0 && Math.log10(p.y[0]) >= y.range[0]));
+    const drawn = baselines.filter((p) => !logY || (y.range && p.y[0] > 0 && Math.log10(p.y[0]) >= y.range[0]));
     return [traces, layout(colours, x, y, { shapes: drawn.map(level), annotations: drawn.map((p, i) => levelName(p, i, logY, colours)) })];
   }
 
@@ -169,27 +169,27 @@
 
   const level = (p) => ({
     type: "line", xref: "paper", x0: 0, x1: 1, yref: "y", y0: p.y[0], y1: p.y[0], layer: "below",
-    line: { color: colourOf(data.looks[p.agent]), width: 1.6, dash: data.looks[p.agent].dash },
+    line: { color: colourOf(data.styles[p.agent]), width: 1.6, dash: data.styles[p.agent].dash },
   });
 
   // names of lines that lie close together stand at different ends
   const levelName = (p, i, log, colours) => ({
-    text: short(data.looks[p.agent].name), xref: "paper", x: [0, 1, 0.5][i % 3], xanchor: ["left", "right", "center"][i % 3],
+    text: short(data.styles[p.agent].name), xref: "paper", x: [0, 1, 0.5][i % 3], xanchor: ["left", "right", "center"][i % 3],
     yref: "y", y: log ? Math.log10(p.y[0]) : p.y[0], yanchor: "bottom", showarrow: false,
-    font: { size: 12, color: colourOf(data.looks[p.agent]) },
+    font: { size: 12, color: colourOf(data.styles[p.agent]) },
   });
 
   function growth(panel, state, colours, index) {
     const shown = panel.lines.filter((l) => state.shown.has(l.agent) && l.y[index]);
     const traces = shown.map((l) => {
-      const look = data.looks[l.agent];
+      const style = data.styles[l.agent];
       const [mean, low, high] = [0, 1, 2].map((i) => l.y[index].map((value) => value[i]));
       return {
-        x: l.x, y: mean, type: "scatter", mode: "lines+markers", name: short(look.name), meta: "curve",
-        line: { color: colourOf(look), width: 2, dash: look.dash }, marker: { size: 7, symbol: look.symbol },
+        x: l.x, y: mean, type: "scatter", mode: "lines+markers", name: short(style.name), meta: "curve",
+        line: { color: colourOf(style), width: 2, dash: style.dash }, marker: { size: 7, symbol: style.symbol },
         error_y: { array: high.map((v, i) => Math.max(v - mean[i], 0)), arrayminus: low.map((v, i) => Math.max(mean[i] - v, 0)), thickness: 1.2, width: 3 },
         customdata: mean.map((m, i) => interval(m, low[i], high[i])),
-        hovertemplate: `${short(look.name)}<br>K = %{x:,d}: %{customdata}<extra></extra>`,
+        hovertemplate: `${short(style.name)}<br>K = %{x:,d}: %{customdata}<extra></extra>`,
       };
     });
     const x = axis("K, episodes", colours, scaled(state.scale === "loglog", shown.flatMap((l) => l.x), { nticks: 5 }));
@@ -202,9 +202,9 @@
   function draw(plot, panel, state) {
     const kind = plot.dataset.plot;
     const make = kind === "curves" ? curves : kind === "tradeoff" ? tradeoff : growth;
-    const [traces, look] = make(panel, state, inks(plot), Number(kind));
-    look.uirevision = `${state.scale} ${state.zoom}`;
-    return Plotly.react(plot, traces, look, CONFIG);
+    const [traces, layout] = make(panel, state, inks(plot), Number(kind));
+    layout.uirevision = `${state.scale} ${state.zoom}`;
+    return Plotly.react(plot, traces, layout, CONFIG);
   }
 
   function setUp(element) {

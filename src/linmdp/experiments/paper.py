@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from linmdp.runner.batch import Job
 
 ENV = "synthetic:S=500,A=15,d=30,H=50"
 LAMBDA = 0.1
@@ -11,17 +14,8 @@ BASELINES = ("random", "optimal", "constant")
 SETTINGS = ("published", "learning")
 
 
-class Runs(NamedTuple):
-    """One agent at one K, with several seeds."""
-
-    agent: str
-    episodes: int
-    seeds: int
-    eval_every: int
-
-
 class Scale(NamedTuple):
-    """How much of it: K values, seeds, and the parameters that are tried.
+    """How much is run: K values, seeds, and the parameters that are tried.
 
     `cost_seeds` is for space and time, which hardly depend on the seed. Where `storage` is "features" the same runs
     serve regret, space and time; else regret comes from "counts", which plays the same actions and is much faster.
@@ -135,36 +129,36 @@ def agents(family: str, scale: Scale) -> list[str]:
     return ["lsvi-ucb", "lsvi-ucb-fixed:rho=0.75", "lsvi-ucb-adaptive:m=10,budget=0.75,rho=0.75"]
 
 
-def tuning_runs(scale: Scale) -> list[Runs]:
+def tuning_jobs(scale: Scale) -> list[Job]:
     """The small sweep that chooses one beta for all: every beta with each of the three algorithms."""
-    K, seeds = scale.tuning_K, scale.tuning_seeds
-    return [
-        Runs(with_setting(a, "learning", beta), K, seeds, scale.eval_every)
-        for beta in BETAS
-        for a in agents("algorithms", scale)
-    ]
+    learners = [with_setting(a, "learning", beta) for beta in BETAS for a in agents("algorithms", scale)]
+    return _jobs(learners, [scale.tuning_K], scale.tuning_seeds, scale)
 
 
-def figure_runs(name: str, scale: Scale, setting: str, beta: float) -> list[Runs]:
-    """What a figure needs in one setting. Curves of the baselines are drawn for the largest K only."""
-    figure = FIGURES[name]
+def jobs_of(item: str, scale: Scale, setting: str, beta: float) -> list[Job]:
+    """What a figure or the bounds need in one setting."""
+    if item == "bounds":
+        return _bounds_jobs(scale, setting, beta)
+    figure = FIGURES[item]
     storage = scale.storage if figure.metric == "regret" else "features"
     seeds = scale.seeds if storage == scale.storage else scale.cost_seeds
     learners = [with_setting(a, setting, beta, storage) for a in agents(figure.family, scale)]
     if figure.metric != "regret" and figure.family == "algorithms":  # what storage does to space and time
         learners.append(with_setting("lsvi-ucb", setting, beta, "counts"))
-    runs = [Runs(agent, K, seeds, scale.eval_every) for agent in learners for K in scale.K]
-    lines = BASELINES if figure.metric == "regret" else ()
-    return runs + [Runs(agent, scale.K[-1], scale.seeds, scale.eval_every) for agent in lines]
+    lines = BASELINES if figure.metric == "regret" else ()  # drawn for the largest K only
+    return _jobs(learners, scale.K, seeds, scale) + _jobs(lines, scale.K[-1:], scale.seeds, scale)
 
 
-def bounds_runs(scale: Scale, setting: str, beta: float) -> list[Runs]:
+def _bounds_jobs(scale: Scale, setting: str, beta: float) -> list[Job]:
     """What the exponents need: time and space as the paper stores its samples, and ours beside them.
 
     Neither depends on beta, so in the published setting only regret is measured, the fast way.
     """
     learners = [with_setting(b.agent, setting, beta) for b in BOUNDS]
     if setting == "learning":
-        stored = [with_setting(b.agent, setting, beta, "features") for b in BOUNDS]
-        learners = [learners[0], *stored]
-    return [Runs(agent, K, BOUNDS_SEEDS, scale.eval_every) for agent in learners for K in BOUNDS_K]
+        learners = [learners[0], *(with_setting(b.agent, setting, beta, "features") for b in BOUNDS)]
+    return _jobs(learners, BOUNDS_K, BOUNDS_SEEDS, scale)
+
+
+def _jobs(agents: Sequence[str], sizes: Sequence[int], seeds: int, scale: Scale) -> list[Job]:
+    return [Job(ENV, agent, K, seed, scale.eval_every) for agent in agents for K in sizes for seed in range(seeds)]

@@ -1,4 +1,4 @@
-"""The parts of a report's page that say how it came about: figures in the folder, settings, machines, commands."""
+"""The parts of a report that say how it was made: figures in the folder, settings, machines, commands."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from linmdp.report.style import human_bytes, short_name
-from linmdp.report.tags import Cell, code, data_uri, details, spec, table, text
+from linmdp.io.units import human_bytes
+from linmdp.report.html_elements import Cell, code, data_uri, details, spec, table, text
+from linmdp.report.style import short_name
 from linmdp.results.run_folder import RunFolder
 from linmdp.types import RunResult
 
 LARGEST = 4 * 2**20
-"""A picture with more bytes is named, not shown."""
+"""A picture with more bytes is listed, not shown."""
 MOST_PICTURES = 60
 
 
@@ -42,39 +43,33 @@ def written_tables(folder: Path) -> str:
 def settings(results: Sequence[RunResult]) -> str:
     """Every parameter of every environment and agent."""
     envs = [_env_row(env, [r for r in results if r.env == env]) for env in dict.fromkeys(r.env for r in results)]
-    agents = [
-        _agent_row(agent, [r for r in results if r.agent == agent]) for agent in dict.fromkeys(r.agent for r in results)
-    ]
-    head = ("environment", "K", "seeds", "regret evaluated", "features")
-    body = details(
-        f"Every parameter of the agents <small>{len(agents)} agents</small>",
-        table(
-            "Every parameter of the agents",
-            ("agent", "given as", "parameters"),
-            agents,
-            words=("given as", "parameters"),
-        ),
-        open_=len(agents) <= 12,
-    )
-    return f'<section id="settings"><h2>Settings</h2>{table("Environments", head, envs, words=head)}{body}</section>'
+    names = dict.fromkeys(r.agent for r in results)
+    agents = [_agent_row(agent, [r for r in results if r.agent == agent]) for agent in names]
+    head: tuple[str, ...] = ("environment", "K", "seeds", "regret evaluated", "features")
+    body = table("Environments", head, envs, text_columns=head)
+    title, head = "Every parameter of the agents", ("agent", "given as", "parameters")
+    listed = table(title, head, agents, text_columns=head)
+    body += details(f"{title} <small>{len(agents)} agents</small>", listed, open_=len(agents) <= 12)
+    return f'<section id="settings"><h2>Settings</h2>{body}</section>'
 
 
-def colophon(folder: Path, stored: RunFolder) -> str:
+def provenance(folder: Path, stored: RunFolder) -> str:
     """Machines, versions, commands."""
     parts = ['<section id="made"><h2>How it was made</h2>']
-    if stored.commands:
-        parts += ["<h3>Commands</h3>", _lines([*stored.commands, f"linmdp report {shlex.quote(str(folder))}"])]
-    else:
-        parts += [
-            "<h3>Commands</h3><p>The commands were not recorded. These make the same runs, and this page:</p>",
-            _lines([*_equivalent(stored.results), f"linmdp report {shlex.quote(str(folder))}"]),
-        ]
+    parts.append("<h3>Commands</h3>")
+    if not stored.commands:
+        parts.append("<p>The commands were not recorded. These make the same runs, and this page:</p>")
+    commands = [*(stored.commands or _equivalent(stored.results)), f"linmdp report {shlex.quote(str(folder))}"]
+    parts += [f"<pre>{text(command)}</pre>" for command in commands]
     parts.append("<h3>Versions and machines</h3>")
     if stored.machines:
         keys = list(dict.fromkeys(key for m in stored.machines for key in m))
-        rows = [[Cell(text(key)), *(Cell(_shown(m.get(key))) for m in stored.machines)] for key in keys]
+        rows = [
+            [Cell(text(key)), *(Cell("–" if m.get(key) is None else text(m[key])) for m in stored.machines)]
+            for key in keys
+        ]
         head = ("", *(f"machine {i}" for i in range(1, 1 + len(stored.machines))))
-        parts.append(table("What the runs ran on", head, rows, words=head, sortable=False))
+        parts.append(table("What the runs ran on", head, rows, text_columns=head, sortable=False))
     else:
         parts.append("<p>results.jsonl does not record them; a sweep's store does.</p>")
     parts.append(f"<p>Read from {code(stored.source)}.</p></section>")
@@ -97,7 +92,7 @@ def _picture(path: Path) -> str:
     try:
         data = path.read_bytes() if path.stat().st_size <= LARGEST else b""
     except OSError:
-        return f"<figure><p>It can not be read.</p>{caption}</figure>"
+        return f"<figure><p>It cannot be read.</p>{caption}</figure>"
     if not data:
         return f"<figure><p>{text(human_bytes(path.stat().st_size))}: not shown here.</p>{caption}</figure>"
     kind = "svg+xml" if path.suffix.lower() == ".svg" else "png"
@@ -107,12 +102,12 @@ def _picture(path: Path) -> str:
 def _env_row(env: str, runs: Sequence[RunResult]) -> list[Cell]:
     sizes = sorted({r.episodes for r in runs})
     every = sorted({r.eval_every for r in runs})
-    words = "in every episode" if every == [1] else f"in one of every {' or '.join(map(str, every))} episodes"
+    evaluated = "in every episode" if every == [1] else f"in one of every {' or '.join(map(str, every))} episodes"
     return [
         Cell(f"<code>{spec(env)}</code>"),
         Cell(", ".join(f"{K:,}" for K in sizes)),
         Cell(_seeds(r.seed for r in runs)),
-        Cell(words if any(r.regret is not None for r in runs) else "V* is unknown"),
+        Cell(evaluated if any(r.regret is not None for r in runs) else "V* is unknown"),
         Cell(human_bytes(max(r.feature_bytes for r in runs))),
     ]
 
@@ -122,21 +117,21 @@ def _agent_row(agent: str, runs: Sequence[RunResult]) -> list[Cell]:
     for r in runs:
         for key, value in r.params.items():
             values.setdefault(str(key), {})[_written(value)] = None
-    words = " ".join(f"<code>{text(key)}={text(', '.join(found))}</code>" for key, found in values.items())
+    parameters = " ".join(f"<code>{text(key)}={text(', '.join(found))}</code>" for key, found in values.items())
     return [
         Cell(text(short_name(agent))),
         Cell(f"<code>{spec(agent)}</code>"),
-        Cell(f'<span class="parameters">{words or "none"}</span>'),
+        Cell(f'<span class="parameters">{parameters or "none"}</span>'),
     ]
 
 
 def _seeds(seeds: Iterable[int]) -> str:
-    """0, 1, 2, 5 as "0 to 2, 5"."""
+    """[0, 1, 2, 5] as "0 to 2, 5"."""
     return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in _spans(seeds))
 
 
 def _spans(seeds: Iterable[int]) -> list[tuple[int, int]]:
-    """0, 1, 2, 5 as (0, 2), (5, 5)."""
+    """[0, 1, 2, 5] as [(0, 2), (5, 5)]."""
     spans: list[tuple[int, int]] = []
     for seed in sorted(set(seeds)):
         if spans and spans[-1][1] == seed - 1:
@@ -149,33 +144,20 @@ def _spans(seeds: Iterable[int]) -> list[tuple[int, int]]:
 def _equivalent(results: Sequence[RunResult]) -> list[str]:
     """A command for each environment and K; several where seeds or `eval_every` differ."""
     groups: dict[tuple[str, int, int, int, int], list[str]] = {}
-    for runs in _grouped(results):
-        r = runs[0]
-        for first, last in _spans(r.seed for r in runs):
-            groups.setdefault((r.env, r.episodes, r.eval_every, first, last), []).append(r.agent)
+    seeds: dict[tuple[str, int, int, str], list[int]] = {}
+    for r in results:
+        seeds.setdefault((r.env, r.episodes, r.eval_every, r.agent), []).append(r.seed)
+    for (env, K, every, agent), run in seeds.items():
+        for first, last in _spans(run):
+            groups.setdefault((env, K, every, first, last), []).append(agent)
     commands = []
     for (env, K, every, first, last), agents in groups.items():
         verb = "compare" if len(agents) > 1 else "run"
-        words = ["linmdp", verb, env, *agents, "--episodes", str(K), "--seeds", str(last - first + 1)]
-        words += ["--seed", str(first)] * (first > 0) + ["--eval-every", str(every)] * (every > 1)
-        commands.append(shlex.join(words))
+        command = ["linmdp", verb, env, *agents, "--episodes", str(K), "--seeds", str(last - first + 1)]
+        command += ["--seed", str(first)] * (first > 0) + ["--eval-every", str(every)] * (every > 1)
+        commands.append(shlex.join(command))
     return commands
-
-
-def _grouped(results: Sequence[RunResult]) -> list[list[RunResult]]:
-    groups: dict[tuple[str, int, str, int], list[RunResult]] = {}
-    for r in results:
-        groups.setdefault((r.env, r.episodes, r.agent, r.eval_every), []).append(r)
-    return list(groups.values())
-
-
-def _lines(commands: Sequence[str]) -> str:
-    return "".join(f"<pre>{text(command)}</pre>" for command in commands)
 
 
 def _written(value: Any) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _shown(value: Any) -> str:
-    return "–" if value is None else text(value)

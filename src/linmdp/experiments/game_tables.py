@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.report.style import human_bytes
+from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.types import Array, RunResult
 
 GAMES = {"Alien": "ALE/Alien-ram-v5", "Phoenix": "ALE/Phoenix-ram-v5"}
-MODES = ("game", "model", "published")
+MODES = {
+    "game": "the real game: real scores, real ends of life",
+    "model": "the learned model: a finite linear MDP, exact regret",
+    "published": "as published: real transitions, learned reward, no ends",
+}
 SETTINGS = {"published": "beta=published,lam=0.1,cap=H,ties=first", "tuned": "beta=0.1,lam=0.001"}
 """beta is 1.3 as published with d=64 and 11 with d=512, where one step of Alien pays 0.03 on average: phi is close to a
 corner of its simplex, so after n visits the bonus is about beta / sqrt(n). Tuned: 3 at first, then 0.1 / sqrt(n)."""
@@ -25,11 +29,6 @@ REACHABLE = "lsvi-ucb-adaptive:m=10,tau_rel=1e-4,budget=0.5,rho=0.75"
 LEARNERS = {"published": ("lsvi-ucb", FIXED, ADAPTIVE), "tuned": ("lsvi-ucb", FIXED, REACHABLE)}
 NAMES = {"lsvi-ucb": "LSVI-UCB", FIXED: "Fixed", ADAPTIVE: "Adaptive, tau_c=0.1", REACHABLE: "Adaptive, tau_rel=1e-4"}
 OTHERS = {"sb3-dqn": "DQN (SB3)", "sb3-ppo": "PPO (SB3)"}
-MODE_WORDS = {
-    "game": "the real game: real scores, real ends of life",
-    "published": "as published: real transitions, learned reward, no ends",
-    "model": "the learned model: a finite linear MDP, exact regret",
-}
 
 
 class GameScale(NamedTuple):
@@ -108,77 +107,80 @@ def env_spec(model: str, mode: str, scale: GameScale) -> str:
 
 
 def reward_table(game: str, mode: str, rows: Sequence[Row], scale: GameScale, points: float) -> str:
-    """Total rewards at the snapshots, and how it goes at the end; `points` are what a reward of 1 is in the game."""
+    """Total rewards at the snapshots, and reward per episode at the end; a reward of 1 is `points` in the game."""
     last = f"last {scale.last}"
-    header = ["policy", "seeds", *(f"total reward, {K}" for K in scale.snapshots), f"an episode, {last}"]
-    ends: Callable[[Row], list[str]]
+    header = ["policy", "seeds", *(f"total reward, {K}" for K in scale.snapshots), f"per episode, {last}"]
     if mode == "game":
-        header[-1] = f"points an episode, {last}"
-        ends = lambda row: [_words(final(row, scale) * points)]  # noqa: E731
+        header[-1] = f"points per episode, {last}"
     elif mode == "model":
-        header += ["regret an episode", f"regret, {last}"]
-        ends = lambda row: [_words(final(row, scale), 3), *_regrets(row, scale)]  # noqa: E731
+        header += ["regret per episode", f"regret, {last}"]
     else:
         header += [f"published, {K}" for K in scale.snapshots]
-        ends = lambda row: [_words(final(row, scale)), *_known(published("table-reward", game, row), "{:.2f}")]  # noqa: E731
-    totals = [[_words(at(row, K)) for K in scale.snapshots] for row in rows]
-    return markdown(
-        header, [[row.name, str(len(row.runs)), *total, *ends(row)] for row, total in zip(rows, totals, strict=True)]
-    )
+    cells = []
+    for row in rows:
+        if mode == "game":
+            end = [_interval(final(row, scale) * points)]
+        elif mode == "model":
+            end = [_interval(final(row, scale), 3), *_regrets(row, scale)]
+        else:
+            end = [_interval(final(row, scale)), *_known(published("table-reward", game, row), "{:.2f}")]
+        cells.append([row.name, str(len(row.runs)), *(_interval(total(row, K)) for K in scale.snapshots), *end])
+    return markdown(header, cells)
 
 
 def space_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
     """Peak bytes of the agent at the snapshots beside those published; the ratio is that of the last figures."""
-    table = []
+    cells = []
     for row in rows:
         held, known = costs(row, scale)[0].mean(axis=0), published("table-space", game, row)
-        theirs = _last(known)
-        ratio = "-" if theirs is None else f"{held[-1] / (theirs[1] * 2**30):.3f}"
-        table.append([row.name, str(len(row.runs)), *map(human_bytes, held), *_known(known, "{:.3f} GiB"), ratio])
-    names = [f"{K} episodes" for K in scale.snapshots]
-    return markdown(["agent", "seeds", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
+        last = _last(known)
+        ratio = "-" if last is None else f"{held[-1] / (last[1] * 2**30):.3f}"
+        cells.append([row.name, str(len(row.runs)), *map(human_bytes, held), *_known(known, "{:.3f} GiB"), ratio])
+    return _beside_published("", cells, scale)
 
 
 def time_table(game: str, rows: Sequence[Row], scale: GameScale) -> str:
     """CPU seconds at the snapshots (agent and game) beside the published hours, at the last that was published."""
-    table = []
+    cells = []
     for row in rows:
         seconds, known = costs(row, scale)[1], published("table-time", game, row)
-        theirs = _last(known)
-        ratio = "-" if theirs is None else f"1/{theirs[1] * 3600 / seconds[:, theirs[0]].mean():.0f}"
-        mine = [_words(seconds[:, i]) for i in range(len(scale.snapshots))]
-        table.append([row.name, str(len(row.runs)), *mine, *_known(known, "{:.3f} h"), ratio])
-    names = [f"CPU s, {K} episodes" for K in scale.snapshots]
-    return markdown(["agent", "seeds", *names, *(f"published, {K}" for K in scale.snapshots), "of published"], table)
+        last = _last(known)
+        ratio = "-" if last is None else f"1/{last[1] * 3600 / seconds[:, last[0]].mean():.0f}"
+        cells.append([row.name, str(len(row.runs)), *map(_interval, seconds.T), *_known(known, "{:.3f} h"), ratio])
+    return _beside_published("CPU s, ", cells, scale)
+
+
+def _beside_published(unit: str, cells: Sequence[Sequence[str]], scale: GameScale) -> str:
+    names = [form.format(K) for form in (unit + "{} episodes", "published, {}") for K in scale.snapshots]
+    return markdown(["agent", "seeds", *names, "of published"], cells)
 
 
 def comparison(rows: Sequence[Row], scale: GameScale, points: float) -> str:
-    """In words: how far the best learner came, against the best constant action and the others."""
+    """A sentence: how far the best learner came, against the best constant action and the others."""
     found = {row: mean_interval(final(row, scale) * points) for row in rows}
-    learners = [row for row in rows if row.algorithm in NAMES]
-    best = max(learners, key=lambda row: found[row].mean)
+    best = max((row for row in rows if row.algorithm in NAMES), key=lambda row: found[row].mean)
     seeds = f"{len(best.runs)} seed{'s' * (len(best.runs) > 1)}"
-    words = f"In the last {scale.last} episodes ({seeds}) the best learner, {best.name}, scores "
-    words += f"{_shown(found[best])} points an episode"
+    text = f"In the last {scale.last} episodes ({seeds}) the best learner, {best.name}, scores "
+    text += f"{_shown(found[best])} points per episode"
     for row in (row for row in rows if row.algorithm == "constant"):
-        words += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"
+        text += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"
     others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*NAMES, "constant")]
-    return words + "".join(f"; {other}" for other in others) + "."
+    return "; ".join([text, *others]) + "."
 
 
 def _against(mine: Interval, theirs: Interval) -> str:
     if mine.low > theirs.high:
         return "above"
-    return "below" if mine.high < theirs.low else "not to be told from"
+    return "below" if mine.high < theirs.low else "not distinguishable from"
 
 
-def at(row: Row, K: int) -> Array:
+def total(row: Row, K: int) -> Array:
     """Total reward of each run after K episodes."""
     return np.array([r.rewards[:K].sum() for r in row.runs])
 
 
 def final(row: Row, scale: GameScale) -> Array:
-    """Reward an episode of each run, at its end."""
+    """Reward per episode of each run, at its end."""
     return np.array([r.rewards[-scale.last :].mean() for r in row.runs])
 
 
@@ -207,10 +209,10 @@ def _known(figures: Sequence[float | None], form: str) -> list[str]:
 def _regrets(row: Row, scale: GameScale) -> list[str]:
     curves = [r.regret for r in row.runs if r.regret is not None]
     ends = [(c[-1] - c[-1 - scale.last]) / scale.last for c in curves]
-    return [_words(np.array([c[-1] / scale.K for c in curves]), 3), _words(np.array(ends), 3)]
+    return [_interval(np.array([c[-1] / scale.K for c in curves]), 3), _interval(np.array(ends), 3)]
 
 
-def _words(values: Array, digits: int = 1) -> str:
+def _interval(values: Array, digits: int = 1) -> str:
     return _shown(mean_interval(values), digits)
 
 

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.report.looks import is_baseline
+from linmdp.report.curves import Curve, mean_curve
+from linmdp.report.line_styles import is_baseline
 from linmdp.results.curves import curve_at
 from linmdp.results.stats import Interval, growth_exponent, mean_interval
 from linmdp.results.summary import Summary, by_agent
-from linmdp.types import Array, RunResult
+from linmdp.types import RunResult
 
 MOST_AGENTS = 40
-INTERVALS = 60
-"""Points of a curve where its interval is computed; between them it is a straight line."""
 LEAST_SIZES = 3
 MEASURES = ("regret", "memory", "CPU seconds")
-
-
-class Curve(NamedTuple):
-    """A mean over seeds and its 95% interval at `episode`, each (points,)."""
-
-    episode: Array
-    mean: Array
-    low: Array
-    high: Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,27 +28,31 @@ class Section:
     ----------
     measure : "regret" or, where V* is unknown for any of the runs, "reward"
     runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
-    curves : cumulative `measure` of each agent; none where it was not recorded
+    curves : cumulative `measure` of each agent; empty where it was not recorded
     left_out : how many agents are not shown
     """
 
-    number: int
     env: str
     episodes: int
     measure: str
-    runs: list[RunResult]
     summaries: list[Summary]
     curves: dict[str, Curve]
-    left_out: int
+    runs: list[RunResult] = field(default_factory=list)
+    number: int = 1
+    left_out: int = 0
 
     @property
     def seeds(self) -> int:
-        """The most that an agent has."""
+        """The largest number of seeds of an agent."""
         return max(s.seeds for s in self.summaries)
 
     def level(self, s: Summary) -> Interval:
         """What the trade-off shows of an agent: regret at the end, or reward per episode."""
         return s.regret if self.measure == "regret" and s.regret is not None else s.reward
+
+    def loss(self, s: Summary) -> float:
+        """The mean of `level`, such that less is better."""
+        return self.level(s).mean * (1 if self.measure == "regret" else -1)
 
     @property
     def learners(self) -> list[Summary]:
@@ -67,14 +61,12 @@ class Section:
 
     @property
     def front(self) -> list[Summary]:
-        """The learners that no other betters in memory or `measure` without being worse in the other; by memory."""
-        sign = 1 if self.measure == "regret" else -1
-        costs = {s.agent: (s.agent_bytes, sign * self.level(s).mean) for s in self.learners}
-        front: list[Summary] = []
-        for s in sorted(self.learners, key=lambda s: costs[s.agent]):
-            last = costs[front[-1].agent] if front else (0, np.inf)
-            if costs[s.agent][1] < last[1] or costs[s.agent] == last:
+        """The Pareto front: learners that none is better than in memory or `measure` and no worse in the other."""
+        front, last = list[Summary](), (0.0, np.inf)
+        for cost, s in sorted((((s.agent_bytes, self.loss(s)), s) for s in self.learners), key=lambda pair: pair[0]):
+            if cost[1] < last[1] or cost == last:
                 front.append(s)
+                last = cost
         return front
 
 
@@ -99,33 +91,16 @@ def sections_of(results: Sequence[RunResult], most: int | None = None) -> list[S
 
 
 def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Section:
+    """At most `MOST_AGENTS`, the baselines among them, in the order in which they come."""
     everyone = by_agent(runs)
     measure = "regret" if all(s.regret for s in everyone) else "reward"
-    summaries = _best(everyone, measure)
-    names = {s.agent for s in summaries}
-    runs = [r for r in runs if r.agent in names]
+    whole = Section(env=env, episodes=episodes, measure=measure, summaries=everyone, curves={})
+    best = sorted(everyone, key=lambda s: (not is_baseline(s.agent), whole.loss(s)))[:MOST_AGENTS]
+    names = {s.agent for s in best}
+    summaries, runs = [s for s in everyone if s.agent in names], [r for r in runs if r.agent in names]
     curves = {s.agent: curve for s in summaries if (curve := _curve(s, runs, measure)) is not None}
-    return Section(
-        number=number,
-        env=env,
-        episodes=episodes,
-        measure=measure,
-        runs=runs,
-        summaries=summaries,
-        curves=curves,
-        left_out=len(everyone) - len(summaries),
-    )
-
-
-def _best(summaries: list[Summary], measure: str) -> list[Summary]:
-    """At most `MOST_AGENTS`, the baselines among them, in the order that they had."""
-
-    def loss(s: Summary) -> tuple[bool, float]:
-        value = s.regret.mean if measure == "regret" and s.regret else -s.reward.mean
-        return not is_baseline(s.agent), value
-
-    best = {s.agent for s in sorted(summaries, key=loss)[:MOST_AGENTS]}
-    return [s for s in summaries if s.agent in best]
+    left_out = len(everyone) - len(summaries)
+    return replace(whole, number=number, runs=runs, summaries=summaries, curves=curves, left_out=left_out)
 
 
 def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
@@ -135,11 +110,7 @@ def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
     values = s.curve if measure == "regret" else np.stack(rewards)
     if values is None or values.shape[1] != len(at):
         return None
-    knots = np.unique(np.linspace(0, len(at) - 1, INTERVALS).round().astype(int))
-    intervals = np.array([mean_interval(values[:, i]) for i in knots])
-    mean = values.mean(axis=0)
-    below, above = (np.interp(at, at[knots], intervals[:, i] - intervals[:, 0]) for i in (1, 2))
-    return Curve(at + 1.0, mean, mean + below, mean + above)
+    return mean_curve(values, at + 1.0)
 
 
 def growth_of(runs: Sequence[RunResult]) -> list[Growth]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from linmdp.io.units import human_bytes
 from linmdp.report.figures import ENDS, YS, Drawn
-from linmdp.report.looks import Look
-from linmdp.report.sections import MEASURES, Growth, Section
-from linmdp.report.sentences import comparisons, flagged, headlines, number, of_random, with_interval
-from linmdp.report.style import human_bytes, short_name
+from linmdp.report.html_elements import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
+from linmdp.report.line_styles import LineStyle
+from linmdp.report.narrative import comparisons, flagged, headlines, number, of_random, with_interval
+from linmdp.report.section_data import MEASURES, Growth, Section
+from linmdp.report.style import short_name
 from linmdp.report.tables import HEADER, comparison_rows
-from linmdp.report.tags import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
 from linmdp.results.stats import Interval
 from linmdp.types import RunResult
 
-Looks = Mapping[str, Look]
+Styles = Mapping[str, LineStyle]
 SENTENCES = 4
 """More of them are folded away."""
 MOST_ROWS = 1000
@@ -43,8 +44,7 @@ def navigation(sections: Sequence[Section], grown: Sequence[str], *, pictures: b
             links.append(f'<a href="#growth-{1 + list(grown).index(env)}">growth in K</a>')
         items.append(f'<li><span class="env-name">{spec(env)}</span> {" ".join(links)}</li>')
     last = [("gallery", "Figures in the folder")] * pictures + [("settings", "Settings"), ("made", "How it was made")]
-    for anchor, words in last:
-        items.append(f'<li><a href="#{anchor}">{words}</a></li>')
+    items += [f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in last]
     return f'<nav class="contents" aria-label="Contents"><ul>{"".join(items)}</ul></nav>'
 
 
@@ -52,12 +52,12 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
     """The whole in a few sentences, or in a row for each environment and K."""
     parts = ['<section id="summary"><h2>Summary</h2>']
     if len(sections) == 1:
-        parts.append(_words(sections[0]))
+        parts.append(_findings(sections[0]))
     else:
         rows = [_overview_row(s) for s in sections]
         result = "its regret" if all(s.measure == "regret" for s in sections) else "its result"
         head = ("environment", "K", "best agent", result, "of random", "its memory", "agents", "seeds")
-        parts.append(table("The best agent of each environment and K", head, rows, words=("best agent",)))
+        parts.append(table("The best agent of each environment and K", head, rows, text_columns=("best agent",)))
     warned = flagged([r for s in sections for r in s.runs])
     if warned:
         runs = len({id(r) for found in warned.values() for r in found})
@@ -69,20 +69,20 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
     return "".join([*parts, "</section>"])
 
 
-def section_block(s: Section, looks: Looks, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
+def section_block(s: Section, styles: Styles, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
     """One environment and K; all but the largest K of an environment are folded. `alone`: the summary says it all."""
-    words = "" if alone else _words(s)
-    curves = _figure(s, figures, f"{'regret' if s.measure == 'regret' else 'reward'}-{s.number}", "curves")
+    findings = "" if alone else _findings(s)
+    curves = _figure(s, figures, f"{s.measure}-{s.number}", "curves")
     plots = curves + _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
     body = "".join(
         [
-            words,
-            _controls(f"section-{s.number}", [x.agent for x in s.summaries], looks, bands=s.seeds > 1),
+            findings,
+            _controls(f"section-{s.number}", [x.agent for x in s.summaries], styles, bands=s.seeds > 1),
             "" if s.curves else _no_curves(s),
             f'<div class="plots">{plots}</div>',
-            _results_table(s, looks),
+            _results_table(s, styles),
             _warnings(s),
-            details(f"Diagnostics of each run <small>{len(s.runs)} runs</small>", _diagnostics(s, looks)),
+            details(f"Diagnostics of each run <small>{len(s.runs)} runs</small>", _diagnostics(s, styles)),
         ]
     )
     title = f"{s.episodes:,} episodes"
@@ -93,7 +93,7 @@ def section_block(s: Section, looks: Looks, figures: Mapping[str, Drawn], *, fol
     return f'<section class="panel" id="section-{s.number}"><h3>{title}</h3>{body}</section>'
 
 
-def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Mapping[str, Drawn]) -> str:
+def growth_block(index: int, grown: Sequence[Growth], styles: Styles, figures: Mapping[str, Drawn]) -> str:
     """Regret, memory and time against K, with fitted exponents."""
     plots = "".join(
         f'<div class="plot" data-plot="{i}" tabindex="0" role="group" aria-label="{text(m)} over K"></div>'
@@ -101,7 +101,7 @@ def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Map
     )
     rows = [
         [
-            Cell(agent(looks[g.agent])),
+            Cell(agent(styles[g.agent])),
             Cell(str(g.seeds)),
             Cell(", ".join(f"{K:,}" for K in g.sizes)),
             *(_exponent(g.exponents.get(m), g.seeds) for m in MEASURES),
@@ -113,7 +113,7 @@ def growth_block(index: int, grown: Sequence[Growth], looks: Looks, figures: Map
     return (
         f'<section class="panel" id="growth-{index}"><h3>Growth in K</h3>'
         f"<p>On two logarithmic axes a power of K is a straight line, and its slope is the exponent.</p>"
-        f"{_controls(f'growth-{index}', [g.agent for g in grown], looks, bands=False)}"
+        f"{_controls(f'growth-{index}', [g.agent for g in grown], styles, bands=False)}"
         f'<figure><div class="three">{plots}</div>{_paper(figures, f"growth-{index}", "Growth in K")}'
         f"<figcaption>Regret at the end, peak memory and CPU seconds of a run against K; mean and 95% interval. "
         f"{_beside(f'growth-{index}')}</figcaption></figure>{table(caption, head, rows)}</section>"
@@ -135,15 +135,14 @@ def _count(n: int, noun: str) -> str:
 
 
 def _overview_row(s: Section) -> list[Cell]:
-    sign = 1 if s.measure == "regret" else -1
-    best = min(s.learners or s.summaries, key=lambda x: sign * s.level(x).mean)
+    best = min(s.learners or s.summaries, key=s.loss)
     ratio = of_random(s, best)
     level = s.level(best)
     return [
         Cell(f'<a href="#section-{s.number}">{spec(s.env)}</a>'),
         Cell(f"{s.episodes:,}", s.episodes),
         Cell(text(short_name(best.agent))),
-        Cell(f"{with_interval(level, best.seeds)} {'' if sign > 0 else 'an episode'}", level.mean),
+        Cell(f"{with_interval(level, best.seeds)} {'per episode' * (s.measure == 'reward')}", level.mean),
         Cell("–" if ratio is None else f"{ratio:.2f}"),
         Cell(human_bytes(best.agent_bytes), best.agent_bytes),
         Cell(str(len(s.summaries) + s.left_out)),
@@ -151,7 +150,7 @@ def _overview_row(s: Section) -> list[Cell]:
     ]
 
 
-def _words(s: Section) -> str:
+def _findings(s: Section) -> str:
     first, rest = headlines(s), comparisons(s)
     if s.left_out:
         shown = len(s.summaries)
@@ -166,18 +165,18 @@ def _words(s: Section) -> str:
     return bullets([*first, *rest])
 
 
-def _controls(panel: str, agents: Sequence[str], looks: Looks, *, bands: bool) -> str:
-    order = list(looks)
+def _controls(panel: str, agents: Sequence[str], styles: Styles, *, bands: bool) -> str:
+    order = list(styles)
     chips = "".join(
-        f'<label class="chip"><input type="checkbox" data-agent="{order.index(a)}" checked>{swatch(looks[a])}'
-        f"<span>{text(looks[a].name)}</span></label>"
+        f'<label class="chip"><input type="checkbox" data-agent="{order.index(a)}" checked>{swatch(styles[a])}'
+        f"<span>{text(styles[a].name)}</span></label>"
         for a in agents
     )
     scales = (("linear", "linear"), ("log", "log y"), ("loglog", "log both"))
     radios = "".join(
         f'<label><input type="radio" name="scale-{panel}" data-scale="{value}"{" checked" * (value == "linear")}>'
-        f"{words}</label>"
-        for value, words in scales
+        f"{label}</label>"
+        for value, label in scales
     )
     band = '<label class="chip"><input type="checkbox" data-bands checked><span>95% intervals</span></label>'
     return (
@@ -194,17 +193,17 @@ def _figure(s: Section, figures: Mapping[str, Drawn], name: str, kind: str) -> s
         return ""
     if kind == "curves":
         title = f"{YS[s.measure].capitalize()} over episodes"
-        words = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
+        caption = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
     else:
         title = f"Memory against {ENDS[s.measure]}"
-        words = (
+        caption = (
             f"Filled: on the Pareto front, no other agent is better in memory or {s.measure} and no worse in the other"
         )
     label = f"{title}. Arrow keys move, plus and minus zoom, 0 resets. The numbers are in the table below."
     return (
         f"<figure><h4>{text(title)}</h4>"
         f'<div class="plot" data-plot="{kind}" tabindex="0" role="group" aria-label="{text(label)}"></div>'
-        f"{_paper(figures, name, title)}<figcaption>{text(words)}. {_beside(name)}</figcaption></figure>"
+        f"{_paper(figures, name, title)}<figcaption>{text(caption)}. {_beside(name)}</figcaption></figure>"
     )
 
 
@@ -221,11 +220,11 @@ def _beside(name: str) -> str:
     return f'<span class="beside">Also in <code>figures/{name}.svg</code> and <code>.png</code>.</span>'
 
 
-def _results_table(s: Section, looks: Looks) -> str:
+def _results_table(s: Section, styles: Styles) -> str:
     rows = []
     for summary, row in zip(s.summaries, comparison_rows(s.summaries), strict=True):
         cells = [Cell(text("–" if value == "-" else value)) for value in row]
-        cells[0] = Cell(agent(looks[summary.agent]))
+        cells[0] = Cell(agent(styles[summary.agent]))
         cells[HEADER.index("agent memory")] = Cell(human_bytes(summary.agent_bytes), summary.agent_bytes)
         rows.append(cells)
     return table("Results: means over seeds; memory is the peak", HEADER, rows)
@@ -235,24 +234,24 @@ def _warnings(s: Section) -> str:
     found = flagged(s.runs)
     if not found:
         return ""
-    items = "".join(f"<li>{text(words)} <small>{text(_whose(runs))}</small></li>" for words, runs in found.items())
+    items = "".join(f"<li>{text(warning)} <small>{text(_origin(runs))}</small></li>" for warning, runs in found.items())
     body = f'<ol class="warnings">{items}</ol>'
     return details(f"{_count(len(found), 'warning')} <small>of the diagnostics</small>", body, open_=len(found) <= 3)
 
 
-def _whose(runs: Sequence[RunResult]) -> str:
+def _origin(runs: Sequence[RunResult]) -> str:
     agents = dict.fromkeys(short_name(r.agent) for r in runs)
     seeds = sorted({r.seed for r in runs})
     listed = ", ".join(map(str, seeds[:20])) + ", …" * (len(seeds) > 20)
     return f"{', '.join(agents)}, seed{'s' * (len(seeds) > 1)} {listed}"
 
 
-def _diagnostics(s: Section, looks: Looks) -> str:
-    numbers = {words: i for i, words in enumerate(flagged(s.runs), start=1)}
+def _diagnostics(s: Section, styles: Styles) -> str:
+    numbers = {warning: i for i, warning in enumerate(flagged(s.runs), start=1)}
     head = ("agent", "seed", s.measure, "Q at cap", "ties", "updates", "resets", "drift", "memory", "CPU s", "warnings")
     rows = [
         [
-            Cell(agent(looks[r.agent])),
+            Cell(agent(styles[r.agent])),
             Cell(str(r.seed)),
             Cell(*_outcome(r)),
             Cell(f"{r.saturated:.1%}"),

@@ -1,4 +1,4 @@
-"""What the paper's experiments come to in numbers: the tuned beta, fitted exponents, and the comparison in words."""
+"""What the paper's experiments found: the tuned beta, fitted exponents, and a sentence per algorithm."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from linmdp.report.paper import BETAS, BOUNDS, BOUNDS_K, SETTINGS, with_setting
-from linmdp.report.style import human_bytes, setting_name
+from linmdp.experiments import paper
+from linmdp.experiments.paper import BETAS, SETTINGS, with_setting
+from linmdp.io.units import human_bytes
+from linmdp.report.style import setting_name
 from linmdp.report.tables import markdown
-from linmdp.results.stats import Interval, growth_exponent, paired_ratio
+from linmdp.results.stats import growth_exponent, paired_ratio
 from linmdp.results.summary import Summary
 
 Found = Mapping[tuple[str, int], Summary]
@@ -30,49 +32,36 @@ def choose_beta(found: Found, agents: Sequence[str], K: int) -> tuple[float, str
 def bounds_table(found: Found, beta: float) -> str:
     """The exponents of K that the paper proves, and those fitted to the runs: slope of log value over log K."""
     rows = []
-    for bound in BOUNDS:
+    for bound in paper.BOUNDS:
         stored = _series(found, with_setting(bound.agent, "learning", beta, "features"))
         regrets = [stored, _series(found, with_setting(bound.agent, "published", beta))]
-        rows.append(_bound_row(setting_name(bound.agent), bound.time, bound.space, bound.regret, stored, regrets))
-    counts = _series(found, with_setting(BOUNDS[0].agent, "learning", beta))
-    rows.insert(1, _bound_row("LSVI-UCB, storage=counts (ours)", 1, 0, 0.5, counts, [counts]))
-    header = (
-        "agent",
-        "time",
-        "fitted",
-        "space",
-        "fitted",
-        "regret",
-        f"fitted, beta={beta:g}",
-        "fitted, published beta",
+        rows.append(_bound_row(bound._replace(agent=setting_name(bound.agent)), stored, regrets))
+    counts = _series(found, with_setting(paper.BOUNDS[0].agent, "learning", beta))
+    ours = paper.Bound("LSVI-UCB, storage=counts (ours)", "", time=1, space=0, regret=0.5)
+    rows.insert(1, _bound_row(ours, counts, [counts]))
+    regret = ("regret", f"fitted, beta={beta:g}", "fitted, published beta")
+    return (
+        "## bounds: exponents of K\n\nWhat the paper proves (Remark 1 for LSVI-UCB, Propositions 1 to 3 for the "
+        "others; upper bounds), and the slope of log value over log K that was measured, with its 95% interval. Time "
+        "and space as the paper stores its samples.\n\n"
+        + markdown(("agent", "time", "fitted", "space", "fitted", *regret), rows)
     )
-    return markdown(header, rows)
 
 
-def _bound_row(
-    name: str,
-    time: float,
-    space: float,
-    regret: float | None,
-    costs: Sequence[Summary],
-    regrets: Sequence[Sequence[Summary]],
-) -> tuple[str, ...]:
-    seconds = _exponent(s.cpu_each for s in costs)
-    held = _exponent(s.bytes_each for s in costs)
-    fitted = [_fit(_exponent(_end(s) for s in series)) for series in regrets]
-    proved = "-" if regret is None else f"K^{regret:g}"
-    return name, f"K^{time:g}", _fit(seconds), f"K^{space:g}", _fit(held), proved, *fitted, *["-"] * (2 - len(fitted))
+def _bound_row(bound: paper.Bound, costs: Sequence[Summary], regrets: Sequence[Sequence[Summary]]) -> tuple[str, ...]:
+    seconds, held = _fitted(s.cpu_each for s in costs), _fitted(s.bytes_each for s in costs)
+    fitted = [_fitted(_end(s) for s in series) for series in regrets]
+    proved = "-" if bound.regret is None else f"K^{bound.regret:g}"
+    row = (bound.agent, f"K^{bound.time:g}", seconds, f"K^{bound.space:g}", held, proved, *fitted)
+    return row + ("-",) * (8 - len(row))
 
 
 def _series(found: Found, agent: str) -> list[Summary]:
-    return [found[agent, K] for K in BOUNDS_K]
+    return [found[agent, K] for K in paper.BOUNDS_K]
 
 
-def _exponent(values: Iterable[np.ndarray]) -> Interval:
-    return growth_exponent(np.array(BOUNDS_K), np.stack(list(values), axis=1))
-
-
-def _fit(p: Interval) -> str:
+def _fitted(values: Iterable[np.ndarray]) -> str:
+    p = growth_exponent(np.array(paper.BOUNDS_K), np.stack(list(values), axis=1))
     return f"K^{p.mean:.2f} [{p.low:.2f}, {p.high:.2f}]"
 
 
@@ -82,7 +71,7 @@ def _end(s: Summary) -> np.ndarray:
 
 
 def verdict(found: Found, agents: Sequence[str], K: int, setting: str, beta: float, storage: str) -> list[str]:
-    """One sentence an agent: what it costs and loses against LSVI-UCB, and where the random policy stands."""
+    """One sentence per agent: what it costs and loses against LSVI-UCB, and where the random policy stands."""
     mine = [found[with_setting(a, setting, beta, storage), K] for a in agents]
     costs = [found.get((with_setting(a, setting, beta, "features"), K), s) for a, s in zip(agents, mine, strict=True)]
     random = _end(found["random", K]).mean()

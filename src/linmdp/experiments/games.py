@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from linmdp.cli.planned import Say, run_planned
+from linmdp.experiments import game_tables as tables
+from linmdp.experiments.game_tables import GAMES, MODES, NAMES, GameScale, Row, env_spec
+from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
 from linmdp.features.learned import read_model
 from linmdp.io.files import write_atomic
-from linmdp.report.games import (
-    GAMES,
-    MODE_WORDS,
-    MODES,
-    NAMES,
-    OTHERS,
-    GameScale,
-    Row,
-    comparison,
-    env_spec,
-    learner_specs,
-    reward_table,
-    space_table,
-    time_table,
-)
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.types import RunResult
 
 EVAL_EVERY = 5
 TRIAL_SEED = 1000
-"""Constant actions are tried with a seed of their own: the runs of the best one then say what it is worth."""
+"""Constant actions are tried with a seed of their own, so that the runs of the best one are an unbiased estimate."""
 
 STEPS = TRANSITIONS = 50_000
 """Of the training, at the scale of the paper."""
 
-Runs = Mapping[tuple[str, str], Sequence[RunResult]]
-"""Results by environment and agent."""
 
-
-def game_tables(items: Sequence[str], scale: GameScale, out: Path, store: Store, jobs: int | None, say: Say) -> str:
+def write_game_tables(
+    items: Sequence[str], scale: GameScale, out: Path, store: Store, jobs: int | None, say: Say
+) -> str:
     """Run what the tables need, write each as ITEM.md, and return them all."""
     models = trained_models(scale, out, say)
-    modes = MODES if "table-reward" in items else ("game",)
+    modes = tuple(MODES) if "table-reward" in items else ("game",)
     best = _best_constants(models, modes, scale, store, jobs, say) if "table-reward" in items else {}
     policies = {(g, mode): policies_of(mode, best.get((g, mode))) for mode in modes for g in models}
     planned = [
@@ -54,11 +38,9 @@ def game_tables(items: Sequence[str], scale: GameScale, out: Path, store: Store,
         for seed in range(scale.seeds)
     ]
     found = grouped(run_planned(planned, store, jobs, say, f"for {', '.join(items)}"))
-    pages = []
-    for item in items:
-        page = table_page(item, models, scale, found, policies)
+    pages = [table_page(item, models, scale, found, policies) for item in items]
+    for item, page in zip(items, pages, strict=True):
         write_atomic(out / f"{item}.md", page.encode() + b"\n")
-        pages.append(page)
     return "\n\n".join(pages)
 
 
@@ -75,21 +57,16 @@ def trained_models(scale: GameScale, out: Path, say: Say) -> dict[str, str]:
 
 
 def _train(env_id: str, path: Path, data: Path, d: int) -> None:
-    from linmdp.cli.linearize import linearize
+    from linmdp.experiments.linearization import dataset_of, train_model, training_settings
 
-    device = "cpu"
-    if find_spec("torch") is not None:
-        import torch
-
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    with contextlib.redirect_stdout(sys.stderr):
-        linearize(env_id, out=path, dim=d, steps=STEPS, data=data, transitions=TRANSITIONS, device=device)
+    settings = training_settings(d=d, steps=STEPS, device="auto")
+    train_model(dataset_of(env_id, data, settings, transitions=TRANSITIONS), settings, path)
 
 
 def _best_constants(
     models: Mapping[str, str], modes: Sequence[str], scale: GameScale, store: Store, jobs: int | None, say: Say
 ) -> dict[tuple[str, str], str]:
-    """The constant action with the most reward, of all that there are, for each game and mode."""
+    """The best constant action for each game and mode: by exact regret where it is known, else by reward."""
     tried = [
         Job(env_spec(model, mode, scale), f"constant:action={action}", scale.trial, TRIAL_SEED, scale.trial)
         for model in models.values()
@@ -98,35 +75,23 @@ def _best_constants(
     ]
     results = run_planned(tried, store, jobs, say, "to try every constant action")
 
-    def worth(r: RunResult) -> float:  # exact where it can be
+    def value(r: RunResult) -> float:
         return r.reward if r.regret is None else -float(r.regret[-1])
 
-    best = {}
-    for game, model in models.items():
-        for mode in modes:
-            env = env_spec(model, mode, scale)
-            best[game, mode] = max((r for r in results if r.env == env), key=worth).agent
-    return best
+    envs = {(game, mode): env_spec(model, mode, scale) for game, model in models.items() for mode in modes}
+    return {key: max((r for r in results if r.env == env), key=value).agent for key, env in envs.items()}
 
 
 def policies_of(mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
     """Everything in the tables of a mode: spec -> (name, algorithm); `constant` is the best of its kind."""
-    found = learner_specs(mode)
+    found = tables.learner_specs(mode)
     if mode == "game" and find_spec("stable_baselines3") is not None:
-        found |= {spec: (name, spec) for spec, name in OTHERS.items()}
+        found |= {spec: (name, spec) for spec, name in tables.OTHERS.items()}
     if constant is not None:
         found |= {constant: (f"{constant}, the best", "constant"), "random": ("random", "random")}
         if mode == "model":
             found["optimal"] = ("optimal", "optimal")
     return found
-
-
-def grouped(results: Sequence[RunResult]) -> Runs:
-    """The runs of each policy, by seed."""
-    groups: dict[tuple[str, str], list[RunResult]] = {}
-    for r in sorted(results, key=lambda r: r.seed):
-        groups.setdefault((r.env, r.agent), []).append(r)
-    return groups
 
 
 def table_page(
@@ -137,43 +102,36 @@ def table_page(
     policies: Mapping[tuple[str, str], Mapping[str, tuple[str, str]]],
 ) -> str:
     """One item: a table for each game (and mode), of the policies that have run."""
-    parts = [f"## {item}: the linearized games, d = {scale.d}", _notes(item)]
+    parts = [f"## {item}: the linearized games, d = {scale.d}", NOTES[item]]
     for game, model in models.items():
         points = float(read_model(model).meta["reward_scale"])
         for mode in MODES if item == "table-reward" else ("game",):
             env, named = env_spec(model, mode, scale), policies.get((game, mode), {})
             rows = [Row(*named[spec], found[env, spec]) for spec in named if (env, spec) in found]
             if rows:
-                parts += [f"### {game}, {MODE_WORDS[mode]}", *_tables(item, game, mode, rows, scale, points)]
+                parts += [f"### {game}, {MODES[mode]}", *_tables(item, game, mode, rows, scale, points)]
     return "\n\n".join(parts)
 
 
 def _tables(item: str, game: str, mode: str, rows: list[Row], scale: GameScale, points: float) -> list[str]:
     """The table of one game and mode, and what it says of the learners."""
     if item == "table-reward":
-        table = reward_table(game, mode, rows, scale, points)
+        table = tables.reward_table(game, mode, rows, scale, points)
         learns = any(row.algorithm in NAMES for row in rows)
-        return [table, comparison(rows, scale, points)] if mode == "game" and learns else [table]
+        return [table, tables.comparison(rows, scale, points)] if mode == "game" and learns else [table]
     costly = [row for row in rows if row.algorithm not in ("constant", "random")]
-    return [(space_table if item == "table-space" else time_table)(game, costly, scale)]
+    return [(tables.space_table if item == "table-space" else tables.time_table)(game, costly, scale)]
 
 
-def _notes(item: str) -> str:
-    seeds = "Means over the seeds, with 95% intervals where they differ. "
-    if item == "table-reward":
-        return (
-            f"{seeds}Published setting: beta = 1e-4 d H sqrt(log 3dHK), lambda = 0.1, Q cut at H, first of ties; "
-            "tuned: beta = 0.1, lambda = 0.001, so that the first bonus, beta / sqrt(lambda), is about 3 and falls "
-            "to 0.1 with the first sample. A reward of 1 is the 99th percentile of the scores in the data. DQN and PPO "
-            "learn on the raw RAM, with the library's defaults."
-        )
-    if item == "table-space":
-        return (
-            f"{seeds}Peak bytes of all arrays of the agent; samples in float32, matrices in float64; the feature map, "
-            "which environment and agent share, is not in it. Published figures are for d = 512. The last column "
-            "compares the last figures there are."
-        )
-    return (
-        f"{seeds}CPU time of the whole run, game included. Published figures are for d = 512, in hours. The last "
-        "column compares at the last snapshot that was published."
-    )
+SEEDS = "Means over the seeds, with 95% intervals where they differ."
+NOTES = {
+    "table-reward": f"{SEEDS} Published setting: beta = 1e-4 d H sqrt(log 3dHK), lambda = 0.1, Q clipped at H, "
+    "first of ties; tuned: beta = 0.1, lambda = 0.001, so that the first bonus, beta / sqrt(lambda), is about 3 and "
+    "falls to 0.1 with the first sample. A reward of 1 is the 99th percentile of the scores in the data. DQN and "
+    "PPO learn on the raw RAM, with the library's defaults.",
+    "table-space": f"{SEEDS} Peak bytes of all arrays of the agent; samples in float32, matrices in float64; the "
+    "feature map, which environment and agent share, is not in it. Published figures are for d = 512. The last column "
+    "compares the last figures there are.",
+    "table-time": f"{SEEDS} CPU time of the whole run, game included. Published figures are for d = 512, in hours. The "
+    "last column compares at the last snapshot that was published.",
+}

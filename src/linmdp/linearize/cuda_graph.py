@@ -39,7 +39,7 @@ class RecordedUpdate:
         optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(self._graph):
             update(self._rows, self._balance)
-        with torch.no_grad():  # warming up has learned something: undo it, in place, where the graph looks
+        with torch.no_grad():  # warming up has learned something: undo it in place, where the graph reads
             for name, tensor in _learned(nets, optimizer).items():
                 tensor.copy_(saved[name]) if name in saved else tensor.zero_()
 

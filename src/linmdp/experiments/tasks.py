@@ -1,17 +1,27 @@
-"""`linmdp reproduce tasks`: learners on tasks that people have, as data, and how the comparison is shown."""
+"""`linmdp reproduce tasks`: learners on practical tasks, what is run and how the comparison is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.report.plots import save
-from linmdp.report.style import PALETTE, RC, human_bytes, pyplot
+from linmdp.envs.planning import optimum
+from linmdp.experiments.stored_runs import Say, grouped, run_planned
+from linmdp.io.files import write_atomic
+from linmdp.io.units import human_bytes
+from linmdp.report.curves import Curve
+from linmdp.report.line_styles import DASHES, LineStyle, is_baseline, line_styles
+from linmdp.report.plots import draw_curve, drawing, error_bar, save
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
+from linmdp.results.store import Store
+from linmdp.runner.batch import Job
+from linmdp.runner.guard import task_of
+from linmdp.runner.registry import make_env, make_model, model_known
 from linmdp.types import Array, RunResult
 
 FINITE = {
@@ -43,7 +53,7 @@ OTHERS = {
 
 
 class TaskRuns(NamedTuple):
-    """One task: its environment, how many episodes, and who learns."""
+    """One task: its environment, number of episodes, and agents (spec -> name)."""
 
     title: str
     env: str
@@ -52,7 +62,7 @@ class TaskRuns(NamedTuple):
 
 
 def tasks(scale: str) -> list[TaskRuns]:
-    """All tasks, at a scale. Those who keep samples of a continuous task take long: the quick scale leaves them out."""
+    """All tasks, at a scale. The quick scale leaves out agents that keep samples of continuous tasks."""
     long = scale == "paper"
     finite = {**FINITE, **OTHERS, "random": "random"}
     known = {**finite, "optimal": "optimal"}
@@ -70,11 +80,45 @@ def tasks(scale: str) -> list[TaskRuns]:
 
 TASK_SEEDS = {"quick": 3, "paper": 10}
 KINDS = ("LSVI-UCB", "Fold", "Fixed", "Adaptive", "DQN", "Q-learning", "PPO")
-COLOURS = dict(zip(KINDS, PALETTE, strict=True))
-MARKS = {"random": {"color": "#777777", "ls": "--"}, "optimal": {"color": "#222222", "ls": "-."}}
-"""What no learner is, and how it is drawn."""
+STYLES = line_styles((*KINDS, "random", "optimal"))
 TAIL = 10
 """The end of a run is its last tenth."""
+
+
+def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Say) -> str:
+    """Run what is missing, draw a figure per task, write tasks.md, and return it."""
+    chosen, sb3 = tasks(scale), find_spec("stable_baselines3") is not None
+    if not sb3:
+        say("DQN and PPO are left out: they need the extra 'baselines'")
+    planned = [
+        Job(task.env, agent, task.episodes, seed, max(1, task.episodes // 100))
+        for task in chosen
+        for agent in task.agents
+        if sb3 or not agent.startswith("sb3-")
+        for seed in range(TASK_SEEDS[scale])
+    ]
+    page = task_page(chosen, run_planned(planned, store, jobs, say, "for tasks"), out)
+    write_atomic(out / "tasks.md", page.encode() + b"\n")
+    return page
+
+
+def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Path) -> str:
+    """A table and a figure of each task that has run."""
+    found, parts = grouped(results), ["## tasks: learners on practical tasks"]
+    for task in chosen:
+        mine = {agent: list(found[task.env, agent]) for agent in task.agents if (task.env, agent) in found}
+        if not mine:
+            continue
+        best = float(optimum(make_model(task.env)).V[0, 0]) if model_known(task.env) else None
+        task_figure(task, mine, out, task_of(make_env(task.env)).H)
+        seeds = max(len(runs) for runs in mine.values())
+        parts += [
+            f"### {task.title}",
+            f"`{task.env}`, {task.episodes:,} episodes, {seeds} seeds" + (f"; V* = {best:.4g}." if best else "."),
+            task_table(task, mine, best),
+            f"![{task.title}](task-{task.title.lower()}.png)",
+        ]
+    return "\n\n".join(parts)
 
 
 def ends(runs: Sequence[RunResult]) -> Array:
@@ -89,7 +133,7 @@ def returns(run: RunResult) -> Array:
 
 
 def steps_at(run: RunResult, episodes: Sequence[float], H: int) -> Array:
-    """Environment steps of the first episodes: as noted on the way, or H each."""
+    """Environment steps of the first episodes: as recorded on the way, or H each."""
     if not run.costs:
         return H * np.asarray(episodes, dtype=np.float64)
     at, steps = zip((0.0, 0.0), *((point[0], point[3]) for point in run.costs), strict=True)
@@ -109,7 +153,7 @@ def lost(runs: Sequence[RunResult], optimum: float) -> Array | None:
 
 
 def task_table(task: TaskRuns, found: dict[str, list[RunResult]], optimum: float | None) -> str:
-    """One line an agent: what it earns at the end and on the way, its memory and its time."""
+    """One row per agent: return at the end and on the way, memory and time."""
     rows = []
     for spec, name in task.agents.items():
         if spec not in found:
@@ -124,7 +168,7 @@ def task_table(task: TaskRuns, found: dict[str, list[RunResult]], optimum: float
                 f"{ends(runs).min():.3g}",
                 "-" if behind is None else f"{behind.mean():.1%}",
                 f"{whole.mean:.3g}",
-                "-" if spec in MARKS else human_bytes(max(r.peak_bytes for r in runs)),
+                "-" if is_baseline(spec) else human_bytes(max(r.peak_bytes for r in runs)),
                 f"{np.mean([r.cpu_seconds for r in runs]):.0f} s",
             )
         )
@@ -134,29 +178,25 @@ def task_table(task: TaskRuns, found: dict[str, list[RunResult]], optimum: float
 
 def task_figure(task: TaskRuns, found: dict[str, list[RunResult]], folder: Path, H: int) -> list[Path]:
     """Return over environment steps, and return at the end against memory: task-NAME.png and .svg."""
-    plt = pyplot()
-    with plt.rc_context(RC):
-        figure, (curves, trade) = plt.subplots(1, 2, figsize=(11, 5.2), width_ratios=(1.3, 1))
+    with drawing(2, (11, 5.2), width_ratios=(1.3, 1)) as (figure, curves, tradeoff):
         for spec, name in task.agents.items():
             if spec in found:
-                _draw(curves, trade, name, found[spec], H)
-        curves.set(title=f"{task.title}: return of an episode", xlabel="environment steps", ylabel="mean return")
-        trade.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
-        trade.margins(x=0.25, y=0.1)
+                _draw(curves, tradeoff, name, found[spec], H)
+        curves.set(title=f"{task.title}: return per episode", xlabel="environment steps", ylabel="mean return")
+        tradeoff.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
+        tradeoff.margins(x=0.25, y=0.1)
         figure.tight_layout(rect=(0, 0.1, 1, 1))
-        _spread_labels(trade)
+        _spread_labels(tradeoff)
         figure.legend(*curves.get_legend_handles_labels(), fontsize=9, ncols=6, loc="lower center")
-        paths = save(figure, folder / f"task-{task.title.lower()}")
-        plt.close(figure)
-    return paths
+        return save(figure, folder / f"task-{task.title.lower()}")
 
 
-def _spread_labels(trade: Any) -> None:
+def _spread_labels(tradeoff: Any) -> None:
     """Each label beside its point, within the figure, at the first height where it lies on no other label."""
-    points, placed = 72 / trade.figure.dpi, list[tuple[float, float, float]]()
-    edge = trade.figure.get_figwidth() * 72
-    for label in sorted(trade.texts, key=lambda text: text.xy[1], reverse=True):
-        (x, y), width = trade.transData.transform(label.xy) * points, 4.6 * len(label.get_text()) + 8
+    points, placed = 72 / tradeoff.figure.dpi, list[tuple[float, float, float]]()
+    edge = tradeoff.figure.get_figwidth() * 72
+    for label in sorted(tradeoff.texts, key=lambda text: text.xy[1], reverse=True):
+        (x, y), width = tradeoff.transData.transform(label.xy) * points, 4.6 * len(label.get_text()) + 8
         late = x + width > edge
         left = x - width if late else x
         others = [at for begin, end, at in placed if begin < left + width and left < end]
@@ -165,29 +205,26 @@ def _spread_labels(trade: Any) -> None:
         label.set(position=(-6 if late else 6, dy), ha="right" if late else "left")
 
 
-def _look(name: str) -> dict[str, Any]:
-    """One colour a kind of learner; dashed or dotted where it is one of two settings."""
-    if name in MARKS:
-        return MARKS[name]
+def _style(name: str) -> LineStyle:
+    """One colour per kind of learner; dotted where it is the second of two settings."""
     kind, _, setting = name.partition(", ")
     second = setting in ("defaults", "greedy", "beta=auto")
-    return {"color": COLOURS[kind], "ls": ":" if second else "-"}
+    return STYLES[kind]._replace(dashes=DASHES[2]) if second else STYLES[kind]
 
 
-def _draw(curves: Any, trade: Any, name: str, runs: list[RunResult], H: int) -> None:
-    look = _look(name)
+def _draw(curves: Any, tradeoff: Any, name: str, runs: list[RunResult], H: int) -> None:
+    style = _style(name)
+    line = style.line(3)
     rewards = np.stack([returns(r) for r in runs])
     parts = np.array_split(np.arange(rewards.shape[1]), min(40, rewards.shape[1]))
-    points = [mean_interval(rewards[:, part].mean(axis=1)) for part in parts]
+    points = np.array([mean_interval(rewards[:, part].mean(axis=1)) for part in parts])
     episodes = [float(part[-1] + 1) * runs[0].episodes / rewards.shape[1] for part in parts]
-    at = np.mean([steps_at(r, episodes, H) for r in runs], axis=0)  # of the seeds
-    curves.plot(at, [p.mean for p in points], label=name, lw=1.6, **look)
-    curves.fill_between(at, [p.low for p in points], [p.high for p in points], color=look["color"], alpha=0.12, lw=0)
+    steps = np.mean([steps_at(r, episodes, H) for r in runs], axis=0)  # over the seeds
+    draw_curve(curves, Curve(steps, *points.T), {**line, "label": name})
     late = mean_interval(ends(runs))
-    if name in MARKS:
-        trade.axhline(late.mean, **look)
+    if style.baseline:
+        tradeoff.axhline(late.mean, **line)
         return
-    span = [[late.mean - late.low], [late.high - late.mean]]
-    x = max(r.peak_bytes for r in runs) / 1024
-    trade.errorbar(x, late.mean, yerr=span, fmt="o", ms=6, capsize=3, color=look["color"])
-    trade.annotate(name, (x, late.mean), textcoords="offset points", xytext=(6, 4), fontsize=8, color=look["color"])
+    x, colour = max(r.peak_bytes for r in runs) / 1024, style.light
+    tradeoff.errorbar(x, late.mean, yerr=error_bar(late), fmt="o", ms=6, capsize=3, color=colour)
+    tradeoff.annotate(name, (x, late.mean), textcoords="offset points", xytext=(6, 4), fontsize=8, color=colour)

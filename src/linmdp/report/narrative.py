@@ -1,15 +1,43 @@
-"""What a section found, in sentences."""
+"""What results say, in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linmdp.report.sections import Section
-from linmdp.report.style import human_bytes, short_name
-from linmdp.report.words import in_words
-from linmdp.results.stats import Interval
+import numpy as np
+
+from linmdp.io.units import human_bytes
+from linmdp.report.line_styles import is_baseline
+from linmdp.report.section_data import Section
+from linmdp.report.style import short_name
+from linmdp.results.stats import Interval, paired_ratio
 from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult
+
+
+def paired_comparisons(summaries: Sequence[Summary]) -> list[str]:
+    """One sentence per learner after the first: what it costs and loses against the first, over the same seeds."""
+    learners = [s for s in summaries if not is_baseline(s.agent) and s.curve is not None]
+    return [_paired_sentence(learners[0], other) for other in learners[1:] if other.seeds == learners[0].seeds]
+
+
+def _paired_sentence(base: Summary, other: Summary) -> str:
+    assert base.curve is not None
+    assert other.curve is not None
+    memory = other.agent_bytes / base.agent_bytes if base.agent_bytes else float("inf")
+    first = base.curve[:, -1]
+    if not np.all(first > 0):
+        return (
+            f"{short_name(other.agent)} uses {memory:.2f}x the memory of {short_name(base.agent)}, which has no regret."
+        )
+    ratio = paired_ratio(other.curve[:, -1], first)
+    spread = f", 95% interval {ratio.low:.2f} to {ratio.high:.2f}" if other.seeds > 1 else ""
+    verb = "loses" if ratio.mean >= 1 else "has only"
+    seeds = f"{other.seeds} seed{'s' * (other.seeds > 1)}, paired"
+    return (
+        f"{short_name(other.agent)} uses {memory:.2f}x the memory of {short_name(base.agent)} "
+        f"and {verb} {ratio.mean:.2f}x its regret{spread} ({seeds})."
+    )
 
 
 def headlines(section: Section) -> list[str]:
@@ -17,8 +45,7 @@ def headlines(section: Section) -> list[str]:
     learners = section.learners
     if not learners:
         return ["No agent here learns: there are only fixed policies."]
-    sign = 1 if section.measure == "regret" else -1
-    best = min(learners, key=lambda s: sign * section.level(s).mean)
+    best = min(learners, key=section.loss)
     found = [_best(section, best)]
     small = min(learners, key=lambda s: s.agent_bytes)
     if small.agent_bytes < best.agent_bytes:
@@ -40,15 +67,15 @@ def comparisons(section: Section) -> list[str]:
         return []
     runs = {s.agent: [r for r in section.runs if r.agent == s.agent] for s in section.learners}
     base, *others = runs.values()
-    return [words for other in others for words in in_words(by_agent(_paired(base, other)))]
+    return [text for other in others for text in paired_comparisons(by_agent(_paired(base, other)))]
 
 
 def flagged(runs: Sequence[RunResult]) -> dict[str, list[RunResult]]:
     """Every distinct warning with the runs that it was given for."""
     found: dict[str, list[RunResult]] = {}
     for r in runs:
-        for words in dict.fromkeys(r.warnings):
-            found.setdefault(words, []).append(r)
+        for warning in dict.fromkeys(r.warnings):
+            found.setdefault(warning, []).append(r)
     return found
 
 
@@ -76,7 +103,7 @@ def _best(section: Section, best: Summary) -> str:
     spread = section.level(best)
     interval = f" (95% interval {number(spread.low)} to {number(spread.high)})" if best.seeds > 1 else ""
     if section.measure == "reward":
-        return f"{short_name(best.agent)} earns the most: {number(spread.mean)} an episode{interval}."
+        return f"{short_name(best.agent)} earns the most: {number(spread.mean)} per episode{interval}."
     ratio = of_random(section, best)
     beside = "" if ratio is None else f", {ratio:.2f} of the random policy's"
     return f"{short_name(best.agent)} has the least regret: {number(spread.mean)}{interval}{beside}."
@@ -86,8 +113,8 @@ def _near_random(section: Section, s: Summary) -> bool:
     random = _random(section)
     if random is None:
         return False
-    mine, mark = section.level(s), section.level(random)
-    return mine.high >= mark.low if section.measure == "regret" else mine.low <= mark.high
+    mine, baseline = section.level(s), section.level(random)
+    return mine.high >= baseline.low if section.measure == "regret" else mine.low <= baseline.high
 
 
 def _random(section: Section) -> Summary | None:

@@ -6,28 +6,13 @@ import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from linmdp.cli.planned import Say, run_planned
 from linmdp.errors import LinMDPWarning, check_choice, check_int, unknown
+from linmdp.experiments import paper
+from linmdp.experiments.game_tables import GAME_SCALES
+from linmdp.experiments.paper import FIGURES, ITEMS, SCALES, SETTINGS, Scale
+from linmdp.experiments.paper_findings import Found, bounds_table, choose_beta, verdict
+from linmdp.experiments.stored_runs import Say, run_planned
 from linmdp.io.files import output_folder, write_atomic
-from linmdp.report.findings import Found, bounds_table, choose_beta, verdict
-from linmdp.report.games import GAME_SCALES
-from linmdp.report.paper import (
-    BASELINES,
-    ENV,
-    FIGURES,
-    ITEMS,
-    LAMBDA,
-    SCALES,
-    SETTINGS,
-    TABLES,
-    Runs,
-    Scale,
-    agents,
-    bounds_runs,
-    figure_runs,
-    tuning_runs,
-    with_setting,
-)
 from linmdp.report.style import pyplot, setting_name
 from linmdp.report.tables import comparison_table
 from linmdp.results.store import Store
@@ -48,7 +33,7 @@ def chosen_items(items: Sequence[str]) -> list[str]:
 def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None, say: Say) -> str:
     """Run what is missing in the store, draw, and return what was found, as Markdown."""
     chosen = chosen_items(items)
-    pyplot()  # before hours are spent on what can not be drawn
+    pyplot()  # before hours are spent on what cannot be drawn
     scale = SCALES[check_choice("reproduce", "scale", scale_name, tuple(SCALES))]
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
@@ -59,15 +44,15 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinMDPWarning)  # they are kept with each run
             drawn = [item for item in chosen if item in FIGURES or item == "bounds"]
-            tables = [item for item in chosen if item in TABLES]
+            tables = [item for item in chosen if item in paper.TABLES]
             if drawn:
                 pages += _synthetic(drawn, scale, out, store, jobs, say)
             if tables:
-                from linmdp.cli.tables import game_tables
+                from linmdp.experiments.games import write_game_tables
 
-                pages.append(game_tables(tables, GAME_SCALES[scale_name], out, store, jobs, say))
+                pages.append(write_game_tables(tables, GAME_SCALES[scale_name], out, store, jobs, say))
             if "tasks" in chosen:
-                from linmdp.cli.tasks import compare_tasks
+                from linmdp.experiments.tasks import compare_tasks
 
                 pages.append(compare_tasks(scale_name, out, store, jobs, say))
     finally:
@@ -79,43 +64,33 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
 
 def _synthetic(chosen: Sequence[str], scale: Scale, out: Path, store: Store, jobs: int | None, say: Say) -> list[str]:
     """The figures and the bounds, which are all about one synthetic environment."""
-    found = _run(_jobs(tuning_runs(scale)), store, jobs, say, "to choose beta")
-    beta, table = choose_beta(found, agents("algorithms", scale), scale.tuning_K)
-    needed = [r for item in chosen for s in SETTINGS for r in _runs_of(item, scale, s, beta)]
-    found = _run(_jobs(needed), store, jobs, say, f"for {', '.join(chosen)}")
-    pages = [f"Environment: `{ENV}`.", _tuned(table, beta, scale)]
+
+    def found(planned: Iterable[Job], purpose: str) -> Found:
+        results = run_planned(list(dict.fromkeys(planned)), store, jobs, say, purpose)
+        return {(s.agent, s.episodes): s for s in by_agent(results)}
+
+    tuned = found(paper.tuning_jobs(scale), "to choose beta")
+    beta, table = choose_beta(tuned, paper.agents("algorithms", scale), scale.tuning_K)
+    needed = [job for item in chosen for s in SETTINGS for job in paper.jobs_of(item, scale, s, beta)]
+    results = found(needed, f"for {', '.join(chosen)}")
+    pages = [
+        f"Environment: `{paper.ENV}`.",
+        f"## One beta for all\n\nRegret after {scale.tuning_K:,} episodes, {scale.tuning_seeds} seeds, lambda 0.1; "
+        f"the least mean is at beta = {beta:g}.\n\n{table}",
+    ]
     for item in chosen:
-        pages.append(_draw(item, scale, beta, found, out) if item in FIGURES else _bounds(found, beta))
+        pages.append(_draw(item, scale, beta, results, out) if item in FIGURES else bounds_table(results, beta))
     return pages
 
 
-def _runs_of(item: str, scale: Scale, setting: str, beta: float) -> list[Runs]:
-    return bounds_runs(scale, setting, beta) if item == "bounds" else figure_runs(item, scale, setting, beta)
-
-
-def _jobs(runs: Iterable[Runs]) -> list[Job]:
-    return [Job(ENV, r.agent, r.episodes, seed, r.eval_every) for r in dict.fromkeys(runs) for seed in range(r.seeds)]
-
-
-def _run(planned: list[Job], store: Store, jobs: int | None, say: Say, what: str) -> Found:
-    """Everything that is planned, from the store or from now."""
-    return {(s.agent, s.episodes): s for s in by_agent(run_planned(planned, store, jobs, say, what))}
-
-
-def _tuned(table: str, beta: float, scale: Scale) -> str:
-    return (
-        f"## One beta for all\n\nRegret after {scale.tuning_K:,} episodes, {scale.tuning_seeds} seeds, lambda 0.1; "
-        f"the least mean is at beta = {beta:g}.\n\n{table}"
-    )
-
-
 def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
-    from linmdp.report.paper_figures import paper_figure
+    from linmdp.experiments.paper_figures import paper_figure
 
     figure = FIGURES[item]
-    panels = {
-        setting: [found[r.agent, r.episodes] for r in figure_runs(item, scale, setting, beta)] for setting in SETTINGS
-    }
+    panels = {}
+    for setting in SETTINGS:
+        shown = dict.fromkeys((job.agent, job.episodes) for job in paper.jobs_of(item, scale, setting, beta))
+        panels[setting] = [found[key] for key in shown]
     paper_figure(item, panels, beta, out)
     lines = [f"## {item}: {figure.title}", f"The paper: {figure.claim}.", f"![{figure.title}]({item}.png)"]
     if item == "fig-regret":
@@ -125,19 +100,11 @@ def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
 
 
 def _comparison(scale: Scale, setting: str, beta: float, found: Found) -> list[str]:
-    """The three algorithms at the largest K, what `counts` makes of the first, and the marks beside them."""
-    K, three = scale.K[-1], agents("algorithms", scale)
-    names = [with_setting(a, setting, beta, scale.storage) for a in three]
-    names += [with_setting(three[0], setting, beta, "counts"), *BASELINES]
+    """The three algorithms at the largest K, what `counts` makes of the first, and the baselines beside them."""
+    K, three = scale.K[-1], paper.agents("algorithms", scale)
+    names = [paper.with_setting(a, setting, beta, scale.storage) for a in three]
+    names += [paper.with_setting(three[0], setting, beta, "counts"), *paper.BASELINES]
     rows = [found[name, K] for name in dict.fromkeys(names) if (name, K) in found]
     width = "beta as published" if setting == "published" else f"beta = {beta:g}"
-    head = f"{setting.capitalize()} setting ({width}, lambda = {LAMBDA:g}), {K:,} episodes:"
+    head = f"{setting.capitalize()} setting ({width}, lambda = {paper.LAMBDA:g}), {K:,} episodes:"
     return [head, comparison_table(rows, setting_name), *verdict(found, three, K, setting, beta, scale.storage)]
-
-
-def _bounds(found: Found, beta: float) -> str:
-    return (
-        "## bounds: exponents of K\n\nWhat the paper proves (Remark 1 for LSVI-UCB, Propositions 1 to 3 for the "
-        "others; upper bounds), and the slope of log value over log K that was measured, with its 95% interval. Time "
-        f"and space as the paper stores its samples.\n\n{bounds_table(found, beta)}"
-    )

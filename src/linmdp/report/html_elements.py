@@ -1,4 +1,4 @@
-"""Pieces of HTML. Every text that is passed in here is escaped; what these functions return is HTML."""
+"""HTML elements. Text that is passed in is escaped; what these functions return is HTML."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from linmdp.report.looks import Look
+from linmdp.report.line_styles import LineStyle
 
 
 class Cell(NamedTuple):
-    """A cell of a table: HTML, and the number to sort by where the text is none."""
+    """A cell of a table: HTML, and the number to sort by where the text is not a number."""
 
     html: str
     key: float | None = None
 
 
-def text(words: object) -> str:
+def text(value: object) -> str:
     """Any value as HTML that shows it."""
-    return escape(str(words), quote=True)
+    return escape(str(value), quote=True)
 
 
-def spec(words: str) -> str:
+def spec(name: str) -> str:
     """An environment or agent as it was given; a line may end after a comma."""
-    return text(words).replace(",", ",<wbr>")
+    return text(name).replace(",", ",<wbr>")
 
 
-def code(words: object) -> str:
+def code(value: object) -> str:
     """Names and commands."""
-    return f"<code>{text(words)}</code>"
+    return f"<code>{text(value)}</code>"
 
 
 def bullets(sentences: Sequence[str], kind: str = "found") -> str:
@@ -47,13 +47,13 @@ def table(
     header: Sequence[str],
     rows: Sequence[Sequence[Cell]],
     *,
-    words: Sequence[str] = (),
+    text_columns: Sequence[str] = (),
     sortable: bool = True,
 ) -> str:
-    """A table that scrolls within its own width; the first cell of a row is its header, `words` are columns of text."""
+    """A table that scrolls within its own width; the first column and `text_columns` are left-aligned."""
     button = "<button type='button'>{}</button>" if sortable else "{}"
-    left = [' class="left"' if i == 0 or h in words else "" for i, h in enumerate(header)]
-    heads = [button.format(_together(text(h))) for h in header]
+    left = [' class="left"' if i == 0 or h in text_columns else "" for i, h in enumerate(header)]
+    heads = [button.format(_unbroken(text(h))) for h in header]
     head = "".join(f'<th scope="col"{c}>{h}</th>' for h, c in zip(heads, left, strict=True))
     body = "".join(f"<tr>{''.join(map(_cell, row, left, _TAGS))}</tr>" for row in rows)
     label = text(caption)
@@ -63,19 +63,19 @@ def table(
     )
 
 
-def swatch(look: Look) -> str:
-    """A short piece of an agent's line, in its colour."""
-    dashes = f' stroke-dasharray="{" ".join(f"{2 * d:g}" for d in look.dashes)}"' if look.dashes else ""
+def swatch(style: LineStyle) -> str:
+    """A short line in the style of an agent."""
+    dashes = f' stroke-dasharray="{" ".join(f"{2 * d:g}" for d in style.dashes)}"' if style.dashes else ""
     return (
         f'<svg class="swatch" width="26" height="10" aria-hidden="true" '
-        f'style="color:light-dark({look.light},{look.dark})">'
+        f'style="color:light-dark({style.light},{style.dark})">'
         f'<path d="M1 5H25" stroke="currentColor" stroke-width="3"{dashes}/></svg>'
     )
 
 
-def agent(look: Look) -> str:
+def agent(style: LineStyle) -> str:
     """An agent's name beside its line."""
-    return f'<span class="agent">{swatch(look)}<span>{text(look.name)}</span></span>'
+    return f'<span class="agent">{swatch(style)}<span>{text(style.name)}</span></span>'
 
 
 def data_uri(kind: str, data: bytes) -> str:
@@ -83,9 +83,9 @@ def data_uri(kind: str, data: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _together(words: str) -> str:
+def _unbroken(header: str) -> str:
     """A short header stays in one line."""
-    return words.replace(" ", "&nbsp;") if len(words) < 8 else words
+    return header.replace(" ", "&nbsp;") if len(header) < 8 else header
 
 
 _TAGS = ("th", *("td",) * 99)

@@ -1,0 +1,124 @@
+"""From a Gymnasium environment to a model file: transitions collected or read, phi and mu trained on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linmdp.agents import LSVIUCB
+from linmdp.errors import InvalidData, InvalidParameter
+from linmdp.experiments.stored_runs import Say
+from linmdp.runner.progress import progress_bar
+from linmdp.runner.spec import parse_spec
+from linmdp.types import Task
+
+if TYPE_CHECKING:
+    from linmdp.features.learned import LearnedModel
+    from linmdp.linearize.data import Dataset
+    from linmdp.linearize.train import Settings, Watch
+
+BETA, LAM = 0.1, 0.001
+"""Bonus and ridge of the learner that explores: with these it learns in a few hundred episodes of Alien."""
+
+
+def training_settings(*, device: str, **values: Any) -> Settings:
+    """The settings of a training, checked; device "auto" is a GPU where there is one."""
+    try:
+        import torch
+
+        from linmdp.linearize.train import Settings
+    except ModuleNotFoundError as error:
+        raise InvalidParameter(
+            f"linearize needs {error.name}, which is not installed: pip install 'linmdp[linearize]'."
+        ) from error
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return Settings(device=device, **values)
+
+
+def dataset_of(
+    env_id: str,
+    path: Path | None,
+    settings: Settings,
+    *,
+    transitions: int,
+    H: int = 50,
+    explore: str = "random",
+    rounds: int = 5,
+    say: Say = lambda _: None,
+) -> Dataset:
+    """Transitions of an environment, `ID,key=value,...`: those in the file if it exists, else new ones, written to it.
+
+    New ones come from a random policy or, with explore="ucb", from LSVI-UCB on features that each of `rounds` improves.
+    """
+    from linmdp.linearize.data import read_dataset
+
+    kwargs = parse_spec(f"gym:{env_id}")[1]
+    name = str(kwargs.pop("id", ""))
+    if path is not None and path.exists():
+        dataset = read_dataset(path, name)
+        found = dataset.meta.get("kwargs", {})
+        if found != kwargs:
+            raise InvalidData(f"The dataset '{path}' must be of '{name}' with {kwargs}. Got one with {found}.")
+        say(f"read {len(dataset):,} transitions of {name} from {path}")
+        return dataset
+    dataset = _collected(name, kwargs, settings, transitions, H, None if explore == "random" else rounds)
+    if path is not None:
+        dataset.save(path)
+        say(f"written: {path}, {len(dataset):,} transitions of {name}")
+    return dataset
+
+
+def _collected(
+    name: str, kwargs: dict[str, Any], settings: Settings, transitions: int, H: int, rounds: int | None
+) -> Dataset:
+    from linmdp.linearize.collect import open_game, random_data
+    from linmdp.linearize.explore import explored_data
+
+    def make_player(task: Task) -> LSVIUCB:
+        agent = LSVIUCB(task, beta=BETA, lam=LAM, storage="features", dtype="float32")
+        agent.rng = np.random.default_rng([settings.seed, 5])
+        return agent
+
+    game, sizes = open_game(name, kwargs), {"transitions": transitions, "H": H}
+    with progress_bar("transitions", transitions, True) as advance:
+        if rounds is None:
+            return random_data(game, seed=settings.seed, advance=advance, **sizes)
+        return explored_data(game, settings, make_player, rounds=rounds, advance=advance, **sizes)
+
+
+def train_model(dataset: Dataset, settings: Settings, out: Path, track: str | None = None) -> LearnedModel:
+    """The model, also written to `out`; an interrupted training continues from its checkpoint."""
+    from linmdp.linearize.model import write_model
+    from linmdp.linearize.train import train
+
+    watch = _tensorboard(out) if track else None
+    with progress_bar("iterations", settings.steps, True) as advance:
+        model = train(dataset, settings, checkpoint=checkpoint_of(out), on_eval=watch, advance=advance)
+    write_model(out, model)
+    return model
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where the training of a model file keeps its state."""
+    return out.with_name(out.name + ".checkpoint")
+
+
+def _tensorboard(out: Path) -> Watch:
+    """Evaluations as TensorBoard events, in a folder beside the model."""
+    try:
+        from tensorboardX import SummaryWriter
+    except ModuleNotFoundError as error:
+        raise InvalidParameter(
+            "'--track tensorboard' needs tensorboardX, which is not installed: pip install 'linmdp[tracking]'."
+        ) from error
+    writer: Any = SummaryWriter(str(out.with_name(out.stem + "-events")))
+
+    def watch(step: int, found: dict[str, float]) -> None:
+        for name, value in found.items():
+            writer.add_scalar(f"held-out/{name}", value, step)
+        writer.flush()
+
+    return watch

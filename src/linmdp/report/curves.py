@@ -1,0 +1,36 @@
+"""Curves over episodes: means over seeds with their intervals, at as many points as a figure can show."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from linmdp.results.stats import mean_interval
+from linmdp.types import Array, IntArray
+
+INTERVALS = 60
+"""Points of a curve where its interval is computed; between them it is a straight line."""
+
+
+class Curve(NamedTuple):
+    """A mean over seeds and its 95% interval at `episode`, each (points,)."""
+
+    episode: Array
+    mean: Array
+    low: Array
+    high: Array
+
+
+def evenly_spaced(count: int, most: int) -> IntArray:
+    """At most `most` of the indices 0, ..., count - 1, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def mean_curve(values: Array, episode: Array) -> Curve:
+    """The mean of curves (seeds, points) that were taken after the episodes (points,)."""
+    knots = evenly_spaced(len(episode), INTERVALS)
+    intervals = np.array([mean_interval(values[:, i]) for i in knots])
+    mean = values.mean(axis=0)
+    below, above = (np.interp(episode, episode[knots], intervals[:, i] - intervals[:, 0]) for i in (1, 2))
+    return Curve(episode, mean, mean + below, mean + above)
