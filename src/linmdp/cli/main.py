@@ -27,6 +27,7 @@ from linmdp.cli.options import (
     EvalEvery,
     Every,
     FirstSeed,
+    Import,
     Jobs,
     Out,
     Reward,
@@ -34,7 +35,6 @@ from linmdp.cli.options import (
     Settings,
     Track,
     say_what_was_chosen,
-    with_baselines,
     with_settings,
 )
 from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Online reinforcement learning with regret guarantees, in memory that you choose.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -70,6 +69,7 @@ def run(
     every: Every = None,
     reward: Reward = None,
     settings: Settings = None,
+    modules: Import = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
     env, agents = _paid(env, reward), with_settings([agent], settings)
@@ -92,8 +92,11 @@ def compare(
     out: Out = None,
     track: Track = None,
     settings: Settings = None,
+    modules: Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
+    from linmdp.runner.registry import with_baselines
+
     agents = with_baselines(env, with_settings(agents, settings))
     plan = _plan(env, agents, episodes, seeds, seed, eval_every, device)
     results = _execute(plan, jobs, as_json, out, track)
@@ -107,6 +110,7 @@ def sweep(
     jobs: Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
     track: Track = None,
+    modules: Import = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.io.files import output_folder
@@ -177,6 +181,7 @@ def check(
     ] = None,
     episodes: Episodes = 1000,
     reward: Reward = None,
+    modules: Import = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
     from linmdp.cli.check import check_env
@@ -197,7 +202,7 @@ def report(
 
 
 @app.command()
-def envs() -> None:
+def envs(modules: Import = None) -> None:
     """List the environments with every parameter and default."""
     from linmdp.cli.listing import list_envs
 
@@ -205,7 +210,7 @@ def envs() -> None:
 
 
 @app.command()
-def agents() -> None:
+def agents(modules: Import = None) -> None:
     """List the agents with every parameter and default."""
     from linmdp.cli.listing import list_agents
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,8 @@ from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
 from linmdp.features.onehot import OneHot, joined, largest_order
 from linmdp.features.scaling import Scaling, bounded
-from linmdp.features.tabular import one_hot
+from linmdp.features.tabular import TableFeatures, one_hot
+from linmdp.plugins import Names, check_maker, settable
 from linmdp.types import Array, IntArray
 
 ONE_HOT_LIMIT = 1024
@@ -146,7 +146,24 @@ def taxi_parts(states: np.ndarray) -> IntArray:
     return np.concatenate((parts, target[:, None]), axis=1)
 
 
-MAPS: dict[str, Callable[..., Mapped]] = {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)}
+def _check_feature_maker(name: str, maker: Callable[..., Any]) -> None:
+    check_maker("feature map", name, maker, 1)
+
+
+MAPS: Names[Callable[..., Any]] = Names(
+    "feature map", "linmdp.features", {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)}, _check_feature_maker
+)
+
+
+def register_features(name: str, maker: Callable[..., Any] | None = None) -> Any:
+    """Make a feature map available as `features=NAME`; without `maker`, a decorator of the function that makes it.
+
+    `maker(view, **parameters)` returns a `FeatureMap`. `view.A` is the number of actions, `view.space` the observation
+    space, and `view.scaled(name, "bounds", warmup=1000, seed=0)` returns how observations are read as vectors and
+    their scaling to [0, 1]. A map of other states than flat vectors comes in a pair, after a `Reading`.
+    """
+    return MAPS.register(name, maker)
+
 
 USUAL = {"CartPole": "rbf", "Acrobot": "rbf"}
 """Where states that matter are near those that a random policy sees, centres from data do better than a grid."""
@@ -158,11 +175,28 @@ def map_by_name(name: str | None, sight: Sight, given: dict[str, Any]) -> Mapped
         name = "onehot" if _whole(sight.space) else USUAL.get(re.sub(r"-v\d+$", "", sight.id), "fourier")
     if name not in MAPS:
         unknown("feature map", name, MAPS)
-    known = [p.name for p in inspect.signature(MAPS[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    known = map_parameters(name)
     for key, value in given.items():
         if key not in known:
             invalid(f"'{sight.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
-    return MAPS[name](sight, **given)
+    made = MAPS[name](sight, **given)
+    reading, phi = made if isinstance(made, tuple) else (_reading(sight, made), made)
+    if not isinstance(phi, FeatureMap) or phi.A != sight.A:
+        raise InvalidParameter(f"features={name} must make a FeatureMap for {sight.A} actions. Got {phi!r:.80}.")
+    return reading, phi
+
+
+def map_parameters(name: str) -> list[str]:
+    """The parameters of a feature map; none if there is no such map."""
+    return list(settable(MAPS[name])) if name in MAPS else []
+
+
+def _reading(sight: Sight, features: Any) -> Reading:
+    """Numbered states for a table, flat vectors for any other map."""
+    finite = counted(sight.id, sight.space) if isinstance(features, TableFeatures) else None
+    if finite is not None and finite.S != features.S:
+        raise InvalidParameter(f"A feature table of '{sight.id}' must have {finite.S} states. Got {features.S}.")
+    return finite or numbers(sight.id, sight.space)
 
 
 def _whole(space: gymnasium.Space[Any]) -> bool:

@@ -15,6 +15,7 @@ from linmdp.agents.optimist import Optimist
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import ClusterError, InvalidParameter, LinMDPWarning, check_int, invalid
+from linmdp.plugins import carried
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Setting
 from linmdp.runner.guard import RunStopped
@@ -216,7 +217,7 @@ def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False) 
     """The results of every unit, with its place in `work`, in the order in which they finish."""
     with progress_bar("episodes", sum(job.episodes for unit in work for job in unit), progress) as advance:
         try:
-            with closing(pool.run(run_counted, work, advance)) as finished:
+            with closing(pool.run(carried(run_counted), work, advance)) as finished:
                 yield from finished
         except PieceFailed as error:
             unit = work[error.place]
