@@ -24,6 +24,8 @@ from typing import Any, Generic, TypeVar, overload
 from linmdp.errors import InvalidParameter, LinMDPWarning, one_line
 
 T = TypeVar("T", bound=Callable[..., Any])
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+Decorator = Callable[[Maker], Maker]
 
 REGISTERED: dict[str, dict[str, Any]] = {}
 """What this process has registered, by group and name; it is sent along with work for other processes."""

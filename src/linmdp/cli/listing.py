@@ -29,7 +29,7 @@ def list_agents() -> None:
 
 def _entry(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter]) -> None:
     print(name)
-    print(f"    {(inspect.getdoc(documented) or '').splitlines()[0]}")
+    print(f"    {(inspect.getdoc(documented) or 'No description.').splitlines()[0]}")
     for key, parameter in parameters.items():
         print(f"    {key}={_shown(parameter.default)}")
     print()

@@ -61,10 +61,13 @@ def with_settings(agents: list[str], settings: list[str] | None) -> list[str]:
     from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
     from linmdp.runner.spec import parse_spec
 
-    known = {*AGENTS, *SB3_AGENTS} - {"random", "optimal"}
+    def has(agent: str, key: str) -> bool:
+        name = parse_spec(agent)[0]
+        known = name in SB3_AGENTS or (name in AGENTS and name not in ("random", "optimal"))
+        return known and key in agent_parameters(name)
+
     for setting in settings or []:
-        key = setting.partition("=")[0].strip()
-        takes = [a for a in agents if (name := parse_spec(a)[0]) in known and key in agent_parameters(name)]
+        takes = [a for a in agents if has(a, setting.partition("=")[0].strip())]
         if not takes or "=" not in setting:
             raise InvalidParameter(f"'--set' must be KEY=VALUE, with a KEY that an agent here has. Got {setting!r}.")
         agents = [a + (("," if ":" in a else ":") + setting if a in takes else "") for a in agents]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import gymnasium
 import numpy as np
@@ -16,7 +16,7 @@ from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
 from linmdp.features.onehot import OneHot, joined, largest_order
 from linmdp.features.scaling import Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
-from linmdp.plugins import Names, check_maker, settable
+from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.types import Array, IntArray
 
 ONE_HOT_LIMIT = 1024
@@ -155,7 +155,11 @@ MAPS: Names[Callable[..., Any]] = Names(
 )
 
 
-def register_features(name: str, maker: Callable[..., Any] | None = None) -> Any:
+@overload
+def register_features(name: str, maker: Maker) -> Maker: ...
+@overload
+def register_features(name: str) -> Decorator[Any]: ...
+def register_features(name: str, maker: Any = None) -> Any:
     """Make a feature map available as `features=NAME`; without `maker`, a decorator of the function that makes it.
 
     `maker(view, **parameters)` returns a `FeatureMap`. `view.A` is the number of actions, `view.space` the observation

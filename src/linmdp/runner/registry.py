@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from linmdp.agents import (
     LSVIUCB,
@@ -24,7 +24,7 @@ from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, one_line, unknown
-from linmdp.plugins import Names, check_maker, settable
+from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.runner.guard import task_of
 from linmdp.runner.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.runner.spec import Value, check_names, parse_spec
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     Env = LinearMDPEnv | GymTask
 
+AgentClass = TypeVar("AgentClass", bound=type[Agent])
 SB3_AGENTS: dict[str, type[SB3Agent]] = {agent.name: agent for agent in (SB3DQN, SB3PPO)}
 """Agents of another library, which drives the environment itself; they need the extra `baselines`."""
 
@@ -97,12 +98,17 @@ ENVS: Names[Callable[..., Any]] = Names(
 """What makes each environment, with its parameters and their defaults."""
 
 
-def register_agent(cls: type[Agent]) -> type[Agent]:
+def register_agent(cls: AgentClass) -> AgentClass:
     """Make an agent available by its `name`, in `make_agent` and on the command line; also a decorator of the class."""
-    return AGENTS.register(str(getattr(cls, "name", None)), cls)
+    AGENTS.register(str(getattr(cls, "name", None)), cls)
+    return cls
 
 
-def register_env(name: str, maker: Callable[..., Any] | None = None) -> Any:
+@overload
+def register_env(name: str, maker: Maker) -> Maker: ...
+@overload
+def register_env(name: str) -> Decorator[Any]: ...
+def register_env(name: str, maker: Any = None) -> Any:
     """Make an environment available by name; without `maker`, a decorator of the function that makes it.
 
     `maker` takes keyword parameters, each with a default, and returns a `LinearModel`, a Gymnasium environment with a
