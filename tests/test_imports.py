@@ -26,6 +26,8 @@ MAY_IMPORT = {
     "results": {"results"},
     "export": {"export", "agents", "features", "results"},
     "report": {"report", "results"},
+    "api": {"agents", "envs", "report", "results", "runner"},
+    "testing": {"testing", "agents", "envs", "features", "runner"},
     "cli": {"cli", "runner", "envs", "features", "agents", "results", "report", "linearize", "export"},
 }
 FILES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem in MAY_IMPORT)

@@ -71,7 +71,10 @@ def lock_model(*, H: int = 4) -> linmdp.LinearModel:
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     """What a test registers is gone after it."""
+    known = [(names, dict(names._known)) for names in (AGENTS, ENVS, MAPS)]
     yield
+    for names, before in known:
+        names._known = before
     REGISTERED.clear()
     IMPORTED.clear()
     sys.modules.pop("my_agents", None)

@@ -10,6 +10,8 @@ from linmdp.agents import OptimalAgent as OptimalAgent
 from linmdp.agents import QLearning as QLearning
 from linmdp.agents import QLearningGreedy as QLearningGreedy
 from linmdp.agents import RandomAgent as RandomAgent
+from linmdp.api import compare as compare
+from linmdp.api import sweep as sweep
 from linmdp.envs.adapter import GymTask as GymTask
 from linmdp.envs.base import LinearModel as LinearModel
 from linmdp.envs.linear import LinearMDPEnv as LinearMDPEnv
@@ -24,6 +26,7 @@ from linmdp.errors import UnknownName as UnknownName
 from linmdp.features import FeatureMap as FeatureMap
 from linmdp.features import TableFeatures as TableFeatures
 from linmdp.features import one_hot as one_hot
+from linmdp.report.comparison import Comparison as Comparison
 from linmdp.runner.loop import run as run
 from linmdp.runner.registry import make_agent as make_agent
 from linmdp.runner.registry import make_env as make_env

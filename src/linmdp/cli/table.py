@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from linmdp.report.tables import comparison_table
-from linmdp.report.words import in_words
-from linmdp.results.store import Store, existing_store
-from linmdp.results.summary import Summary, by_agent
+from linmdp.report.comparison import Comparison
+from linmdp.results.store import existing_store
 from linmdp.results.table import CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
 
 
@@ -16,7 +14,7 @@ def show_table(folder: Path, csv: Path | None, parquet: Path | None, curves: boo
     store = existing_store(folder)
     try:
         if csv is None and parquet is None:
-            print(_comparisons(store))
+            print(Comparison(store.results()).table())
             return []
         rows = [] if curves else list(run_rows(store))
         columns = CURVES if curves else run_columns(rows)
@@ -26,14 +24,3 @@ def show_table(folder: Path, csv: Path | None, parquet: Path | None, curves: boo
         return [path for path in (csv, parquet) if path is not None]
     finally:
         store.close()
-
-
-def _comparisons(store: Store) -> str:
-    """One table for each environment and number of episodes, and what it says in words."""
-    groups: dict[tuple[str, int], list[Summary]] = {}
-    for summary in by_agent(list(store.results())):
-        groups.setdefault((summary.env, summary.episodes), []).append(summary)
-    parts = []
-    for (env, episodes), alike in groups.items():
-        parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(alike), *in_words(alike)]))
-    return "\n\n".join(parts) or "The store holds no runs yet."

@@ -22,7 +22,7 @@ from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
-from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model, model_known
+from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
@@ -184,15 +184,16 @@ def _env(spec: str) -> Any:
     return LinearMDPEnv(_model(spec))
 
 
-_last: dict[str, LinearModel] = {}
+_last: dict[tuple[str, Any], LinearModel] = {}
 
 
 def _model(spec: str) -> LinearModel:
     """The model of a spec; the last one is kept, since it often takes longer to make than a short run takes."""
-    if spec not in _last:
+    key = spec, ENVS[parse_spec(spec)[0]]  # an environment may be registered anew
+    if key not in _last:
         _last.clear()  # first, so that there are never two of them
-        _last[spec] = make_model(spec)
-    return _last[spec]
+        _last[key] = make_model(spec)
+    return _last[key]
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:
