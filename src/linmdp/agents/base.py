@@ -116,6 +116,7 @@ class Agent(ABC):
 
     Attributes
     ----------
+    test_parameters : of the class; those with which `linmdp.testing.check_agent` tries it
     task : what the agent may know
     rng : the only source of randomness; the run loop seeds it
     caps : (H,) largest value that Q can have at each step, or None for an agent that estimates no Q
@@ -124,6 +125,7 @@ class Agent(ABC):
     """
 
     name: ClassVar[str]
+    test_parameters: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     def __init__(self, task: Task) -> None:
         self.task = task

@@ -52,12 +52,12 @@ def _check_agent(name: str, cls: type[Agent]) -> None:
         raise InvalidParameter(
             f"The agent '{name}' must have that name and no built-in one. Got name={getattr(cls, 'name', None)!r}."
         )
-    first, *others = list(inspect.signature(cls).parameters.values())
-    for p in others:
+    given = [p for p in inspect.signature(cls).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if not given or given[0].name != "task":
+        raise InvalidParameter(f"The first parameter of {name} must be 'task'. Got {[p.name for p in given[:1]]}.")
+    for p in given[1:]:
         if p.kind is not p.KEYWORD_ONLY or p.default is p.empty:
             raise InvalidParameter(f"The '{p.name}' parameter of {name} must be keyword-only and have a default.")
-    if first.name != "task":
-        raise InvalidParameter(f"The first parameter of {name} must be 'task'. Got '{first.name}'.")
 
 
 def _check_env_maker(name: str, maker: Callable[..., Any]) -> None:
