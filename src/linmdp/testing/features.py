@@ -35,12 +35,12 @@ def check_features(features: Any, states: Any = None) -> None:
         batch = check_phi(features.batch(states), A, d, features.bound, where="of a batch of states")
     except InvalidData as error:
         raise AssertionError(f"{who}: {error}") from error
+    require(np.array_equal(states, before), f"{who}: the states must not be changed")
     require(batch.shape == (len(states), A, d), f"{who}: batch(states) must have shape {(len(states), A, d)}")
     require(all(one.shape == (A, d) for one in alone), f"{who}: phi(state) must have shape {(A, d)}")
     agree = np.allclose(batch, np.stack(alone), rtol=1e-12, atol=1e-12)
     require(agree, f"{who}: batch(states) must equal phi of each state")
     again = all(np.array_equal(features.phi(s), one) for s, one in zip(states, alone, strict=True))
     require(again, f"{who}: phi must be the same whenever it is asked for")
-    require(np.array_equal(states, before), f"{who}: the states must not be changed")
     if S is not None:
         require(features.table().shape == (S, A, d), f"{who}: table() must have shape {(S, A, d)}")
