@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any, overload
@@ -190,9 +191,9 @@ def map_by_name(name: str | None, sight: Sight, given: dict[str, Any]) -> Mapped
     return reading, phi
 
 
-def map_parameters(name: str) -> list[str]:
+def map_parameters(name: Any) -> dict[str, inspect.Parameter]:
     """The parameters of a feature map; none if there is no such map."""
-    return list(settable(MAPS[name])) if name in MAPS else []
+    return settable(MAPS[name]) if name in MAPS else {}
 
 
 def _reading(sight: Sight, features: Any) -> Reading:

@@ -144,6 +144,7 @@ def _registered_env(name: str, parameters: dict[str, Value]) -> Env:
     """Whatever the maker returns, as an environment with a task, a model (or None) and, with a model, its optimum."""
     from linmdp.envs.adapter import GymTask
     from linmdp.envs.linear import LinearMDPEnv
+    from linmdp.envs.mapping import map_parameters
 
     own = env_parameters(name)
     mine = {key: value for key, value in parameters.items() if key in own}
@@ -159,7 +160,7 @@ def _registered_env(name: str, parameters: dict[str, Value]) -> Env:
             f"The maker of '{name}' must return a Gymnasium environment or a LinearModel. Got {made!r:.80}."
         )
     if not isinstance(getattr(inner, "task", None), Task):
-        check_names(name, rest, own | settable(GymTask))
+        check_names(name, rest, own | settable(GymTask) | map_parameters(rest.get("features")))
         wrap: Any = GymTask
         return cast(GymTask, wrap(made, **rest))
     if getattr(inner, "model", None) is None:

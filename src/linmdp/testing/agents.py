@@ -6,6 +6,7 @@ import copy
 import gc
 import inspect
 import pickle
+import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
@@ -143,7 +144,8 @@ def check_copy(case: Case) -> None:
     play_for(env, agent, 9)
     states = _states(env, agent)
     before = [agent.q_values(0, s).copy() for s in states]
-    importable = "<locals>" not in type(agent).__qualname__
+    cls = type(agent)
+    importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls  # else it cannot be pickled
     for twin in (copy.deepcopy(agent), *([pickle.loads(pickle.dumps(agent))] if importable else [])):
         play_for(env, twin, 5)
         same = np.array_equal([agent.q_values(0, s) for s in states], before)
