@@ -196,6 +196,16 @@ def test_a_registered_environment_with_a_model_is_played_itself() -> None:
     ]
 
 
+def test_a_registered_environment_may_be_wrapped() -> None:
+    linmdp.register_env("wrapped", lambda: gymnasium.Wrapper(WithModel(lock_model())))
+    checked = command("check", "wrapped", "--agent", "lsvi-ucb:beta=1")
+    assert checked.status == 0, checked.err
+    assert "the optimal policy earns" in checked.out
+    result = linmdp.compare("wrapped", "lsvi-ucb:beta=1,lam=1", episodes=5, jobs=1)
+    assert result[-1].agent == "optimal"
+    assert result[-1].final_regret == pytest.approx(0)
+
+
 class Bare(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment with a task and a model, and nothing computed from it."""
 

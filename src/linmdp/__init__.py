@@ -32,7 +32,10 @@ def __getattr__(name: str) -> Any:
     """Load a public name on first use: `import linmdp` stays fast, and needs no Gymnasium for what needs none."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'linmdp' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    home = _MODULE_OF[name]
+    value = (
+        importlib.import_module(f"linmdp.{name}") if home == "linmdp" else getattr(importlib.import_module(home), name)
+    )
     globals()[name] = value
     return value
 

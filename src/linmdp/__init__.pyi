@@ -1,5 +1,6 @@
 """The public names of linmdp: the one list, for `__all__`, for loading on first use, and for type checkers."""
 
+from linmdp import testing as testing
 from linmdp.agents import LSVIUCB as LSVIUCB
 from linmdp.agents import Agent as Agent
 from linmdp.agents import ConstantAgent as ConstantAgent

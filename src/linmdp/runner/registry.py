@@ -167,6 +167,7 @@ def _registered_env(name: str, parameters: dict[str, Value]) -> Env:
         inner.model = None
     elif not hasattr(inner, "optimum"):
         inner.optimum = optimum(inner.model)
+    made.task, made.model = inner.task, inner.model  # of a wrapper, which does not pass them on
     return cast("Env", made)
 
 
