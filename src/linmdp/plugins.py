@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from linmdp.errors import InvalidParameter, LinMDPWarning, one_line
 
@@ -36,7 +36,7 @@ IMPORTED: dict[str, str] = {}
 _importing = False
 
 
-class Names(Mapping[str, T], Generic[T]):
+class Names(Mapping[str, T]):
     """Classes or functions of one kind by name; iterating loads those of all installed packages.
 
     Parameters

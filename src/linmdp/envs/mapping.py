@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, overload
 
 import gymnasium
@@ -147,12 +148,11 @@ def taxi_parts(states: np.ndarray) -> IntArray:
     return np.concatenate((parts, target[:, None]), axis=1)
 
 
-def _check_feature_maker(name: str, maker: Callable[..., Any]) -> None:
-    check_maker("feature map", name, maker, 1)
-
-
 MAPS: Names[Callable[..., Any]] = Names(
-    "feature map", "linmdp.features", {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)}, _check_feature_maker
+    "feature map",
+    "linmdp.features",
+    {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)},
+    partial(check_maker, "feature map", positional=1),
 )
 
 

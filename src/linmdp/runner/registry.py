@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from linmdp.agents import (
@@ -60,10 +60,6 @@ def _check_agent(name: str, cls: type[Agent]) -> None:
             raise InvalidParameter(f"The '{p.name}' parameter of {name} must be keyword-only and have a default.")
 
 
-def _check_env_maker(name: str, maker: Callable[..., Any]) -> None:
-    check_maker("environment", name, maker, 0)
-
-
 AGENTS: Names[type[Agent]] = Names(
     "agent",
     "linmdp.agents",
@@ -93,14 +89,17 @@ ENVS: Names[Callable[..., Any]] = Names(
         "rddl": "linmdp.envs.rddl:RDDLTask",
         "gym": "linmdp.envs.adapter:GymTask",
     },
-    _check_env_maker,
+    partial(check_maker, "environment", positional=0),
 )
 """What makes each environment, with its parameters and their defaults."""
 
 
 def register_agent(cls: AgentClass) -> AgentClass:
     """Make an agent available by its `name`, in `make_agent` and on the command line; also a decorator of the class."""
-    AGENTS.register(str(getattr(cls, "name", None)), cls)
+    name = getattr(cls, "name", None)
+    if not isinstance(name, str):
+        raise InvalidParameter(f"An agent must be a class derived from linmdp.Agent, with a 'name'. Got {cls!r:.80}.")
+    AGENTS.register(name, cls)
     return cls
 
 
@@ -200,7 +199,7 @@ def model_known(spec: str) -> bool:
     return _makes_a_model(name, ENVS[name], tuple(parameters.items()))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1)  # what it holds may be large
 def _makes_a_model(name: str, maker: Callable[..., Any], parameters: tuple[tuple[str, Value], ...]) -> bool:
     own = settable(maker)
     return isinstance(_made(name, {key: value for key, value in parameters if key in own}), LinearModel)
