@@ -427,6 +427,9 @@ def test_an_installed_package_goes_through_run_compare_sweep_and_report(installe
         assert words in done.stdout
         assert "warning" not in done.stderr
     assert "cyclic" in (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / "clash.py").write_text(MODULE.replace('"last"', '"cyclic"'))
+    refused = in_terminal("agents", "--import", "clash", path=Path(f"{installed}{os.pathsep}{tmp_path}"))
+    assert "must be free. Got 'cyclic', which is linmdp_example.Cyclic" in refused.stderr
     assert json.loads(in_terminal("run", "corridor", "cyclic", "-k", "2", "--json", path=installed).stdout)["regret"]
 
 

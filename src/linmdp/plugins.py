@@ -33,7 +33,8 @@ REGISTERED: dict[str, dict[str, Any]] = {}
 IMPORTED: dict[str, str] = {}
 """Modules of `--import`, each with the folder that it was looked for in; other processes import them themselves."""
 
-_importing = False
+_importing = ""
+"""What is being imported by name now: a "module" of `--import`, the "package" of an entry point, or nothing."""
 
 
 class Names(Mapping[str, T]):
@@ -65,7 +66,7 @@ class Names(Mapping[str, T]):
         if value is None:
             return lambda found: self.register(name, found)
         self._checked(name, value)
-        taken = self._registered.get(name) or self._known.get(name)
+        taken = self._find(name)
         if taken is not None and not _same(taken, value):
             raise InvalidParameter(
                 f"The name of a new {self.kind} must be free. Got '{name}', which is {_place(taken)}."
@@ -88,21 +89,24 @@ class Names(Mapping[str, T]):
             raise InvalidParameter(f"{rule}. Got {name!r:.80}.")
         self._check(name, value)
 
+    def _here(self, name: str) -> Any:
+        return self._registered.get(name) or self._known.get(name)
+
     def _find(self, name: str) -> T | None:
-        if name not in self._registered and name not in self._known:
+        if self._here(name) is None:
             self._load(name)
-        found = self._registered.get(name) or self._known.get(name)
-        if isinstance(found, str):
-            found = self._known[name] = pkgutil.resolve_name(found)
+        if isinstance(self._here(name), str):
+            self._known[name] = pkgutil.resolve_name(self._here(name))
+        found: T | None = self._here(name)
         return found
 
     def _load(self, name: str) -> None:
         """Import what an installed package declares; if that fails it is as if it were not there, with a warning."""
         point = _declared(self.group).get(name)
-        if point is None or name in self._broken:
+        if point is None or name in self._broken or _importing == "package":  # which may declare several, half-imported
             return
         try:
-            with _known_elsewhere():
+            with _known_elsewhere("package"):
                 value = point.load()
             self._checked(name, value)
             self._known[name] = value
@@ -131,10 +135,10 @@ class Names(Mapping[str, T]):
 
 
 @contextmanager
-def _known_elsewhere() -> Iterator[None]:
+def _known_elsewhere(what: str) -> Iterator[None]:
     """What is registered meanwhile need not travel: other processes import it by name."""
     global _importing
-    before, _importing = _importing, True
+    before, _importing = _importing, what
     try:
         yield
     finally:
@@ -183,7 +187,7 @@ def import_modules(names: Iterable[str], folder: str | None = None) -> None:
         if folder not in sys.path:
             sys.path.insert(0, folder)
         try:
-            with _known_elsewhere():
+            with _known_elsewhere("module"):
                 importlib.import_module(name)
         except (Exception, SystemExit) as error:
             words = one_line(f"{type(error).__name__}: {error}", 300)

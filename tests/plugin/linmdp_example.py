@@ -8,6 +8,7 @@ import linmdp
 from linmdp.features import BlockFeatures, Scaling
 
 
+@linmdp.register_agent
 class Cyclic(linmdp.Agent):
     """Plays the actions in turn."""
 
@@ -27,6 +28,7 @@ class Cyclic(linmdp.Agent):
         return np.full(self.task.S or 1, self.act(h, 0))
 
 
+@linmdp.register_env("corridor")
 def corridor(*, length: int = 4, H: int = 6) -> linmdp.LinearModel:
     """A corridor with a reward at its end: action 1 goes right, action 0 back to the start."""
     mu, theta = np.zeros((H, 2 * length, length)), np.zeros((H, 2 * length))
