@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import linmdp
-from linmdp.agents.lsvi import LSVIUCB
+from linmdp.agents.algorithms import LSVIUCB
 from linmdp.envs.games import Game
 from linmdp.envs.linear import LinearMDPEnv
 from linmdp.envs.synthetic import synthetic

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import gc
-import inspect
-import pickle
-import tracemalloc
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -16,8 +11,21 @@ import pytest
 
 import linmdp
 from linmdp.agents.base import Agent
-from linmdp.runner.loop import play
 from linmdp.runner.registry import AGENTS
+from linmdp.runner.spec import written_spec
+from linmdp.testing.agents import (
+    LARGE,
+    Case,
+    check_copy,
+    check_damaged,
+    check_nbytes,
+    check_parameters,
+    check_policy,
+    check_run,
+    check_same_seed,
+    check_saved,
+    play_for,
+)
 
 ENVS = (
     "synthetic:S=12,A=3,d=4,H=5",
@@ -31,7 +39,7 @@ ENVS = (
     "gym:FrozenLake-v1,H=12",
     "linearized:model=phoenix,mode=model,H=4,anchors=8",
 )
-SPECS = (
+SPECS: tuple[str, ...] = (
     "lsvi-ucb",
     "lsvi-ucb:beta=published,cap=H,ties=first",
     "lsvi-ucb:beta=theory",
@@ -72,6 +80,15 @@ SPECS = (
     "constant:action=1",
     "optimal",
 )
+named = {spec.partition(":")[0] for spec in SPECS}
+SPECS += tuple(
+    written_spec(name, parameters)
+    for name, cls in AGENTS.items()
+    if name not in named or "test_parameters" in vars(cls)
+    for parameters in cls.test_parameters
+)
+"""Those of old, and those that a class names itself: a new agent is under contract without a line here."""
+
 every_agent = pytest.mark.parametrize("spec", SPECS)
 every_env = pytest.mark.parametrize("env_spec", ENVS)
 
@@ -83,11 +100,14 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def make(env_spec: str, spec: str, episodes: int = 40) -> tuple[Any, Agent]:
+def case_of(env_spec: str, spec: str, episodes: int = 40) -> Case:
     if env_spec.startswith("gym") and spec == "optimal":
         pytest.skip("no model, no optimum")
-    env = linmdp.make_env(env_spec)
-    return env, linmdp.make_agent(spec, env, episodes=episodes)
+    return Case(lambda: linmdp.make_env(env_spec), lambda env: linmdp.make_agent(spec, env, episodes=episodes))
+
+
+def make(env_spec: str, spec: str, episodes: int = 40) -> tuple[Any, Agent]:
+    return case_of(env_spec, spec, episodes).fresh()
 
 
 def test_every_agent_is_under_contract() -> None:
@@ -97,107 +117,40 @@ def test_every_agent_is_under_contract() -> None:
 @every_env
 @every_agent
 def test_runs_and_reports(env_spec: str, spec: str) -> None:
-    env, agent = make(env_spec, spec)
-    result = linmdp.run(env, agent, episodes=40, seed=3)
-    assert result.rewards.shape == (40,)
-    assert np.isfinite(result.rewards).all()
-    if env.model is None:
-        assert result.regret is None
-    else:
-        assert result.regret is not None
-        assert (np.diff(result.regret, prepend=0.0) >= -1e-9).all(), "no policy beats the optimal one"
-    assert result.peak_bytes >= agent.nbytes >= 0
-    assert 0 <= result.saturated <= 1
-    assert result.drift is None or result.drift < 1e-9
+    check_run(case_of(env_spec, spec))
 
 
 @every_env
 @every_agent
 def test_the_same_seed_gives_the_same_run(env_spec: str, spec: str) -> None:
-    one, two = (linmdp.run(*make(env_spec, spec), episodes=20, seed=7) for _ in range(2))
-    np.testing.assert_array_equal(one.rewards, two.rewards)
-    if one.regret is not None and two.regret is not None:
-        np.testing.assert_array_equal(one.regret, two.regret)
+    check_same_seed(case_of(env_spec, spec))
 
 
 @every_env
 @every_agent
 def test_a_saved_agent_goes_on_as_if_nothing_had_happened(env_spec: str, spec: str) -> None:
-    """Saved in the middle of a phase, and loaded into a new agent: the same actions from there on."""
-    env, agent = make(env_spec, spec)
-    linmdp.run(env, agent, episodes=17, seed=1)
-    saved = agent.state_dict()
-    assert all(isinstance(value, np.ndarray) and value.dtype != object for value in saved.values())
-    twin = make(env_spec, spec)[1]
-    twin.load_state_dict(saved)
-
-    def go_on(who: Agent) -> list[Any]:
-        steps = []
-        for k in range(15):
-            who.begin_episode()
-            state, _ = env.reset(seed=100 + k)
-            steps += list(play(env, who, state, k))
-        return [(t.state, t.action, t.reward) for t in steps]
-
-    assert go_on(agent) == go_on(twin)
+    check_saved(case_of(env_spec, spec))
 
 
 @every_agent
 def test_a_copy_goes_its_own_way(spec: str) -> None:
-    env, agent = make(ENVS[0], spec)
-    play_for(env, agent, 9)
-    before = [agent.q_values(0, s).copy() for s in range(12)]
-    for twin in (copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
-        play_for(env, twin, 5)
-        np.testing.assert_array_equal([agent.q_values(0, s) for s in range(12)], before)
+    check_copy(case_of(ENVS[0], spec))
 
 
 @every_env
 @every_agent
 def test_policy_q_values_and_actions_agree(env_spec: str, spec: str) -> None:
-    env, agent = make(env_spec, spec)
-    linmdp.run(env, agent, episodes=15, seed=2)
-    agent.begin_episode()
-    task = env.task
-    for h in range(task.H):
-        policy = agent.policy(h)
-        assert policy.shape in ((task.S,), (task.S, task.A))
-        chances = policy if policy.ndim == 2 else np.eye(task.A)[policy]
-        np.testing.assert_allclose(chances.sum(axis=1), 1.0)
-        for s in range(task.S):
-            q = agent.q_values(h, s)
-            assert q.shape == (task.A,)
-            assert chances[s, agent.act(h, s)] > 0
-            if agent.caps is not None:
-                assert q.max() <= agent.caps[h]
-                assert q[chances[s] > 0].min() >= q.max() - 1e-5, "only the best actions are played"
+    check_policy(case_of(env_spec, spec))
 
 
 @every_agent
 def test_nbytes_is_what_the_agent_allocates(spec: str) -> None:
-    env = linmdp.make_env("synthetic:S=300,A=8,d=24,H=12")
-    play_for(env, linmdp.make_agent(spec, env, episodes=40), 3)  # whatever is loaded or cached once
-    gc.collect()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        agent = linmdp.make_agent(spec, env, episodes=40)
-        play_for(env, agent, 40)
-        gc.collect()
-        allocated = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-    # Python objects of a few kB come on top of any agent, also of one without arrays
-    assert agent.nbytes == pytest.approx(allocated, rel=0.05, abs=24_000)
-    assert agent.nbytes <= agent.bytes_after(40)
+    check_nbytes(case_of(LARGE, spec))
 
 
-def play_for(env: Any, agent: Agent, episodes: int) -> None:
-    for k in range(episodes):
-        agent.begin_episode()
-        state, _ = env.reset(seed=k)
-        for _ in play(env, agent, state, k):
-            pass
+@every_agent
+def test_a_damaged_state_is_refused_and_changes_nothing(spec: str) -> None:
+    check_damaged(case_of(ENVS[0], spec))
 
 
 @pytest.mark.parametrize("spec", [s for s in SPECS if "storage" not in s])
@@ -214,13 +167,8 @@ def test_counts_do_not_grow_with_the_episodes(spec: str) -> None:
 
 @pytest.mark.parametrize("cls", AGENTS.values(), ids=AGENTS)
 def test_parameters_are_keyword_only_and_kept_verbatim(cls: type[Agent]) -> None:
-    assert next(iter(inspect.signature(cls).parameters)) == "task"
-    env = linmdp.make_env(ENVS[0])
-    if cls is linmdp.OptimalAgent:
-        return
-    agent = linmdp.make_agent(cls.name, env, episodes=30)
-    defaults = {name: p.default for name, p in cls.parameters().items()}
-    assert agent.get_params() == defaults | ({"episodes": 30} if "episodes" in defaults else {})
+    if cls is not linmdp.OptimalAgent:  # which is told Q
+        check_parameters(cls)
 
 
 @pytest.mark.parametrize(
@@ -239,21 +187,6 @@ def test_a_state_of_another_agent_is_refused(saved: str, words: str) -> None:
     with pytest.raises(linmdp.InvalidData, match=words):
         fixed.load_state_dict(make(ENVS[0], saved)[1].state_dict())
     assert_same_state(fixed.state_dict(), before)
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_a_damaged_state_is_refused_and_changes_nothing(spec: str) -> None:
-    env, agent = make(ENVS[0], spec)
-    play_for(env, agent, 5)
-    before = agent.state_dict()
-    play_for(env, agent, 3)
-    whole, now = agent.state_dict(), agent.state_dict()
-    for name in whole:
-        damaged = {key: value for key, value in before.items() if key != name}
-        if name in before:
-            with pytest.raises(linmdp.InvalidData):
-                agent.load_state_dict(damaged)
-        assert_same_state(agent.state_dict(), now)
 
 
 def assert_same_state(one: dict[str, Any], two: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from linmdp.agents.backend import NUMPY, Backend, backend_for
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit, units
 from linmdp.runner.engine import Lockstep, Run
 from linmdp.runner.lockstep import run_lockstep
+from linmdp.runner.loop import play
 from linmdp.runner.registry import AGENTS, make_learner, make_model
 from linmdp.types import RunResult
 
@@ -208,9 +211,14 @@ class Halved(linmdp.LSVIUCB):
         return super().make_exploration(beta / 2, backend)
 
 
-def test_a_subclass_that_plans_or_acts_in_its_own_way_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    for cls in (Broken, Timid, Halved):
-        monkeypatch.setitem(AGENTS, cls.name, cls)
+@pytest.fixture
+def subclasses() -> Iterator[None]:
+    with AGENTS.lent("broken", Broken), AGENTS.lent("timid", Timid), AGENTS.lent("halved", Halved):
+        yield
+
+
+@pytest.mark.usefixtures("subclasses")
+def test_a_subclass_that_plans_or_acts_in_its_own_way_is_never_replaced() -> None:
     jobs = [Job("lock:H=4", "broken:beta=0.3", 10, seed, 1) for seed in range(4)]
     assert units(jobs) == [[job] for job in jobs]
     with pytest.raises(RuntimeError, match="its own planning"):
@@ -224,3 +232,27 @@ def test_a_subclass_that_plans_or_acts_in_its_own_way_is_never_replaced(monkeypa
     assert len(units(halved)) == 2, "a new exploration alone is no reason to run one by one"
     for mine, theirs in zip(run_jobs(halved, processes=1), run_jobs(plain, processes=1), strict=True):
         np.testing.assert_array_equal(mine.rewards, theirs.rewards)
+
+
+@pytest.mark.parametrize("spec", [*SPECS, "lsvi-phe:beta=0.3,draws=3"])
+def test_an_agent_of_a_run_in_lockstep_is_the_one_of_the_run_alone(spec: str, tmp_path: Path) -> None:
+    """Saved at the end, loaded, and played on."""
+    jobs = [Job(ENVS[1], spec, 30, seed, 30, save=str(tmp_path / f"{seed}.safetensors")) for seed in range(4)]
+    run_unit(jobs)
+    for job in jobs[:2]:
+        env: Any = linmdp.make_env(job.env)
+        alone: Any = linmdp.make_agent(spec, env, episodes=30)
+        linmdp.run(env, alone, episodes=30, seed=job.seed)
+        loaded: Any = linmdp.load_agent(str(job.save), env)
+        assert (loaded.policy_version, loaded.updates, loaded.resets) == (
+            alone.policy_version,
+            alone.updates,
+            alone.resets,
+        )
+        for k in range(15):
+            played = []
+            for agent in (alone, loaded):
+                agent.begin_episode()
+                state, _ = env.reset(seed=k)
+                played.append([(t.state, t.action) for t in play(env, agent, state, k)])
+            assert played[0] == played[1]

@@ -8,7 +8,8 @@ import pytest
 from linmdp.agents.base import check_reward
 from linmdp.errors import InvalidData, UnknownName, described, unknown
 from linmdp.io.units import human_bytes, memory_unit
-from linmdp.report.curves import evenly_spaced, mean_curve
+from linmdp.report.curves import mean_curve
+from linmdp.results.curves import spaced
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_amounts_of_memory() -> None:
 
 @pytest.mark.parametrize(("count", "most"), [(1, 60), (7, 60), (60, 60), (61, 60), (5000, 60), (5000, 2)])
 def test_a_thinned_curve_keeps_both_ends(count: int, most: int) -> None:
-    points = evenly_spaced(count, most)
+    points = spaced(count, most)
     assert (points[0], points[-1]) == (0, count - 1)
     assert len(points) == min(count, most)
     assert (np.diff(points) > 0).all()

@@ -8,103 +8,34 @@ result = linmdp.run(env, agent, episodes=1_000, seed=0, progress=True)
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from linmdp.agents import (
-        LSVIUCB,
-        Agent,
-        ConstantAgent,
-        LSVIUCBAdaptive,
-        LSVIUCBFixed,
-        LSVIUCBFold,
-        OptimalAgent,
-        QLearning,
-        QLearningGreedy,
-        RandomAgent,
-    )
-    from linmdp.envs.adapter import GymTask
-    from linmdp.envs.base import LinearModel
-    from linmdp.envs.linear import LinearMDPEnv
-    from linmdp.envs.planning import optimum, policy_value
-    from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, UnknownName
-    from linmdp.features import FeatureMap, TableFeatures, one_hot
-    from linmdp.runner.loading import load_agent, load_policy
-    from linmdp.runner.loop import run
-    from linmdp.runner.registry import make_agent, make_env
-    from linmdp.types import EpisodeRecord, RunResult, Task, Transition
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "linmdp.agents": (
-        "LSVIUCB",
-        "Agent",
-        "ConstantAgent",
-        "LSVIUCBAdaptive",
-        "LSVIUCBFixed",
-        "LSVIUCBFold",
-        "OptimalAgent",
-        "QLearning",
-        "QLearningGreedy",
-        "RandomAgent",
-    ),
-    "linmdp.envs.adapter": ("GymTask",),
-    "linmdp.envs.base": ("LinearModel",),
-    "linmdp.envs.linear": ("LinearMDPEnv",),
-    "linmdp.envs.planning": ("optimum", "policy_value"),
-    "linmdp.errors": ("InvalidData", "InvalidParameter", "LinMDPError", "LinMDPWarning", "UnknownName"),
-    "linmdp.features": ("FeatureMap", "TableFeatures", "one_hot"),
-    "linmdp.runner.loop": ("run",),
-    "linmdp.runner.registry": ("make_agent", "make_env"),
-    "linmdp.runner.loading": ("load_agent", "load_policy"),
-    "linmdp.types": ("EpisodeRecord", "RunResult", "Task", "Transition"),
+_STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
+_MODULE_OF = {
+    alias.name: node.module
+    for node in _STUB.body
+    if isinstance(node, ast.ImportFrom) and node.module
+    for alias in node.names
 }
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+"""Every public name and the module that defines it, read off the stub, which type checkers read, too."""
 
-__all__ = [
-    "LSVIUCB",
-    "Agent",
-    "ConstantAgent",
-    "EpisodeRecord",
-    "FeatureMap",
-    "GymTask",
-    "InvalidData",
-    "InvalidParameter",
-    "LSVIUCBAdaptive",
-    "LSVIUCBFixed",
-    "LSVIUCBFold",
-    "LinMDPError",
-    "LinMDPWarning",
-    "LinearMDPEnv",
-    "LinearModel",
-    "OptimalAgent",
-    "QLearning",
-    "QLearningGreedy",
-    "RandomAgent",
-    "RunResult",
-    "TableFeatures",
-    "Task",
-    "Transition",
-    "UnknownName",
-    "load_agent",
-    "load_policy",
-    "make_agent",
-    "make_env",
-    "one_hot",
-    "optimum",
-    "policy_value",
-    "run",
-]
+__all__ = list(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use: `import linmdp` stays fast, and needs no Gymnasium for what needs none."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'linmdp' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    home = _MODULE_OF[name]
+    value = (
+        importlib.import_module(f"linmdp.{name}") if home == "linmdp" else getattr(importlib.import_module(home), name)
+    )
     globals()[name] = value
     return value
 

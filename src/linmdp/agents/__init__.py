@@ -1,9 +1,9 @@
 """Agents: LSVI in its variants, tabular baselines, and the policies to compare them with."""
 
+from linmdp.agents.algorithms import LSVIUCB, LSVIUCBFold
 from linmdp.agents.base import Agent
 from linmdp.agents.baselines import ConstantAgent, OptimalAgent, RandomAgent
 from linmdp.agents.exploration.perturbation import LSVIPHE
-from linmdp.agents.lsvi import LSVIUCB, LSVIUCBFold
 from linmdp.agents.qlearning import QLearning, QLearningGreedy
 from linmdp.agents.schedules.adaptive import LSVIUCBAdaptive
 from linmdp.agents.schedules.fixed import LSVIUCBFixed

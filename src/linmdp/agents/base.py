@@ -29,6 +29,8 @@ class Component:
     _counters: ClassVar[tuple[str, ...]] = ()
     _scratch: ClassVar[tuple[str, ...]] = ()
     _derived: ClassVar[tuple[str, ...]] = ()
+    _run_axis: ClassVar[Mapping[str, int]] = {}
+    """Which axis of an array counts the runs in lockstep, where it is not the second."""
 
     @property
     def nbytes(self) -> int:
@@ -47,6 +49,14 @@ class Component:
             load_array(getattr(self, name), state, name)
         for name in self._counters:
             setattr(self, name, int(saved_array(state, name)))
+
+    def take_run(self, batched: Any, i: int) -> None:
+        """Become what `batched`, which serves several runs in lockstep, is for run i."""
+        for name in self._arrays:
+            mine, theirs = getattr(self, name), batched.backend.host(getattr(batched, name))
+            mine[...] = theirs.take(i, axis=self._run_axis.get(name, 1)).reshape(mine.shape)
+        for name in self._counters:
+            setattr(self, name, getattr(batched, name))
 
 
 TIE = 1e-9
@@ -172,6 +182,7 @@ class Agent(ABC):
 
     Attributes
     ----------
+    test_parameters : of the class; those with which `linmdp.testing.check_agent` tries it
     task : what the agent may know
     rng : the only source of randomness; the run loop seeds it
     caps : (H,) largest value that Q can have at each step, or None for an agent that estimates no Q

@@ -17,6 +17,7 @@ from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
 from linmdp.agents.storage.samples import block_size
 from linmdp.errors import InvalidParameter, invalid
+from linmdp.io.units import human_bytes
 from linmdp.types import WHOLE
 
 Choice = dict[str, Any]
@@ -41,14 +42,6 @@ def parse_bytes(owner: str, value: Any) -> int:
     return int(value)
 
 
-def in_bytes(count: int) -> str:
-    """A count of bytes, in words."""
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} B"
-
-
 def chosen_within(owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_of: Callable[[Choice], int]) -> Choice:
     """What an agent makes of its `max_bytes`, and the bytes that it will take; nothing where no limit is given.
 
@@ -63,7 +56,7 @@ def chosen_within(owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_o
             return choice | {"bytes": need}
         least = min(least, need)
     raise InvalidParameter(
-        f"The 'max_bytes' parameter of {owner} must be at least {least} ({in_bytes(int(least))}): its smallest form on "
+        f"The 'max_bytes' parameter of {owner} must be at least {least} ({human_bytes(least)}): its smallest form on "
         f"this task needs that. Got {limit}."
     )
 

@@ -7,8 +7,9 @@ optimistic), a storage (what is kept of the past) and a horizon (what the steps 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
+from collections.abc import Iterator, Mapping, Sequence
+from types import FunctionType
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, confidence_width
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.planner import Planner
-from linmdp.agents.schedules.base import Always, Growing, Schedule
+from linmdp.agents.schedules.base import Always, Schedule
 from linmdp.agents.storage.base import Sample
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
@@ -316,6 +317,14 @@ class LSVIAgent(Agent):
             return None
         return Setting(self, self.beta_value, self.lam, self.ties, self.make_schedule())
 
+    def take_run(
+        self, batched: Planner, i: int, schedule: Schedule, rng: np.random.Generator, counters: Sequence[int]
+    ) -> None:
+        """Become the agent of run i in lockstep, after an episode; see `state_dict` for the counters."""
+        self._planner.take_run(batched, i)
+        self.schedule, self.rng = schedule, rng
+        self.policy_version, self.updates, self.resets = map(int, counters)
+
     def state_dict(self) -> StateDict:
         state = super().state_dict()
         for name in ("plan", "store", "tie_draws"):
@@ -347,73 +356,7 @@ def _only_overrides(cls: type, hooks: set[str]) -> bool:
     """Whether the classes below `LSVIAgent` change nothing of it but `hooks`."""
     below = [c for c in cls.__mro__ if c not in LSVIAgent.__mro__]
     changed = [getattr(LSVIAgent, name, None) for c in below for name in vars(c) if name not in hooks]
-    return not any(callable(old) or isinstance(old, property) for old in changed)
-
-
-class LSVIUCB(LSVIAgent):
-    """LSVI-UCB (Algorithm 1): optimistic least-squares value iteration over all data.
-
-    Parameters
-    ----------
-    task : what the environment tells an agent
-    beta : width of the confidence bonus: "auto" (from the noise of the data), a number, or "theory" or "published"
-        (both need `episodes`)
-    lam : ridge parameter lambda > 0
-    cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
-    ties : "random" among the best actions, or "first" (the paper's argmax)
-    storage : "counts" (finite states: exact, and memory does not grow), "features" (the paper's), "states", "fold"
-        (any states: memory does not grow, no proof), or "auto": counts where states are finite, else features
-    dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
-    episodes : K, where a parameter depends on it
-    stationary : one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory, and H
-        times more data for each weight
-    discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
-    max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
-        and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
-    replan : plan when the number of episodes has grown by this fraction; 0: in every episode
-    M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512
-    probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
-    correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
-    """
-
-    name = "lsvi-ucb"
-    test_parameters: ClassVar[tuple[dict[str, Any], ...]] = (
-        {},
-        {"beta": 0.1},
-        {"beta": "published", "cap": "H", "ties": "first"},
-        {"storage": "states", "dtype": "float32"},
-        {"stationary": True, "discount": 0.8, "storage": "features"},
-        {"storage": "fold", "M": 20, "replan": 0.1},
-    )
-
-    def __init__(self, task: Task, *, replan: float = 0.0, **common: Unpack[Common]) -> None:
-        self.replan = replan
-        super().__init__(task, **common)
-
-    def make_schedule(self) -> Schedule:
-        fraction = check_number(self.name, "replan", self.replan, low=0.0, high=1.0)
-        return Growing(self.horizon.groups, fraction) if fraction else Always(self.horizon.groups)
-
-
-class LSVIUCBFold(LSVIUCB):
-    """LSVI-UCB with folded samples: memory that does not grow, and no forgetting. Ours; no proof.
-
-    The same as `LSVIUCB` with `storage="fold", replan=0.01`.
-
-    Parameters
-    ----------
-    storage, replan, common : as for `LSVIUCB`
-    """
-
-    name = "lsvi-ucb-fold"
-    test_parameters = (
-        {"M": 4},
-        {"stationary": True, "discount": 0.9, "M": 20},
-        {"M": 5, "replan": 0, "correction": "probe", "probes": "recent", "dtype": "float32"},
-    )
-
-    def __init__(self, task: Task, *, storage: str = "fold", replan: float = 0.01, **common: Any) -> None:
-        super().__init__(task, storage=storage, replan=replan, **common)
+    return not any(isinstance(old, FunctionType | property) for old in changed)
 
 
 def _trusted(features: FeatureMap) -> FeatureMap:

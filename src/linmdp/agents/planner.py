@@ -154,6 +154,12 @@ class Planner:
         phi = self.ridge.pending[g]
         return self.ridge.lam * np.eye(len(phi)) + self.storage.gram(g) - phi[:, None] * phi
 
+    def take_run(self, batched: Planner, i: int) -> None:
+        """Become what `batched`, which serves several runs in lockstep, is for run i."""
+        self.w[:] = batched.backend.host(batched.w[:, i])
+        for name in ("ridge", "storage", "exploration"):
+            getattr(self, name).take_run(getattr(batched, name), i)
+
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""

@@ -54,7 +54,7 @@ def _print_findings(findings: list[Finding]) -> bool:
 
 
 def _print_values(env: Any, state: int) -> None:
-    best = env.optimum.V[0, state]
+    best = env.unwrapped.optimum.V[0, state]
     lost = best - policy_value(env.model, uniform_policy(env.model))[0, state]
     print(f"  From state {state} the optimal policy earns {best:.4g} per episode; a random one loses {lost:.4g} of it.")
 

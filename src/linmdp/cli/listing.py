@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from linmdp.errors import InvalidParameter
-from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, agent_parameters, env_maker, env_parameters
+from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, agent_parameters, env_parameters
 
 
 def list_envs() -> None:
     """Every environment with its parameters and defaults."""
     for name in ENVS:
-        _entry(name, env_maker(name), env_parameters(name))
+        _entry(name, ENVS[name], env_parameters(name))
 
 
 def list_agents() -> None:
@@ -29,7 +29,7 @@ def list_agents() -> None:
 
 def _entry(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter]) -> None:
     print(name)
-    print(f"    {(inspect.getdoc(documented) or '').splitlines()[0]}")
+    print(f"    {(inspect.getdoc(documented) or 'No description.').splitlines()[0]}")
     for key, parameter in parameters.items():
         print(f"    {key}={_shown(parameter.default)}")
     print()

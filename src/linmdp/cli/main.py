@@ -28,6 +28,7 @@ from linmdp.cli.options import (
     EvalEvery,
     Every,
     FirstSeed,
+    Import,
     Jobs,
     Out,
     Reward,
@@ -35,7 +36,6 @@ from linmdp.cli.options import (
     Settings,
     Track,
     say_what_was_chosen,
-    with_baselines,
     with_settings,
 )
 from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
@@ -52,7 +52,6 @@ Save = Annotated[
 app = typer.Typer(
     help="Online reinforcement learning with regret guarantees, in memory that you choose.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,6 +76,7 @@ def run(
     reward: Reward = None,
     settings: Settings = None,
     save: Save = True,
+    modules: Import = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
     env, agents = _paid(env, reward), with_settings([agent], settings)
@@ -100,13 +100,12 @@ def compare(
     track: Track = None,
     settings: Settings = None,
     save: Save = True,
+    modules: Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
-    agents = with_settings(agents, settings)
-    for agent in agents:
-        if agents.count(agent) > 1:
-            invalid("compare", "agents", f"given once each, not {agents.count(agent)} times", agent)
-    agents = with_baselines(env, agents)
+    from linmdp.runner.registry import with_baselines
+
+    agents = with_baselines(env, with_settings(agents, settings))
     plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
@@ -119,6 +118,7 @@ def sweep(
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
     track: Track = None,
     save: Save = False,
+    modules: Import = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.io.files import output_folder
@@ -191,6 +191,7 @@ def check(
     ] = None,
     episodes: Episodes = 1000,
     reward: Reward = None,
+    modules: Import = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
     from linmdp.cli.check import check_env
@@ -211,7 +212,7 @@ def report(
 
 
 @app.command()
-def envs() -> None:
+def envs(modules: Import = None) -> None:
     """List the environments with every parameter and default."""
     from linmdp.cli.listing import list_envs
 
@@ -219,7 +220,7 @@ def envs() -> None:
 
 
 @app.command()
-def agents() -> None:
+def agents(modules: Import = None) -> None:
     """List the agents with every parameter and default."""
     from linmdp.cli.listing import list_agents
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from linmdp.plugins import import_modules
 
 EnvSpec = Annotated[str, typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'")]
 AgentSpec = Annotated[str, typer.Argument(metavar="AGENT", help="name or name:key=value,...; see 'linmdp agents'")]
@@ -14,10 +15,10 @@ AgentSpecs = Annotated[list[str], typer.Argument(metavar="AGENT...", help="two o
 Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
 Seeds = Annotated[int, typer.Option(help="how many seeds")]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; all cores unless said")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; default: all cores")]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
-AsJson = Annotated[bool, typer.Option("--json", help="one JSON object a seed on standard output, nothing else")]
+AsJson = Annotated[bool, typer.Option("--json", help="one JSON object per seed on standard output, nothing else")]
 Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
 Reward = Annotated[
     str | None,
@@ -27,8 +28,27 @@ Checkpoint = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),
 ]
-Every = Annotated[int | None, typer.Option(metavar="N", help="episodes between checkpoints; a twentieth unless said")]
+Every = Annotated[
+    int | None, typer.Option(metavar="N", help="episodes between checkpoints; default: a twentieth of all")
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
+
+
+def _imported(modules: list[str] | None) -> list[str] | None:
+    import_modules(modules or [])
+    return modules
+
+
+Import = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        callback=_imported,
+        is_eager=True,
+        help="import a module first, also from the current folder: it registers agents, environments, features",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="a parameter for every agent that has it, as in max_bytes=2MiB"),
@@ -36,15 +56,18 @@ Settings = Annotated[
 
 
 def with_settings(agents: list[str], settings: list[str] | None) -> list[str]:
-    """The specs of agents with the parameters of `--set` added, each to the agents that have it; marks stay marks."""
+    """The specs with the parameters of `--set`, each for the agents that have it; baselines stay as they are."""
     from linmdp.errors import InvalidParameter
     from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
     from linmdp.runner.spec import parse_spec
 
-    known = {*AGENTS, *SB3_AGENTS} - {"random", "optimal"}
+    def has(agent: str, key: str) -> bool:
+        name = parse_spec(agent)[0]
+        known = name in SB3_AGENTS or (name in AGENTS and name not in ("random", "optimal"))
+        return known and key in agent_parameters(name)
+
     for setting in settings or []:
-        key = setting.partition("=")[0].strip()
-        takes = [a for a in agents if (name := parse_spec(a)[0]) in known and key in agent_parameters(name)]
+        takes = [a for a in agents if has(a, setting.partition("=")[0].strip())]
         if not takes or "=" not in setting:
             raise InvalidParameter(f"'--set' must be KEY=VALUE, with a KEY that an agent here has. Got {setting!r}.")
         agents = [a + (("," if ":" in a else ":") + setting if a in takes else "") for a in agents]
@@ -63,12 +86,3 @@ def say_what_was_chosen(env: str, agents: list[str], episodes: int) -> None:
         size = chosen.pop("bytes", 0)
         words = ", ".join(f"{k}={v}" for k, v in chosen.items()) or "as it is"
         typer.echo(f"{spec}: {words}: {size:,} bytes at most", err=True)
-
-
-def with_baselines(env: str, agents: Sequence[str]) -> list[str]:
-    """The agents, and the marks to read them against."""
-    names = [a.partition(":")[0] for a in agents]
-    from linmdp.runner.registry import optimum_known
-
-    marks = ["random", "optimal"] if optimum_known(env) else ["random"]
-    return [*dict.fromkeys(agents), *(mark for mark in marks if mark not in names)]

@@ -5,22 +5,20 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from linmdp.report.narrative import paired_comparisons
-from linmdp.report.tables import comparison_table
+from linmdp.report.comparison import Comparison
 from linmdp.results.run_folder import LINES, read_folder, write_lines
 from linmdp.results.store import existing_store
-from linmdp.results.summary import Summary, by_agent
 from linmdp.results.table import CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
 
 
 def show_table(folder: Path, csv: Path | None, parquet: Path | None, jsonl: Path | None, curves: bool) -> list[Path]:
     """Write the files that are asked for, and return them; print the comparison if none is."""
     if csv is parquet is jsonl is None and not (folder / "runs.sqlite").exists() and (folder / LINES).exists():
-        print(_comparisons(folder))  # of an older version
+        print(Comparison(read_folder(folder).results).table())  # of an older version
         return []
     with closing(existing_store(folder)) as store:
         if csv is parquet is jsonl is None:
-            print(_comparisons(folder) if store.keys() else "The store holds no runs yet.")
+            print(Comparison(store.results()).table())
             return []
         rows = [] if curves else list(run_rows(store))
         columns = CURVES if curves else run_columns(rows)
@@ -30,16 +28,3 @@ def show_table(folder: Path, csv: Path | None, parquet: Path | None, jsonl: Path
         if jsonl is not None:
             write_lines(folder, store, path=jsonl)
         return [path for path in (csv, parquet, jsonl) if path is not None]
-
-
-def _comparisons(folder: Path) -> str:
-    """One table for each environment and number of episodes, and what it says in words."""
-    groups: dict[tuple[str, int], list[Summary]] = {}
-    for summary in by_agent(read_folder(folder).results):
-        groups.setdefault((summary.env, summary.episodes), []).append(summary)
-    parts = []
-    for (env, episodes), alike in groups.items():
-        parts.append(
-            "\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(alike), *paired_comparisons(alike)])
-        )
-    return "\n\n".join(parts)

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.games import make_gym
-from linmdp.envs.mapping import EnvView, map_by_name
+from linmdp.envs.mapping import EnvView, map_by_name, map_parameters
 from linmdp.envs.observations import counted
 from linmdp.envs.rewards import reward_rule
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid
@@ -52,7 +52,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     scaling : "bounds" of the space where it has some, or "data": the range seen in the warm-up
     warmup : steps of a random policy before the first episode, for features that are fitted to data
     seed : seed of the warm-up and of rff
-    kwargs : passed to `gymnasium.make`
+    kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
     """
 
     model = None  # unknown: no V*, hence no exact regret
@@ -81,6 +81,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         sizes = {"order": order, "coupling": coupling, "tilings": tilings, "tiles": tiles, "centres": centres}
         others = {"dim": dim, "bandwidth": bandwidth, "scaling": scaling, "warmup": warmup, "seed": seed}
         given = {name: value for name, value in (sizes | others).items() if value is not None}
+        if isinstance(features, str):  # a map that someone else registered has other parameters
+            given |= {name: kwargs.pop(name) for name in map_parameters(features) if name in kwargs}
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, overload
 
 import gymnasium
 import numpy as np
@@ -16,7 +17,8 @@ from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
 from linmdp.features.onehot import OneHot, joined, largest_order
 from linmdp.features.scaling import Scaling, bounded
-from linmdp.features.tabular import one_hot
+from linmdp.features.tabular import TableFeatures, one_hot
+from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.types import Array, IntArray
 
 ONE_HOT_LIMIT = 1024
@@ -146,7 +148,27 @@ def taxi_parts(states: np.ndarray) -> IntArray:
     return np.concatenate((parts, target[:, None]), axis=1)
 
 
-MAPS: dict[str, Callable[..., Mapped]] = {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)}
+MAPS: Names[Callable[..., Any]] = Names(
+    "feature map",
+    "linmdp.features",
+    {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)},
+    partial(check_maker, "feature map", positional=1),
+)
+
+
+@overload
+def register_features(name: str, maker: Maker) -> Maker: ...
+@overload
+def register_features(name: str) -> Decorator[Any]: ...
+def register_features(name: str, maker: Any = None) -> Any:
+    """Make a feature map available as `features=NAME`; without `maker`, a decorator of the function that makes it.
+
+    `maker(view, **parameters)` returns a `FeatureMap`. `view.A` is the number of actions, `view.space` the observation
+    space, and `view.scaled(name, "bounds", warmup=1000, seed=0)` returns how observations are read as vectors and
+    their scaling to [0, 1]. A map of other states than flat vectors comes in a pair, after a `Reading`.
+    """
+    return MAPS.register(name, maker)
+
 
 USUAL = {"CartPole": "rbf", "Acrobot": "rbf"}
 """Where states that matter are near those that a random policy sees, centres from data do better than a grid."""
@@ -158,11 +180,28 @@ def map_by_name(name: str | None, view: EnvView, given: dict[str, Any]) -> Mappe
         name = "onehot" if _whole(view.space) else USUAL.get(re.sub(r"-v\d+$", "", view.id), "fourier")
     if name not in MAPS:
         unknown("feature map", name, MAPS)
-    known = [p.name for p in inspect.signature(MAPS[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    known = map_parameters(name)
     for key, value in given.items():
         if key not in known:
             invalid(f"'{view.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
-    return MAPS[name](view, **given)
+    made = MAPS[name](view, **given)
+    reading, phi = made if isinstance(made, tuple) else (_reading(view, made), made)
+    if not isinstance(phi, FeatureMap) or phi.A != view.A:
+        raise InvalidParameter(f"features={name} must make a FeatureMap for {view.A} actions. Got {phi!r:.80}.")
+    return reading, phi
+
+
+def map_parameters(name: Any) -> dict[str, inspect.Parameter]:
+    """The parameters of a feature map; none if there is no such map."""
+    return settable(MAPS[name]) if name in MAPS else {}
+
+
+def _reading(view: EnvView, features: Any) -> Reading:
+    """Numbered states for a table, flat vectors for any other map."""
+    finite = counted(view.id, view.space) if isinstance(features, TableFeatures) else None
+    if finite is not None and finite.S != features.S:
+        raise InvalidParameter(f"A feature table of '{view.id}' must have {finite.S} states. Got {features.S}.")
+    return finite or numbers(view.id, view.space)
 
 
 def _whole(space: gymnasium.Space[Any]) -> bool:

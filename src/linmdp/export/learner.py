@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from linmdp.agents.algorithms import LSVIUCBFold
 from linmdp.agents.base import Agent
-from linmdp.agents.lsvi import LSVIAgent, LSVIUCBFold
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.fixed import FixedPhases, LSVIUCBFixed
 from linmdp.agents.storage.fold import Fold
 from linmdp.errors import InvalidParameter, invalid

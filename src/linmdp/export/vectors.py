@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linmdp.agents.algorithms import LSVIUCBFold
 from linmdp.agents.base import Agent
-from linmdp.agents.lsvi import LSVIUCBFold
 from linmdp.export.draws import DeviceDraws
 from linmdp.export.numbers import braces, real, reals
 from linmdp.types import Array, State

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linmdp.results.curves import spaced
 from linmdp.results.stats import mean_interval
-from linmdp.types import Array, IntArray
+from linmdp.types import Array
 
 INTERVALS = 60
 """Points of a curve where its interval is computed; between them it is a straight line."""
@@ -22,14 +23,9 @@ class Curve(NamedTuple):
     high: Array
 
 
-def evenly_spaced(count: int, most: int) -> IntArray:
-    """At most `most` of the indices 0, ..., count - 1, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
-
-
 def mean_curve(values: Array, episode: Array) -> Curve:
     """The mean of curves (seeds, points) that were taken after the episodes (points,)."""
-    knots = evenly_spaced(len(episode), INTERVALS)
+    knots = spaced(len(episode), INTERVALS)
     intervals = np.array([mean_interval(values[:, i]) for i in knots])
     mean = values.mean(axis=0)
     below, above = (np.interp(episode, episode[knots], intervals[:, i] - intervals[:, 0]) for i in (1, 2))

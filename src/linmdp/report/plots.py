@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.io.files import write_atomic
-from linmdp.report.curves import INTERVALS, Curve, evenly_spaced, mean_curve
+from linmdp.report.curves import INTERVALS, Curve, mean_curve
 from linmdp.report.style import RC, pyplot
+from linmdp.results.curves import spaced
 from linmdp.results.stats import Interval
 from linmdp.results.summary import Summary
 
@@ -69,5 +70,5 @@ def regret_curve(s: Summary) -> Curve:
     """The mean regret of an agent, at a few points; a stored curve has fewer than there were episodes."""
     assert s.curve is not None
     points = s.curve.shape[1]
-    shown = evenly_spaced(points, INTERVALS)
+    shown = spaced(points, INTERVALS)
     return mean_curve(s.curve[:, shown], 1 + np.linspace(0, s.episodes - 1, points)[shown])

@@ -11,13 +11,14 @@ class NoFigures(LinMDPError, ImportError):
     """Matplotlib is not installed."""
 
 
-def pyplot() -> Any:
-    """matplotlib.pyplot, set up to draw without a screen; matplotlib is large, so an install may lack it."""
+def pyplot(*, screen: bool = False) -> Any:
+    """matplotlib.pyplot, set up to draw without a screen (or as the user has set it); an install may lack it."""
     try:
         import matplotlib
     except ModuleNotFoundError:
         raise NoFigures("Figures need matplotlib: install linmdp with its extra 'figures'.") from None
-    matplotlib.use("agg")
+    if not screen:
+        matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     return plt

@@ -27,13 +27,14 @@ from linmdp.errors import (
     invalid,
 )
 from linmdp.io.files import output_folder
+from linmdp.plugins import carried
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Run
 from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
-from linmdp.runner.registry import AGENTS, make_agent, make_env, make_learner, make_model, model_known
+from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
@@ -121,9 +122,9 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
 def runs_in_lockstep(job: Job) -> bool:
     """Whether the runs of this job can share their products: the model is known, and the agent says yes.
 
-    Not a run that is to be saved, on its way or at its end: in lockstep there is no agent.
+    Not a run with checkpoints.
     """
-    if not (job.checkpoint is job.save is None) or not model_known(job.env):
+    if job.checkpoint is not None or not model_known(job.env):
         return False
     return _lockstep_ready(job.env, job.agent, job.episodes, job.device, AGENTS.get(parse_spec(job.agent)[0]))
 
@@ -131,10 +132,12 @@ def runs_in_lockstep(job: Job) -> bool:
 @lru_cache(maxsize=256)
 def _lockstep_ready(env: str, spec: str, episodes: int, device: str, kind: type | None) -> bool:
     """The same of an agent of that kind, which is part of the question: a name can be registered anew."""
+    if kind is None or getattr(kind, "lockstep", None) is Agent.lockstep:
+        return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)
         try:
-            agent = make_agent(spec, _env(env), episodes)
+            agent = make_learner(spec, _model(env).task, episodes)
         except LinMDPError:  # it is reported where it is run
             return False
     setting = agent.lockstep()
@@ -192,6 +195,11 @@ def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResu
     model = _model(first.env)
     agent = make_learner(first.agent, model.task, first.episodes)
     runs = [Run(agent.lockstep(), job.agent, job.seed) for job in jobs]  # each with a schedule of its own
+
+    def save(i: int, trained: Agent) -> list[str]:
+        path = jobs[i].save
+        return [] if path is None else _saved(trained, jobs[i], Path(path))
+
     with _one_blas_thread() if first.device == "cpu" else nullcontext():
         return run_lockstep(
             model,
@@ -201,6 +209,7 @@ def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResu
             eval_every=first.eval_every,
             backend=backend_for(first.device),
             progress=progress,
+            on_agent=save if any(job.save for job in jobs) else None,
         )
 
 
@@ -213,15 +222,16 @@ def _env(spec: str) -> Any:
     return LinearMDPEnv(_model(spec))
 
 
-_last: dict[str, LinearModel] = {}
+_last: dict[tuple[str, Any], LinearModel] = {}
 
 
 def _model(spec: str) -> LinearModel:
     """The model of a spec; the last one is kept, since it often takes longer to make than a short run takes."""
-    if spec not in _last:
+    key = spec, ENVS[parse_spec(spec)[0]]  # an environment may be registered anew
+    if key not in _last:
         _last.clear()  # first, so that there are never two of them
-        _last[spec] = make_model(spec)
-    return _last[spec]
+        _last[key] = make_model(spec)
+    return _last[key]
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:
@@ -246,7 +256,7 @@ def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False) 
     """The results of every unit, with its place in `work`, in the order in which they finish."""
     with progress_bar("episodes", sum(job.episodes for unit in work for job in unit), progress) as advance:
         try:
-            with closing(pool.run(run_counted, work, advance)) as finished:
+            with closing(pool.run(carried(run_counted), work, advance)) as finished:
                 yield from finished
         except PieceFailed as error:
             unit = work[error.place]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -68,6 +68,13 @@ class Lockstep:
         self.rewards = backend.zeros((B,))
         self.looked = backend.zeros((3, B))  # acts, values at the cap, ties
         self.extremes = backend.array(np.tile([[model.A], [-1]], (1, B)), "int64")  # least and largest action
+
+    def agent(self, i: int, counters: Sequence[int]) -> LSVIAgent:
+        """The agent of run i after an episode, as it would be had it run alone."""
+        plain, make = self.settings[i].agent, cast(Any, type(self.settings[i].agent))
+        agent: LSVIAgent = make(plain.task, **plain.get_params())
+        agent.take_run(self.planner, i, self.schedules[i], self._ties[i], counters)
+        return agent
 
     def draws(self, n: int) -> Any:
         """Noise, moves and tie-breaks of the next n episodes, (n, 3, H, B)."""

@@ -6,12 +6,13 @@ feature rows becomes a true matrix product. Each run sees the random numbers tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum
 from linmdp.errors import InvalidData
@@ -36,8 +37,12 @@ def run_lockstep(
     eval_every: int = 1,
     backend: Backend = NUMPY,
     progress: bool | Advance = False,
+    on_agent: Callable[[int, LSVIAgent], list[str]] | None = None,
 ) -> list[RunResult]:
-    """All runs, each as `linmdp.run` would give it (to rounding); times are the batch's, shared equally."""
+    """All runs, each as `linmdp.run` would give it (to rounding); times are the batch's, shared equally.
+
+    `on_agent` gets the agent of each run at its end, and returns warnings.
+    """
     engine = Lockstep(model, runs, backend)
     recorder, ledger, clock = Recorder(engine), Ledger(engine, episodes), Stopwatch()
     V_star, gap = backend.array(optimum(model).V[0]), backend.zeros((engine.B, model.S))
@@ -64,7 +69,11 @@ def run_lockstep(
             ledger.played(k, gap[engine.runs, start], engine.rewards + 0.0)
             advance()
         ledger.collect()
-    return ledger.results(env, eval_every, clock)
+    results = ledger.results(env, eval_every, clock)
+    if on_agent:
+        for i, result in enumerate(results):
+            result.warnings += on_agent(i, engine.agent(i, (result.switches, result.updates, result.resets)))
+    return results
 
 
 class Ledger:

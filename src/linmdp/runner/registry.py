@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from linmdp.agents import (
     LSVIPHE,
@@ -24,9 +25,11 @@ from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.linearized import linearized, linearized_model
-from linmdp.errors import InvalidParameter, check_int, unknown
+from linmdp.envs.planning import optimum
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, one_line, unknown
+from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.runner.guard import task_of
-from linmdp.runner.spec import check_names, keyword_parameters, parse_spec
+from linmdp.runner.spec import Value, check_names, parse_spec
 from linmdp.types import Task
 
 if TYPE_CHECKING:
@@ -35,26 +38,87 @@ if TYPE_CHECKING:
 
     Env = LinearMDPEnv | GymTask
 
-AGENTS: dict[str, type[Agent]] = {
-    agent.name: agent
-    for agent in (
-        LSVIUCB,
-        LSVIUCBFixed,
-        LSVIUCBAdaptive,
-        LSVIUCBFold,
-        LSVIUCBRareSwitch,
-        LSVIPHE,
-        QLearning,
-        QLearningGreedy,
-        RandomAgent,
-        OptimalAgent,
-        ConstantAgent,
-    )
-}
+AgentClass = TypeVar("AgentClass", bound=type[Agent])
 SB3_AGENTS: dict[str, type[SB3Agent]] = {agent.name: agent for agent in (SB3DQN, SB3PPO)}
 """Agents of another library, which drives the environment itself; they need the extra `baselines`."""
 
-ENVS = (*FAMILIES, "linearized", "rddl", "gym")
+
+def _check_agent(name: str, cls: type[Agent]) -> None:
+    if not (isinstance(cls, type) and issubclass(cls, Agent)) or inspect.isabstract(cls):
+        missing = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+        raise InvalidParameter(
+            f"The agent '{name}' must be a class derived from linmdp.Agent"
+            + (f" that defines {missing}." if missing else f". Got {cls!r:.80}.")
+        )
+    if getattr(cls, "name", None) != name or name in SB3_AGENTS:
+        raise InvalidParameter(
+            f"The agent '{name}' must have that name and no built-in one. Got name={getattr(cls, 'name', None)!r}."
+        )
+    given = [p for p in inspect.signature(cls).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if not given or given[0].name != "task":
+        raise InvalidParameter(f"The first parameter of {name} must be 'task'. Got {[p.name for p in given[:1]]}.")
+    for p in given[1:]:
+        if p.kind is not p.KEYWORD_ONLY or p.default is p.empty:
+            raise InvalidParameter(f"The '{p.name}' parameter of {name} must be keyword-only and have a default.")
+
+
+AGENTS: Names[type[Agent]] = Names(
+    "agent",
+    "linmdp.agents",
+    {
+        agent.name: agent
+        for agent in (
+            LSVIUCB,
+            LSVIUCBFixed,
+            LSVIUCBAdaptive,
+            LSVIUCBFold,
+            LSVIUCBRareSwitch,
+            LSVIPHE,
+            QLearning,
+            QLearningGreedy,
+            RandomAgent,
+            OptimalAgent,
+            ConstantAgent,
+        )
+    },
+    _check_agent,
+)
+BUILT_IN = (*FAMILIES, "linearized", "rddl", "gym")
+ENVS: Names[Callable[..., Any]] = Names(
+    "environment",
+    "linmdp.envs",
+    {
+        **FAMILIES,
+        "linearized": linearized,
+        "rddl": "linmdp.envs.rddl:RDDLTask",
+        "gym": "linmdp.envs.adapter:GymTask",
+    },
+    partial(check_maker, "environment", positional=0),
+)
+"""What makes each environment, with its parameters and their defaults."""
+
+
+def register_agent(cls: AgentClass) -> AgentClass:
+    """Make an agent available by its `name`, in `make_agent` and on the command line; also a decorator of the class."""
+    name = getattr(cls, "name", None)
+    if not isinstance(name, str):
+        raise InvalidParameter(f"An agent must be a class derived from linmdp.Agent, with a 'name'. Got {cls!r:.80}.")
+    AGENTS.register(name, cls)
+    return cls
+
+
+@overload
+def register_env(name: str, maker: Maker) -> Maker: ...
+@overload
+def register_env(name: str) -> Decorator[Any]: ...
+def register_env(name: str, maker: Any = None) -> Any:
+    """Make an environment available by name; without `maker`, a decorator of the function that makes it.
+
+    `maker` takes keyword parameters, each with a default, and returns a `LinearModel`, a Gymnasium environment with a
+    `task` (and a `model`, where regret is to be exact), or any Gymnasium environment with Discrete actions: that is
+    wrapped by `GymTask`, whose parameters (`H`, `features`, ...) can then be given beside its own.
+    """
+    return ENVS.register(name, maker)
 
 
 def make_env(spec: str) -> Env:
@@ -73,31 +137,95 @@ def make_env(spec: str) -> Env:
             raise InvalidParameter(f"'{spec}' has a parameter that can not be given: {error}.") from error
     if name in ("linearized", "rddl"):
         check_names(name, parameters, env_parameters(name))
-        make: Any = env_maker(name)
-        return cast("Env", make(**parameters))
-    return LinearMDPEnv(make_model(spec))
+        return cast("Env", ENVS[name](**parameters))
+    if name in FAMILIES or name not in ENVS:
+        return LinearMDPEnv(make_model(spec))
+    return _registered_env(name, parameters)
+
+
+def _registered_env(name: str, parameters: dict[str, Value]) -> Env:
+    """Whatever the maker returns, as an environment with a task, a model (or None) and, with a model, its optimum."""
+    from linmdp.envs.adapter import GymTask
+    from linmdp.envs.linear import LinearMDPEnv
+    from linmdp.envs.mapping import map_parameters
+
+    own = env_parameters(name)
+    mine = {key: value for key, value in parameters.items() if key in own}
+    rest = {key: value for key, value in parameters.items() if key not in own}
+    made = _made(name, mine)
+    inner = getattr(made, "unwrapped", None)
+    if isinstance(made, LinearModel) or isinstance(getattr(inner, "task", None), Task):
+        check_names(name, rest, own)
+    if isinstance(made, LinearModel):
+        return LinearMDPEnv(made)
+    if inner is None:
+        raise InvalidData(
+            f"The maker of '{name}' must return a Gymnasium environment or a LinearModel. Got {made!r:.80}."
+        )
+    if not isinstance(getattr(inner, "task", None), Task):
+        check_names(name, rest, own | settable(GymTask) | map_parameters(rest.get("features")))
+        wrap: Any = GymTask
+        return cast(GymTask, wrap(made, **rest))
+    if getattr(inner, "model", None) is None:
+        inner.model = None
+    elif not hasattr(inner, "optimum"):
+        inner.optimum = optimum(inner.model)
+    made.task, made.model = inner.task, inner.model  # of a wrapper, which does not pass them on
+    return cast("Env", made)
+
+
+def _made(name: str, parameters: dict[str, Value]) -> Any:
+    try:
+        return ENVS[name](**parameters)
+    except LinMDPError:
+        raise
+    except Exception as error:
+        words = one_line(f"{type(error).__name__}: {error}", 300)
+        raise InvalidParameter(f"The environment '{name}' cannot be made with {parameters}: {words}.") from error
 
 
 def make_model(spec: str) -> LinearModel:
     """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
-    if name not in FAMILIES and name != "linearized":
+    if name not in ENVS or name in ("rddl", "gym"):
         unknown("environment", name, ENVS)
-    make: Any = linearized_model if name == "linearized" else FAMILIES[name]
-    check_names(name, parameters, keyword_parameters(make))
-    model: LinearModel = make(**parameters)
+    make: Any = linearized_model if name == "linearized" else ENVS[name]
+    check_names(name, parameters, settable(make))
+    model: LinearModel = make(**parameters) if name in BUILT_IN else _made(name, parameters)
     return model
 
 
 def model_known(spec: str) -> bool:
-    """Whether the environment of a spec has a linear model, hence V* and exact regret."""
+    """Whether the environment of a spec is a linear model and nothing else, so that runs in it can share products."""
     name, parameters = parse_spec(spec)
-    return name in FAMILIES or (name == "linearized" and parameters.get("mode") == "model")
+    if name in BUILT_IN or name not in ENVS:
+        return name in FAMILIES or (name == "linearized" and parameters.get("mode") == "model")
+    return _makes_a_model(name, ENVS[name], tuple(parameters.items()))
+
+
+@lru_cache(maxsize=1)  # what it holds may be large
+def _makes_a_model(name: str, maker: Callable[..., Any], parameters: tuple[tuple[str, Value], ...]) -> bool:
+    own = settable(maker)
+    return isinstance(_made(name, {key: value for key, value in parameters if key in own}), LinearModel)
 
 
 def optimum_known(spec: str) -> bool:
     """Whether V* is known; more often than a model that runs in lockstep can use."""
-    return model_known(spec) or parse_spec(spec)[0] == "rddl"
+    name = parse_spec(spec)[0]
+    if name in BUILT_IN or name not in ENVS:
+        return model_known(spec) or name == "rddl"
+    env: Any = make_env(spec)
+    return env.unwrapped.model is not None
+
+
+def with_baselines(env: str, agents: Sequence[str]) -> list[str]:
+    """The agents, each once, and the baselines to compare them with: random and, where it is known, optimal."""
+    for agent in agents:
+        if list(agents).count(agent) > 1:
+            raise InvalidParameter(f"Each agent of a comparison must be given once. Got '{agent}' twice.")
+    names = [parse_spec(agent)[0] for agent in agents]
+    baselines = ["random", "optimal"] if optimum_known(env) else ["random"]
+    return [*agents, *(name for name in baselines if name not in names)]
 
 
 def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
@@ -126,27 +254,23 @@ def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:
     name, parameters = parse_spec(spec)
     if name not in AGENTS:
         unknown("agent", name, (*AGENTS, *SB3_AGENTS))
-    known = agent_parameters(name)
-    check_names(name, parameters, known)
+    return construct(AGENTS[name], parameters, task, episodes)
+
+
+def construct(cls: type[Agent], parameters: Mapping[str, Any], task: Task, episodes: int | None = None) -> Agent:
+    """An agent of a class, which hears of `episodes` if it has a parameter of that name."""
+    known = cls.parameters()
+    check_names(cls.name, parameters, known)
     if episodes is not None and "episodes" in known:
-        parameters.setdefault("episodes", check_int(name, "episodes", episodes, low=1))
-    make: Any = AGENTS[name]
+        parameters = {"episodes": check_int(cls.name, "episodes", episodes, low=1), **parameters}
+    make: Any = cls
     agent: Agent = make(task, **parameters)
     return agent
 
 
 def env_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Parameters of an environment and their defaults."""
-    return keyword_parameters(env_maker(name))
-
-
-def env_maker(name: str) -> Callable[..., Any]:
-    """Whatever makes the environments of that name: it carries their documentation and their parameters."""
-    from linmdp.envs.adapter import GymTask
-    from linmdp.envs.rddl import RDDLTask
-
-    makers: dict[str, Callable[..., Any]] = {"gym": GymTask, "linearized": linearized, "rddl": RDDLTask, **FAMILIES}
-    return makers[name]
+    return settable(ENVS[name])
 
 
 def agent_parameters(name: str) -> dict[str, inspect.Parameter]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from linmdp.errors import InvalidParameter, unknown
+from linmdp.errors import InvalidParameter, invalid, unknown
 
 Value = int | float | bool | str | None
 
@@ -54,6 +54,11 @@ def check_names(owner: str, given: Mapping[str, Any], known: Mapping[str, inspec
             unknown(f"parameter of {owner}", name, known)
 
 
-def keyword_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The keyword-only parameters of a function."""
-    return {p.name: p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
+def written_spec(name: str, parameters: Mapping[str, Any]) -> str:
+    """The spec that `parse_spec` reads as this name and these parameters; a value that no spec can hold is refused."""
+    words = {True: "true", False: "false", None: "none"}
+    texts = {k: words[v] if v is None or isinstance(v, bool) else str(v) for k, v in parameters.items()}
+    for key, text in texts.items():
+        if "," in text or parse_value(text.strip()) != parameters[key]:
+            invalid(name, key, "a number, true, false, none, or text without a comma", parameters[key])
+    return name + ":" * bool(texts) + ",".join(f"{key}={text}" for key, text in texts.items())

@@ -19,7 +19,7 @@ import math
 import operator
 import tomllib
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import product
 from pathlib import Path
@@ -105,6 +105,11 @@ def read_sweep(path: Path) -> Sweep:
         if isinstance(error, InvalidSweep):
             raise
         raise InvalidSweep(f"The sweep file '{path}' is not TOML: {one_line(str(error), 300)}.") from error
+    return check_sweep(data, path)
+
+
+def check_sweep(data: Mapping[str, Any], path: Path = Path("sweep")) -> Sweep:
+    """The sweep that plain data describe, or all that is wrong with them."""
     try:
         return Sweep.model_validate(data)
     except ValidationError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,6 +109,7 @@ class Randomised(Exploration):
 
     _arrays: ClassVar[tuple[str, ...]] = ("seeds",)
     _counters: ClassVar[tuple[str, ...]] = ("plannings",)
+    _run_axis: ClassVar[Mapping[str, int]] = {"seeds": 0}
 
     def __init__(self, horizon: Horizon, caps: Array, beta: Any, backend: Backend = NUMPY) -> None:
         super().__init__(horizon, caps, beta, backend)

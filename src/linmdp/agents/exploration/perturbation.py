@@ -4,9 +4,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration, Randomised
-from linmdp.agents.lsvi import LSVIUCB, Common
+from linmdp.agents.lsvi import Common
 from linmdp.agents.ridge import matvec
 from linmdp.errors import check_int
 from linmdp.types import Task
@@ -15,7 +16,7 @@ from linmdp.types import Task
 class Perturbation(Randomised):
     """Q = min(max_m phi'w^m, cap_h), w^m = w + beta Lambda^{-1/2} g^m, with fresh g^m ~ N(0, I) at every planning."""
 
-    batched, _arrays, _scratch = True, (*Randomised._arrays, "W"), ("_shift",)
+    batched, _arrays, _scratch, _run_axis = True, (*Randomised._arrays, "W"), ("_shift",), {"seeds": 0, "W": 2}
 
     def __init__(self, agent: LSVIUCB, beta: Any, draws: int, backend: Backend) -> None:
         super().__init__(agent.horizon, agent.caps, beta, backend)

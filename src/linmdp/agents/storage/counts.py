@@ -183,6 +183,12 @@ class Counts(Storage):
     def bytes_after(self, samples: int) -> int:
         return self.nbytes
 
+    def take_run(self, batched: Any, i: int) -> None:
+        for name in ("N", "forms", "V"):
+            getattr(self, name)[:] = batched.backend.host(getattr(batched, name)[:, i])
+        for h in range(len(self.best)):  # which a GPU does not keep
+            self.best[h] = batched.backend.host(batched.best_table(h)[i])
+
 
 def _matvec_in_one_pass(matrices: Any, vectors: Any) -> Any:
     """`matvec`; fused on a GPU it reads M at the speed of the memory, which a batched product there does not."""

@@ -1,0 +1,5 @@
+"""`python -m linmdp` is `linmdp`."""
+
+from linmdp.cli import main
+
+main()

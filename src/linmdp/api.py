@@ -1,0 +1,129 @@
+"""Comparisons and sweeps in one call: what `linmdp compare` and `linmdp sweep` do, for Python and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from linmdp.agents.base import Agent
+from linmdp.envs.base import LinearModel
+from linmdp.errors import InvalidParameter
+from linmdp.io.files import output_folder
+from linmdp.report.comparison import Comparison
+from linmdp.results.store import Store
+from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.registry import AGENTS, ENVS, with_baselines
+from linmdp.runner.spec import written_spec
+from linmdp.runner.sweep import check_sweep, plan, read_sweep, run_key, run_sweep
+
+AgentLike = str | type[Agent] | tuple[Any, Mapping[str, Any]] | partial[Any]
+_numbers = count(1)
+
+
+def compare(
+    env: Any,
+    agents: AgentLike | Sequence[AgentLike],
+    *,
+    episodes: int = 1000,
+    seeds: int = 3,
+    seed: int = 0,
+    eval_every: int = 1,
+    jobs: int | None = None,
+    progress: bool = False,
+    baselines: bool = True,
+) -> Comparison:
+    """Run agents on the same seeds, with the random and (where it is known) the optimal policy beside them.
+
+    Parameters
+    ----------
+    env : a spec, an environment or a `LinearModel`
+    agents : each a spec, a class (registered or not), a pair (class, parameters) or a `functools.partial` of a class
+    episodes, seeds, seed : K, how many seeds, and the first of them
+    eval_every : evaluate regret in every n-th episode only, and hold it in between
+    jobs : processes; default: all cores
+    baselines : False leaves the random and the optimal policy out
+    """
+    with ExitStack() as lent:
+        spec = _env_spec(env, lent)
+        one = isinstance(agents, str | type | partial) or (
+            isinstance(agents, tuple) and isinstance(agents[-1], Mapping)
+        )
+        given: Any = [agents] if one else agents
+        specs = [_agent_spec(agent, lent) for agent in given]
+        everyone = with_baselines(spec, specs)
+        planned = jobs_for(
+            spec,
+            everyone if baselines else specs,
+            episodes=episodes,
+            seeds=seeds,
+            seed=seed,
+            eval_every=eval_every,
+        )
+        results = list(run_jobs(planned, processes=jobs, progress=progress))
+    for result in results:
+        result.env = env if isinstance(env, str) else _name_of(env)
+    return Comparison(results)
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Comparison:
+    """Every run of a sweep: a TOML file, or what such a file holds as a dictionary.
+
+    With `out`, a folder, runs are stored as they finish and those that are stored are not run again; curves are then
+    as stored, which may be thinned.
+    """
+    planned = plan(check_sweep(spec)) if isinstance(spec, Mapping) else plan(read_sweep(Path(spec)), Path(spec))
+    if out is None:
+        return Comparison(run_jobs(planned, processes=jobs, progress=progress))
+    store = Store(output_folder(Path(out)))
+    try:
+        run_sweep(planned, store, processes=jobs, progress=progress)
+        return Comparison(store.results({run_key(job) for job in planned}))
+    finally:
+        store.close()
+
+
+def _env_spec(env: Any, lent: ExitStack) -> str:
+    """The spec of an environment; an object goes by a name of its own until the comparison is over."""
+    if isinstance(env, str):
+        return env
+    from linmdp.envs.linear import LinearMDPEnv
+
+    found = env.model if type(env) is LinearMDPEnv else env  # the model alone, so that runs can share products
+    name = f"given-{next(_numbers)}"
+    lent.enter_context(ENVS.lent(name, lambda: found))
+    return name
+
+
+def _name_of(env: Any) -> str:
+    if isinstance(env, LinearModel):
+        return env.name
+    inner = getattr(env, "unwrapped", env)
+    return str(getattr(getattr(inner, "model", None), "name", None) or getattr(inner, "id", type(inner).__name__))
+
+
+def _agent_spec(agent: Any, lent: ExitStack) -> str:
+    """The spec of an agent; a class that is not registered goes by its name until the comparison is over."""
+    parameters: Mapping[str, Any] = {}
+    if isinstance(agent, partial) and not agent.args:
+        agent, parameters = agent.func, agent.keywords
+    elif isinstance(agent, tuple) and len(agent) == 2 and isinstance(agent[1], Mapping):
+        agent, parameters = agent
+    if isinstance(agent, str) and not parameters:
+        return agent
+    if not (isinstance(agent, type) and issubclass(agent, Agent)):
+        kinds = "a spec, a class, (class, parameters) or a functools.partial with keywords"
+        raise InvalidParameter(f"An agent of a comparison must be {kinds}. Got {agent!r:.80}.")
+    name = str(getattr(agent, "name", None))
+    if AGENTS.get(name) is not agent:
+        lent.enter_context(AGENTS.lent(name, agent))
+    return written_spec(name, parameters)

@@ -1,0 +1,157 @@
+"""Several runs to look at: as text, as a table in a notebook, as a figure, or as a data frame."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from linmdp.errors import InvalidParameter
+from linmdp.io.units import human_bytes
+from linmdp.report.curves import INTERVALS, Curve, mean_curve
+from linmdp.report.line_styles import line_styles
+from linmdp.report.narrative import paired_comparisons
+from linmdp.report.plots import draw_curve, regret_curve
+from linmdp.report.style import RC, pyplot
+from linmdp.report.tables import comparison_table
+from linmdp.results.stats import Interval, mean_interval
+from linmdp.results.summary import Summary, by_agent
+from linmdp.types import Array, RunResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = ("agent", "seeds", "regret [95% interval]", "return at the end", "agent memory", "CPU s")
+LAST = 0.1
+"""The fraction of the episodes that counts as the end."""
+
+
+class Comparison(Sequence[RunResult]):
+    """The runs of a comparison or a sweep, in the order in which they were planned.
+
+    `len`, indices and slices are those of a tuple of `RunResult`; a slice is a `Comparison` again.
+    """
+
+    def __init__(self, results: Iterable[RunResult]) -> None:
+        self.results = tuple(results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @overload
+    def __getitem__(self, index: int) -> RunResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> Comparison: ...
+    def __getitem__(self, index: int | slice) -> RunResult | Comparison:
+        return Comparison(self.results[index]) if isinstance(index, slice) else self.results[index]
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """One for each agent, environment and number of episodes, over its seeds."""
+        return by_agent(self.results)
+
+    def select(self, **fields: Any) -> Comparison:
+        """The runs that have these values: `select(env="lock", episodes=500)`."""
+        return Comparison(r for r in self.results if all(getattr(r, name) == fields[name] for name in fields))
+
+    def table(self) -> str:
+        """A Markdown table for each environment and number of episodes, and what it says in words."""
+        parts = []
+        for env, episodes, runs in self._groups():
+            rows = runs.summaries
+            parts.append(
+                "\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *paired_comparisons(rows)])
+            )
+        return "\n\n".join(parts) or "There are no runs yet."
+
+    __str__ = table
+
+    def _groups(self) -> list[tuple[str, int, Comparison]]:
+        kinds = dict.fromkeys((r.env, r.episodes) for r in self.results)
+        return [(env, episodes, self.select(env=env, episodes=episodes)) for env, episodes in kinds]
+
+    def rows(self, curves: bool = False) -> list[dict[str, Any]]:
+        """One row per run, with a column `param.NAME` for each parameter; or one per episode, with sums up to it."""
+        if curves:
+            return [row for result in self.results for row in _points(result)]
+        return [_row(result) for result in self.results]
+
+    def to_pandas(self, curves: bool = False) -> Any:
+        """The `rows` as a `pandas.DataFrame`."""
+        try:
+            pandas = importlib.import_module("pandas")
+        except ModuleNotFoundError:
+            raise InvalidParameter("to_pandas() needs pandas: install linmdp with its extra 'pandas'.") from None
+        return pandas.DataFrame(self.rows(curves))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Regret over the episodes, mean and 95% interval over the seeds; the return, where regret is unknown."""
+        groups = self._groups()
+        if len(groups) != 1:
+            rule = "one environment and one number of episodes: use select(env=..., episodes=...)"
+            raise InvalidParameter(f"A figure must be of {rule}. Got {len(groups)} of them.")
+        (env, episodes, _), plt, summaries = groups[0], pyplot(screen=True), self.summaries
+        known, styles = any(s.curve is not None for s in summaries), line_styles(s.agent for s in summaries)
+        with plt.rc_context(RC):
+            axes: Axes = ax or plt.subplots(figsize=(7, 4.4), layout="constrained")[1]
+            for index, s in enumerate(summaries):
+                if s.curve is not None or not known:
+                    curve = regret_curve(s) if known else self._returns(s)
+                    draw_curve(axes, curve, styles[s.agent].line(index) | {"label": styles[s.agent].name})
+            what = "cumulative exact regret" if known else "return of an episode"
+            axes.set(title=f"{env}: {episodes:,} episodes", xlabel="episode", ylabel=what)
+            axes.margins(x=0)
+            axes.legend(title="mean and 95% interval")
+        return axes
+
+    def _returns(self, s: Summary) -> Curve:
+        """Mean returns of groups of episodes that follow each other, as many as a figure can show."""
+        rewards = [_per_episode(r) for r in self.select(agent=s.agent)]
+        points = min(INTERVALS, len(rewards[0]))
+        values = np.array([[part.mean() for part in np.array_split(r, points)] for r in rewards])
+        return mean_curve(values, np.linspace(s.episodes / points, s.episodes, points))
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        return "".join(
+            f"<table><caption>{escape(env)}: {episodes:,} episodes</caption>"
+            f"<thead><tr>{_cells('th', COLUMNS)}</tr></thead><tbody>"
+            + "".join(f"<tr>{_cells('td', runs._shown(s))}</tr>" for s in runs.summaries)
+            + "</tbody></table>"
+            for env, episodes, runs in self._groups()
+        )
+
+    def _shown(self, s: Summary) -> tuple[str, ...]:
+        ends = [_per_episode(r)[-max(1, int(LAST * len(r.rewards))) :].mean() for r in self.select(agent=s.agent)]
+        regret, end = (_interval(i, s.seeds) for i in (s.regret, mean_interval(np.array(ends))))
+        return s.agent, str(s.seeds), regret, end, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
+
+
+def _per_episode(result: RunResult) -> Array:
+    """Returns of episodes; a stored curve may be thinned, and then holds sums over several."""
+    return result.rewards * (len(result.rewards) / result.episodes)
+
+
+def _interval(interval: Interval | None, seeds: int) -> str:
+    return "-" if interval is None else str(interval) if seeds > 1 else f"{interval.mean:.4g}"
+
+
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
+
+
+def _row(result: RunResult) -> dict[str, Any]:
+    """All that `run --json` prints but the curve."""
+    row = {key: value for key, value in result.to_json().items() if key not in ("regret", "params")}
+    return row | {f"param.{name}": value for name, value in result.params.items()}
+
+
+def _points(result: RunResult) -> list[dict[str, Any]]:
+    n, which = len(result.rewards), {"env": result.env, "agent": result.agent, "seed": result.seed}
+    at = np.linspace(0, result.episodes - 1, n).round().astype(int).tolist()
+    regret = [None] * n if result.regret is None else result.regret.tolist()
+    sums = np.cumsum(result.rewards).tolist()
+    return [which | {"episode": at[i], "regret": regret[i], "reward": sums[i]} for i in range(n)]
