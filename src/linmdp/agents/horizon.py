@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,27 +35,27 @@ class Horizon:
     shared: bool = False
     discount: float = 1.0
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """Regressions."""
         return 1 if self.shared else self.H
 
-    @property
+    @cached_property
     def levels(self) -> int:
         """Different Q."""
         return 1 if self.discounted else self.H
 
-    @property
+    @cached_property
     def discounted(self) -> bool:
         """Whether one Q serves all steps."""
         return self.discount < 1
 
-    @property
+    @cached_property
     def followed(self) -> int:
         """Regressions whose samples have a next step: of an undiscounted last step nothing follows."""
         return self.groups if self.discounted else min(self.groups, self.H - 1)
 
-    @property
+    @cached_property
     def samples_per_episode(self) -> int:
         """Samples that an episode can bring to one regression."""
         return self.H if self.shared else 1
@@ -82,7 +83,7 @@ class Horizon:
             return np.full(self.H, best * self.effective_steps)
         return np.full(self.H, self.H * best) if cap == "H" else best * np.arange(self.H, 0, -1.0)
 
-    @property
+    @cached_property
     def effective_steps(self) -> float:
         """The value of H steps that pay 1 each."""
         return float(self.H) if not self.discounted else (1 - self.discount**self.H) / (1 - self.discount)

@@ -109,7 +109,7 @@ class Planner:
 
     def _solve(self, h: int, z: Any) -> Any:
         """w_h (line 9), (*batch, d)."""
-        return self.ridge.solve(self.horizon.group(h), self.horizon.discount * z)
+        return self.ridge.solve(self.horizon.group(h), self.horizon.discount * z if self.horizon.discounted else z)
 
     def _backup(self, w: Array) -> Array:
         """The weights that w, as those of the following step, leads to."""

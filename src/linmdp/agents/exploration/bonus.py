@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration
 from linmdp.errors import check_number, invalid
+from linmdp.types import Array
 
 
 class Bonus(Exploration):
@@ -23,6 +26,11 @@ class Bonus(Exploration):
     def vectors(self, h: int, v: Any = None) -> Any:
         w = self.w[self.horizon.level(h)]
         return (w,) if v is None else (w, v)
+
+    def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
+        mean, forms = rows @ self.w[self.horizon.level(h)], self.forms(h, rows) if forms is None else forms
+        q: Array = np.minimum(optimistic(mean, forms, self.beta[h]), self.caps[h])
+        return q
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
         change = None

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, prefixed, saved_array, under
+from linmdp.agents.exploration.base import stacked
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.transitions import Transitions
 from linmdp.errors import InvalidData
@@ -222,8 +223,8 @@ class Fold(Storage):
         after, explore, rows = self.horizon.level(h + 1), self.exploration, ahead.rows
         alive, cap = samples.alive[self.horizon.group(h), : len(rows)], explore.caps[after]
         if greedy is None:
-            vectors = np.asarray(explore.vectors(after))
-            products = (rows.reshape(-1, rows.shape[-1]) @ vectors.T).T.reshape(len(vectors), *rows.shape[:2])
+            vectors = stacked(explore.vectors(after))
+            products = (vectors @ rows.reshape(-1, rows.shape[-1]).T).reshape(-1, *rows.shape[:2])
             q = explore.q(after, products, ahead.forms)
         else:
             q = np.minimum(rows @ greedy, cap)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, saved_array
+from linmdp.agents.exploration.base import stacked
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
@@ -144,20 +145,20 @@ class Samples(Storage):
         done = self.valued[g]
         if not self.blocks[g] or (new_only and done == self._count(g)):
             return
-        vectors = np.array(self.exploration.vectors(after, v), dtype=self.dtype)
+        cap, vectors = self.exploration.caps[after], stacked(self.exploration.vectors(after, v), self.dtype)
         for index, block in enumerate(self.blocks[g]):
             old = min(max(done - index * self.size, 0), block.count)
             first = old if new_only else 0
             if first == block.count:
                 continue
             rows = self._rows(block, first)
-            products = (rows.reshape(-1, rows.shape[-1]) @ vectors.T).T.reshape(len(vectors), *rows.shape[:2])
+            products = (vectors @ rows.reshape(-1, rows.shape[-1]).T).reshape(-1, *rows.shape[:2])
             forms = block.forms[first : block.count]
             if forms.size and old < block.count:
                 forms[old - first :] = self.exploration.forms(after, rows[old - first :])
                 products[1:, old - first :] = 0.0  # v is in them
-            q = self.exploration.q(after, products, forms)
-            block.V[first : block.count] = q.max(axis=1) * block.scale[first : block.count]
+            V = self.exploration.raised(after, products, forms).max(axis=1)
+            block.V[first : block.count] = np.minimum(V, cap) * block.scale[first : block.count]
         self.valued[g] = self._count(g)
 
     def _count(self, g: int) -> int:
