@@ -145,6 +145,74 @@ class ReferencePHE(ReferenceLSVI):
         return np.array([min(max(w @ x for w in self.perturbed[h]), self.cap_at(h)) for x in phi])
 
 
+class ReferenceEvidence:
+    """lam="auto": the shortfall W = cap - Q is regressed, its width and lam follow from the data. Sums are sums."""
+
+    def __init__(self, task: Task, *, stationary: bool, ties: str = "first") -> None:
+        self.task, self.stationary, self.ties = task, stationary, ties
+        self.rng = np.random.default_rng()
+        self.lam, self.last_lam = 1e-4, 1e-4
+        one: list[Any] = []
+        self.samples = [one] * task.H if stationary else [[] for _ in range(task.H)]
+        self.fits: list[tuple[Array, Array, float]] = [(np.zeros(task.d), np.eye(task.d) / 1e-4, 0.0)] * task.H
+        low, high = task.reward_range
+        self.best, self.room = max(high, 0.0), max(high, 0.0) - min(low, 0.0)
+        self.led_to: dict[int, Any] = {}
+        self.repeats, self.surprises = 1, 1
+        columns = np.array([task.features.phi(s) for s in range(task.S or 0)]).reshape(-1, task.d)
+        self.unit = bool(np.isin(columns, (0.0, 1.0)).all() and (columns.sum(1) == 1).all())
+
+    def W(self, h: int, phi: Array) -> Array:
+        w, inverse, beta = self.fits[h]
+        raw = [x @ w - beta * math.sqrt(x @ inverse @ x) for x in phi]
+        return np.clip(raw, 0.0, (self.task.H - h) * self.room)
+
+    def begin_episode(self) -> None:
+        self.tie_draws = self.rng.random(self.task.H)
+        d, H, evidence, size = self.task.d, self.task.H, 0.0, 0.0
+        self.last_lam = lam = self.lam
+        for h in reversed(range(H)):
+            Lambda: Array = lam * np.eye(d)
+            z, yy = np.zeros(d), 0.0
+            for phi, cost, next_phi in self.samples[h]:
+                ahead = 0.0
+                if h < H - 1:
+                    ahead = (H - h - 1) * self.best if next_phi is None else float(self.W(h + 1, next_phi).min())
+                y = cost + ahead
+                Lambda, z, yy = Lambda + np.outer(phi, phi), z + phi * y, yy + y * y
+            inverse = np.linalg.inv(Lambda)
+            w, n, dof = inverse @ z, len(self.samples[h]), d - lam * np.trace(inverse)
+            rss = max(0.0, float(yy - w @ z - lam * w @ w))
+            variance = (rss + 0.01 * yy / max(n, 1)) / (max(n - dof, 0.0) + 0.01)
+            self.fits[h] = w, inverse, 3 / math.sqrt(H) * math.sqrt(variance)
+            evidence, size = evidence + variance * float(dof), size + float(w @ w)
+        every = [x for samples in (self.samples[:1] if self.stationary else self.samples) for x in samples]
+        if every:
+            trace = sum(phi @ phi for phi, _, _ in every) / len(every)
+            floor = 0.03 * min(1.0, 10 * self.surprises / self.repeats) if self.unit else 0.1 * trace / d
+            self.lam = min(max(evidence / max(size, 1e-12), floor), max(trace, floor))
+
+    def q_values(self, h: int, state: Any) -> Array:
+        return np.asarray((self.task.H - h) * self.best - self.W(h, self.task.features.phi(state)))
+
+    def act(self, h: int, state: Any) -> int:
+        q = self.q_values(h, state)
+        best = [a for a in range(self.task.A) if q[a] >= max(q) - TIE * max(1.0, self.task.H * self.best)]
+        return best[0] if self.ties == "first" or len(best) == 1 else best[int(self.tie_draws[h] * len(best))]
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        phi = self.task.features.phi(state)[action].copy()
+        self.samples[h].append((phi, self.best - reward, None if terminated else self.task.features.phi(next_state)))
+        if self.unit:
+            i, to = int(phi.argmax()), "end" if terminated else next_state
+            self.repeats += i in self.led_to
+            self.surprises += i in self.led_to and self.led_to[i] != to
+            self.led_to[i] = to
+
+    def end_episode(self) -> None:
+        pass
+
+
 class ReferenceFixed(ReferenceLSVI):
     """Algorithm 2."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -15,6 +16,7 @@ from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
 from linmdp.agents.horizon import Horizon
 from reference import (
     ReferenceAdaptive,
+    ReferenceEvidence,
     ReferenceFixed,
     ReferenceFold,
     ReferenceLSVI,
@@ -55,7 +57,9 @@ class RandomTask:
         return self.reset(), float(self.rng.integers(3)) / 2, bool(self.rng.random() < self.end)
 
 
-def assert_same(fast: Any, slow: Any, task: Task, *, episodes: int, seed: int, end_probability: float) -> None:
+def assert_same(
+    fast: Any, slow: Any, task: Task, *, episodes: int, seed: int, end_probability: float, tolerance: float = 1e-8
+) -> None:
     """Both agents on the same data: the Q of every state and the actions agree in every episode."""
     source = RandomTask(task, seed, end_probability)
     fast.rng, slow.rng = np.random.default_rng(seed), np.random.default_rng(seed)
@@ -64,7 +68,7 @@ def assert_same(fast: Any, slow: Any, task: Task, *, episodes: int, seed: int, e
         slow.begin_episode()
         for h in range(task.H):
             for s in range(task.S or 0):
-                np.testing.assert_allclose(fast.q_values(h, s), slow.q_values(h, s), rtol=0, atol=1e-8)
+                np.testing.assert_allclose(fast.q_values(h, s), slow.q_values(h, s), rtol=0, atol=tolerance)
         state = source.reset()
         for h in range(task.H):
             action = slow.act(h, state)
@@ -221,6 +225,24 @@ def test_phe_takes_the_best_of_its_perturbed_weights(
 ) -> None:
     fast = LSVIPHE(task, storage=storage, draws=draws, **common)
     assert_same(fast, ReferencePHE(task, draws=draws, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    run=runs,
+    stationary=st.booleans(),
+    ties=st.sampled_from(("first", "random")),
+    rewards=st.sampled_from(((0.0, 1.0), (-2.0, 1.5), (-3.0, 1.0))),
+)
+def test_auto_is_the_shortfall_regression_of_its_page(
+    storage: str, task: Task, run: dict[str, Any], stationary: bool, ties: str, rewards: tuple[float, float]
+) -> None:
+    """For rewards of any sign: those of the source are in [0, 1], and count from the best that the range allows."""
+    task = dataclasses.replace(task, reward_range=rewards)
+    fast = LSVIUCB(task, lam="auto", storage=storage, stationary=stationary, replan=0, ties=ties)
+    assert_same(fast, ReferenceEvidence(task, stationary=stationary, ties=ties), task, **run, tolerance=1e-6)
 
 
 def test_perturbed_weights_have_the_covariance_of_perturbed_rewards() -> None:

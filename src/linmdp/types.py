@@ -46,6 +46,7 @@ class Task:
     reward_range : the least and the largest reward of one step
     features : the feature map, `phi(state) -> (A, d)`
     state_bytes : bytes of one state that is not finite, at most; None where it is not known
+    stationary : whether the dynamics are the same at every step
     """
 
     S: int | None
@@ -55,6 +56,7 @@ class Task:
     reward_range: tuple[float, float]
     features: FeatureMap
     state_bytes: int | None = None
+    stationary: bool = False
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):

@@ -18,19 +18,20 @@ class LSVIUCB(LSVIAgent):
     task : what the environment tells an agent
     beta : width of the confidence bonus: "auto" (from the noise of the data), a number, or "theory" or "published"
         (both need `episodes`)
-    lam : ridge parameter lambda > 0
+    lam : ridge parameter lambda > 0, or "auto" (with beta "auto"): both from the evidence in the data (docs, auto)
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
     storage : "counts" (finite states: exact, and memory does not grow), "features" (the paper's), "states", "fold"
         (any states: memory does not grow, no proof), or "auto": counts where states are finite, else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
-    stationary : one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory, and H
-        times more data for each weight
+    stationary : true: one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory,
+        and H times more data for each weight. "auto": as the task says if lam is "auto", else false
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
         and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
-    replan : plan when the number of episodes has grown by this fraction; 0: in every episode
+    replan : plan when the number of episodes has grown by this fraction; 0: in every episode; default: 0, or 0.05 if
+        lam is "auto"
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512
     probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
@@ -44,14 +45,18 @@ class LSVIUCB(LSVIAgent):
         {"storage": "states", "dtype": "float32"},
         {"stationary": True, "discount": 0.8, "storage": "features"},
         {"storage": "fold", "M": 20, "replan": 0.1},
+        {"lam": "auto"},
+        {"lam": "auto", "storage": "states"},
+        {"lam": "auto", "stationary": True, "discount": 0.9},
     )
 
-    def __init__(self, task: Task, *, replan: float = 0.0, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, replan: float | None = None, **common: Unpack[Common]) -> None:
         self.replan = replan
         super().__init__(task, **common)
 
     def make_schedule(self) -> Schedule:
-        fraction = check_number(self.name, "replan", self.replan, low=0.0, high=1.0)
+        usual = 0.05 if self.auto else 0.0
+        fraction = check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
         return Growing(self.horizon.groups, fraction) if fraction else Always(self.horizon.groups)
 
 
@@ -72,5 +77,5 @@ class LSVIUCBFold(LSVIUCB):
         {"M": 5, "replan": 0, "correction": "probe", "probes": "recent", "dtype": "float32"},
     )
 
-    def __init__(self, task: Task, *, storage: str = "fold", replan: float = 0.01, **common: Any) -> None:
+    def __init__(self, task: Task, *, storage: str = "fold", replan: float | None = 0.01, **common: Any) -> None:
         super().__init__(task, storage=storage, replan=replan, **common)

@@ -83,6 +83,11 @@ class Horizon:
             return np.full(self.H, best * self.effective_steps)
         return np.full(self.H, self.H * best) if cap == "H" else best * np.arange(self.H, 0, -1.0)
 
+    def lows(self, r_min: float) -> Array:
+        """The least value of Q at each step, (H,), never more than 0."""
+        steps = np.full(self.H, self.effective_steps) if self.discounted else np.arange(self.H, 0, -1.0)
+        return np.asarray(min(r_min, 0.0) * steps)
+
     @cached_property
     def effective_steps(self) -> float:
         """The value of H steps that pay 1 each."""

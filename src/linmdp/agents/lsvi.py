@@ -19,6 +19,7 @@ from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefi
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, confidence_width
+from linmdp.agents.exploration.evidence import FIRST_LAM, Evidence
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.planner import Planner
 from linmdp.agents.schedules.base import Always, Schedule
@@ -37,13 +38,13 @@ class Common(TypedDict, total=False):
     """The parameters that every LSVI agent takes; `LSVIUCB` documents them."""
 
     beta: float | str
-    lam: float
+    lam: float | str
     cap: str
     ties: str
     storage: str
     dtype: str
     episodes: int | None
-    stationary: bool
+    stationary: bool | str
     discount: float
     max_bytes: int | str | None
     M: int | None
@@ -67,7 +68,8 @@ class LSVIAgent(Agent):
     Attributes
     ----------
     horizon, schedule : see there
-    beta_value : beta as a number; with "auto" the current one
+    auto : lam is "auto": lam and beta follow from the data (`Evidence`)
+    beta_value, lam_value : beta and lam as numbers; with "auto" the current ones (beta: the mean over the steps)
     chosen : the parameters that `max_bytes` has chosen, in place of those given
     """
 
@@ -79,13 +81,13 @@ class LSVIAgent(Agent):
         task: Task,
         *,
         beta: float | str = "auto",
-        lam: float = 0.1,
+        lam: float | str = 0.1,
         cap: str = "remaining",
         ties: str = "random",
         storage: str = "auto",
         dtype: str = "float64",
         episodes: int | None = None,
-        stationary: bool = False,
+        stationary: bool | str = "auto",
         discount: float = 1.0,
         max_bytes: int | str | None = None,
         M: int | None = None,
@@ -96,15 +98,20 @@ class LSVIAgent(Agent):
         self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
         self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
+        self.auto = lam == "auto"
         self._check_parameters()
+        self.lam_value = FIRST_LAM if self.auto else float(lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
-        self.horizon = Horizon(task.H, stationary, float(discount))
+        shared = (self.auto and task.stationary) if stationary == "auto" else bool(stationary)
+        self.horizon = Horizon(task.H, shared, float(discount))
         self.caps: Array = self.horizon.caps(cap, task.reward_range[1])
         self._features = _trusted(task.features)
-        self._auto_beta = self._make_auto_beta() if beta == "auto" else None
-        width = self._auto_beta.beta if self._auto_beta else None
-        self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=self._K) if width is None else width
-        if not self.beta_value * self.beta_value / lam < LARGEST_BONUS:
+        self._auto_beta = self._make_auto_beta() if beta == "auto" and not self.auto else None
+        if beta == "auto":
+            self.beta_value = self._auto_beta.beta if self._auto_beta else 0.0
+        else:
+            self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=self._K)
+        if not self.beta_value * self.beta_value / self.lam_value < LARGEST_BONUS:
             invalid(self.name, "beta", f"such that beta^2 / lam is below {LARGEST_BONUS:g}", beta)
         self._storing, self._exploration = StorageChoice(self), self.make_exploration(self.beta_value)
         self.chosen = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of)
@@ -120,13 +127,18 @@ class LSVIAgent(Agent):
         check_choice(self.name, "cap", self.cap, ("H", "remaining"))
         check_choice(self.name, "ties", self.ties, ("random", "first"))
         check_choice(self.name, "dtype", self.dtype, ("float64", "float32"))
-        check_number(self.name, "lam", self.lam, low=0.0, open_low=True)
-        if self.lam < 1 / LARGEST_BONUS:
+        if self.auto:
+            for name, needed in (("beta", "auto"), ("cap", "remaining")):
+                if getattr(self, name) != needed:
+                    invalid(self.name, name, f"{needed!r} where lam is 'auto'", getattr(self, name))
+            if self.storage == "fold":
+                invalid(self.name, "lam", "a number with storage='fold'", self.lam)
+        elif check_number(self.name, "lam", self.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
             invalid(self.name, "lam", f"at least {1 / LARGEST_BONUS:g}", self.lam)
-        if not isinstance(self.stationary, bool):
-            invalid(self.name, "stationary", "true or false", self.stationary)
+        if self.stationary != "auto" and not isinstance(self.stationary, bool):
+            invalid(self.name, "stationary", "true, false or 'auto'", self.stationary)
         check_number(self.name, "discount", self.discount, low=0.0, high=1.0, open_low=True)
-        if self.discount < 1 and not self.stationary:
+        if self.discount < 1 and self.stationary is not True:
             rule = "1 unless stationary=true: only then is there one Q for all steps"
             invalid(self.name, "discount", rule, self.discount)
 
@@ -138,6 +150,9 @@ class LSVIAgent(Agent):
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
         """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
+        if self.auto:
+            lows = self.horizon.lows(self.task.reward_range[0])
+            return Evidence(self.horizon, self._features, self.caps, lows)
         return Bonus(self.horizon, self.caps, beta, backend)
 
     # memory
@@ -153,7 +168,8 @@ class LSVIAgent(Agent):
             samples = self._known_K()
         s, explore = self._sizes(), self._exploration
         common = common_bytes(s, auto=self._auto_beta is not None) + self.schedule_type.forecast_bytes(s)
-        drawn = explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
+        drawn = explore.adaptive * 8 * s.horizon.groups * (2 * s.S + (samples or 0) * s.horizon.samples_per_episode)
+        drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
         return common + drawn + self._storing.bytes_of(choice, samples or 0)
 
     def _most_samples(self, choice: Choice) -> int | None:
@@ -179,7 +195,7 @@ class LSVIAgent(Agent):
         return Planner(
             self.horizon,
             self.task.d,
-            lam=float(self.lam),
+            lam=self.lam_value,
             exploration=self._exploration,
             make_storage=self._storing.make,
             delay=self._storing.delay,
@@ -232,6 +248,8 @@ class LSVIAgent(Agent):
             self.beta_value = self._auto_beta.choose()
             self._exploration.change_beta(self.beta_value)
         self._planner.plan(self._plan, whole=whole, rng=self.rng)
+        if self.auto:
+            self.beta_value, self.lam_value = float(self._exploration.beta.mean()), float(self._planner.ridge.lam)
         if whole:
             self.schedule.planned()
         self.updates += self.task.H if self.horizon.shared else int(self._plan.sum())
@@ -267,7 +285,8 @@ class LSVIAgent(Agent):
         self.schedule.watch(g, phi)
         if self._store[g]:
             weight = self._exploration.weight(h, phi)
-            self._planner.add(h, Sample(phi, state, action, next_state, terminated, weight), reward)
+            sample = Sample(phi, state, action, next_state, terminated, weight)
+            self._planner.add(h, sample, reward - self._exploration.offset)
 
     def end_episode(self) -> None:
         if self._auto_beta and self._next > 0:
@@ -289,7 +308,7 @@ class LSVIAgent(Agent):
     def q_values(self, h: int, state: State) -> Array:
         """The optimistic value of every action, (A,)."""
         q: Array = self._planner.storage.q_values(h, state)
-        return q
+        return q + self.caps[h] if self.auto else q
 
     def policy(self, h: int) -> Array | IntArray:
         """(S,) actions or, where random ties are left, (S, A) probabilities."""
@@ -306,16 +325,16 @@ class LSVIAgent(Agent):
 
     def _make_auto_beta(self) -> AutoBeta:
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
-        return AutoBeta(self.horizon, self.task.d, lam=self.lam, caps=self.caps, scale=scale)
+        return AutoBeta(self.horizon, self.task.d, lam=self.lam_value, caps=self.caps, scale=scale)
 
     # lockstep and files
 
     def lockstep(self) -> Setting | None:
         """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
-        fits = self._storing.name == "counts" and not self.stationary and not self._auto_beta and not self.max_bytes
+        fits = self._storing.name == "counts" and not self.horizon.shared and not self._auto_beta and not self.max_bytes
         if not fits or not self._exploration.batched or not _only_overrides(type(self), HOOKS):
             return None
-        return Setting(self, self.beta_value, self.lam, self.ties, self.make_schedule())
+        return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
 
     def take_run(
         self, batched: Planner, i: int, schedule: Schedule, rng: np.random.Generator, counters: Sequence[int]

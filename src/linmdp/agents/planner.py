@@ -11,7 +11,7 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import Horizon, fixed_point
-from linmdp.agents.ridge import DELAY, Ridge
+from linmdp.agents.ridge import DELAY, Ridge, matvec
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.types import Array, BoolArray
 
@@ -46,7 +46,7 @@ class Planner:
         self.w = backend.zeros((horizon.levels, *batch, d))
         exploration.bind(self.ridge, self.w)
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
-        self.incremental = self.storage.incremental and not horizon.shared
+        self.incremental = self.storage.incremental and not (horizon.shared or exploration.adaptive)
 
     def drop_samples(self, runs: Any = ...) -> None:
         """Delete the working space (of some runs). The old Q acts on."""
@@ -54,6 +54,7 @@ class Planner:
         mask[:, runs] = True
         self.storage.clear(runs)
         self.ridge.drop(mask)
+        self.exploration.forget()
 
     def prepare(self, plan: BoolArray, store: BoolArray, there: Any) -> None:
         """Before planning, outside any recorded graph: restarts, fresh inverses, samples that wait for a later plan.
@@ -62,6 +63,8 @@ class Planner:
         planned again; `there` is `plan` as an array of the backend.
         """
         ridge, storage = self.ridge, self.storage
+        if self.exploration.adaptive and plan.any():
+            ridge.change_lam(self.exploration.lam)
         if (started := ridge.empty & plan).any():
             ridge.restart(started)
             storage.restart(started)
@@ -97,10 +100,12 @@ class Planner:
                 g = horizon.group(h)
                 if skip and not mask[g].any():
                     continue
-                new = self._solve(h, storage.target(h) if horizon.leads_on(h) else 0.0)  # lines 7 to 9
+                z = storage.target(h) if horizon.leads_on(h) else 0.0  # lines 7 and 8
+                new = self._fit(h, z) if self.exploration.adaptive else self._solve(h, z)  # line 9
                 w[h] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[h])
                 self._renew(h, None if v is None else v[g], None if whole else mask[g])  # lines 10 and 11
         storage.end(rng)
+        self.exploration.end()
 
     def _renew(self, h: int, v: Any, mask: Any) -> None:
         """w_h has changed."""
@@ -115,8 +120,17 @@ class Planner:
         """The weights that w, as those of the following step, leads to."""
         self.w[0] = w
         self._renew(0, None, None)
-        new: Array = self._solve(0, self.storage.target(0))
+        z = self.storage.target(0)
+        new: Array = self._fit(0, z) if self.exploration.adaptive else self._solve(0, z)
         return new
+
+    def _fit(self, h: int, z: Any) -> Array:
+        """w_h of one agent, and the widths that an adaptive exploration reads off the fit."""
+        g, explore = self.horizon.group(h), self.exploration
+        target = self.ridge.u[g] + self.horizon.discount * (z + explore.ended_target(h))
+        self.w[self.horizon.level(h)] = new = matvec(self.ridge.Lambda_inv[g], target)
+        explore.fitted(h, target, self.storage.squares(h) if self.horizon.leads_on(h) else 0.0)
+        return np.asarray(new)
 
     def greedy(self) -> Array:
         """Weights planned from the samples without exploration, (levels, d), for one agent."""
@@ -141,7 +155,9 @@ class Planner:
         phi = sample.phi = self.storage.kept(sample.phi)
         if self.horizon.shared:  # several may come before the next planning
             self.ridge.defer(None, np.ones_like(self.ridge.behind))
-        root = sample.weight**0.5
+        root, sample.reward = sample.weight**0.5, reward
+        if self.exploration.adaptive:
+            self.exploration.seen(g, sample)
         self.ridge.add(g, phi if root == 1 else phi * root, reward * root)
         self.storage.add(h, sample)
 

@@ -113,7 +113,7 @@ class Ridge(Component):
 
     _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending", "waiting", "behind", "empty")
     _counters: ClassVar = ("absorbed", "delayed")
-    _derived: ClassVar = ("lam",)
+    _derived: ClassVar = ("lam", "_lam_kept")
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Ridge(Component):
         backend: Backend = NUMPY,
         delay: int = DELAY,
     ) -> None:
-        self.lam = backend.array(np.broadcast_to(lam, batch))
+        self.lam = self._lam_kept = backend.array(np.broadcast_to(lam, batch))
         self.backend, self._d, self.keep_Lambda = backend, d, delay > 0
         kept = G * self.keep_Lambda
         self.Lambda = backend.zeros((kept, *batch, d, d))
@@ -135,6 +135,7 @@ class Ridge(Component):
         self.waiting = backend.zeros((kept, *batch, delay, d))
         self.behind, self.empty = np.zeros((G, *batch), dtype=np.bool_), np.zeros((G, *batch), dtype=np.bool_)
         self.absorbed = self.delayed = 0
+        self.changed = False
         everything = np.ones((G, *batch), dtype=np.bool_)
         self.drop(everything)
         self.restart(everything)
@@ -146,7 +147,7 @@ class Ridge(Component):
             self.u[g][runs] = 0.0
             self.pending[g][runs] = 0.0
             if self.keep_Lambda:
-                self.Lambda[g][runs] = self.lam[runs][..., None, None] * eye
+                self.Lambda[g][runs] = self._lam_kept[runs][..., None, None] * eye
                 self.waiting[g][runs] = 0.0
         self.behind |= mask
         self.empty |= mask
@@ -203,6 +204,11 @@ class Ridge(Component):
         self.pending -= phi
         return v
 
+    def change_lam(self, lam: float) -> None:
+        """Another ridge parameter, for one agent, from the next fresh inverse on."""
+        self.lam, self.changed = np.asarray(lam), True
+        self.behind[:] = True
+
     @property
     def stale(self) -> bool:
         """Whether it is time for fresh inverses."""
@@ -227,7 +233,8 @@ class Ridge(Component):
         self.settle()
         for g, runs in masked_groups(mask):
             if self.keep_Lambda:
-                yield g, runs, self.Lambda[g][runs]
+                shift = (self.lam - self._lam_kept)[runs][..., None, None]
+                yield g, runs, self.Lambda[g][runs] + shift * np.eye(self._d) if self.changed else self.Lambda[g][runs]
             elif rebuild is not None:
                 yield g, runs, rebuild(g)
 

@@ -107,7 +107,16 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.id, self._h = id, 0
         shape = self.observation_space.shape
         state_bytes = None if shape is None else 8 * math.prod(shape)
-        self.task = Task(S=S, A=A, d=phi.d, H=H, reward_range=(low, high), features=phi, state_bytes=state_bytes)
+        self.task = Task(
+            S=S,
+            A=A,
+            d=phi.d,
+            H=H,
+            reward_range=(low, high),
+            features=phi,
+            state_bytes=state_bytes,
+            stationary=True,
+        )
         self._paid = reward_rule(env, id, reward, low, high, H)
 
     def _mapped(

@@ -75,7 +75,15 @@ class LinearModel:
     @cached_property
     def task(self) -> Task:
         """What an agent may know of it."""
-        return Task(S=self.S, A=self.A, d=self.d, H=self.H, reward_range=self.reward_range, features=self.features)
+        return Task(
+            S=self.S,
+            A=self.A,
+            d=self.d,
+            H=self.H,
+            reward_range=self.reward_range,
+            features=self.features,
+            stationary=self.mu.strides[0] == self.theta.strides[0] == 0,
+        )
 
     @cached_property
     def mu_cdf(self) -> Array:

@@ -79,6 +79,8 @@ def check_exportable(agent: Agent) -> None:
     for name, value in agent.get_params().items():
         if name not in KNOWN[type(agent)] and value != defaults[name]:
             invalid(f"an exported {agent.name}", name, "left out", value)
+    if isinstance(agent, LSVIAgent) and agent.auto:
+        invalid(f"an exported {agent.name}", "lam", "a number", agent.lam)
     if isinstance(agent, LSVIAgent) and agent.discount < 1 and agent.task.H == 1:
         invalid(f"an exported {agent.name}", "discount", "1 where episodes have one step", agent.discount)
     if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
@@ -94,7 +96,7 @@ def learner_of(agent: Agent) -> Learner:
         own: dict[str, Any] = {
             "kind": "fold",
             "room": storage.M,
-            "replan": float(agent.replan),
+            "replan": float(agent.replan or 0.0),
             "reservoir": agent.probes == "reservoir",
             "follow": agent.correction != "frozen",
             "slopes": storage.slopes,
@@ -103,7 +105,7 @@ def learner_of(agent: Agent) -> Learner:
         assert isinstance(agent, LSVIUCBFixed)
         assert isinstance(agent.schedule, FixedPhases)
         phase = agent.schedule.length
-        room = (phase - 1) * (agent.task.H if agent.stationary else 1)
+        room = (phase - 1) * agent.horizon.samples_per_episode
         own = {"kind": "fixed", "phase": phase, "room": room, "counts": _keeps_counts(agent, room)}
     learner = Learner(**common, **own)
     for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of samples kept", learner.room)):
@@ -142,7 +144,7 @@ def common_of(agent: Agent) -> dict[str, Any]:
         "beta": agent.beta_value,
         "auto": agent._auto_beta is not None,
         "cap": float(agent.caps[0]),
-        "lam": float(agent.lam),
+        "lam": agent.lam_value,
         "cap_remaining": agent.cap == "remaining" and agent.discount == 1,
         "random_ties": agent.ties == "random",
     }

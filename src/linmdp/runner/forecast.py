@@ -18,7 +18,7 @@ HORIZON = 10**12
 def bonuses(agent: LSVIAgent, model: LinearModel, samples: int) -> Array:
     """beta sqrt(phi' Lambda^-1 phi), (A, S), after that many samples spread evenly over states and actions."""
     F = model.features.columns
-    Lambda = agent.lam * np.eye(model.d) + samples * (F @ F.T) / F.shape[1]
+    Lambda = agent.lam_value * np.eye(model.d) + samples * (F @ F.T) / F.shape[1]
     squares = np.einsum("di,di->i", F, np.linalg.solve(Lambda, F))
     return np.asarray(agent.beta_value * np.sqrt(squares)).reshape(model.A, model.S)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from linmdp.agents.base import Component, tie_tolerance
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge, quadratic_forms
 from linmdp.types import Array, BoolArray
+
+if TYPE_CHECKING:
+    from linmdp.agents.storage.base import Sample
 
 
 class Exploration(Component):
@@ -31,6 +34,10 @@ class Exploration(Component):
     """
 
     keeps_forms: ClassVar[bool] = False
+    adaptive: ClassVar[bool] = False
+    """Whether it chooses lam and its widths from the data: see `fitted`."""
+    offset: float = 0.0
+    """What rewards are counted from, where values are counted from their caps."""
     batched: ClassVar[bool] = False
     """Whether it can serve B runs in lockstep, with arrays that have an axis for the runs."""
     on_gpu: ClassVar[bool] = False
@@ -73,6 +80,26 @@ class Exploration(Component):
 
         `forms` (*batch, rows) are brought up to date in place where v was among the vectors.
         """
+
+    def seen(self, g: int, sample: Sample) -> None:
+        """A sample of regression g, where it is adaptive."""
+
+    def forget(self) -> None:
+        """All samples have been dropped, where it is adaptive."""
+
+    def ended_target(self, h: int) -> Any:
+        """sum phi V over the terminal samples of step h, (d,), where it is adaptive."""
+
+    def fitted(self, h: int, target: Array, squares: float) -> None:
+        """The regression of step h has just been solved, where it is adaptive."""
+
+    def end(self) -> None:
+        """The planning is over, where it is adaptive."""
+
+    @property
+    def lam(self) -> float:
+        """The ridge parameter of the next planning, where it is adaptive."""
+        return float(self.ridge.lam)
 
     def weight(self, h: int, phi: Array) -> float:
         """How much a sample of step h counts in the regression; 1 in the paper."""

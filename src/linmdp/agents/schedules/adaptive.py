@@ -134,7 +134,7 @@ class LSVIUCBAdaptive(LSVIAgent):
         return AdaptiveIntervals(
             self.horizon.groups,
             self.task.d,
-            lam=self.lam,
+            lam=self.lam_value,
             m=m * self.horizon.samples_per_episode,  # with one proxy for all steps, each step moves it
             tau=self._threshold(m),
             budget=budget,
@@ -173,7 +173,7 @@ class LSVIUCBAdaptive(LSVIAgent):
             )
         form, value = next(iter(given.items())) if given else ("tau_rel", DEFAULT_TAU_REL)
         check_number(self.name, form, value, low=0.0)
-        largest = largest_tau(m, self.task.d, self.lam)
+        largest = largest_tau(m, self.task.d, self.lam_value)
         tau: float = value * {"tau": 1.0, "tau_c": self.task.d**2, "tau_rel": largest}[form]
         if tau > largest:
             scope = " of a phase" if self.proxy == "phase" else ""

@@ -57,4 +57,4 @@ class LSVIUCBRareSwitch(LSVIAgent):
     def make_schedule(self) -> Schedule:
         d, growth = self.task.d, check_number(self.name, "growth", self.growth, low=0.0)
         log_eta = math.log(check_number(self.name, "eta", self.eta, low=1.0)) if self.eta else d * math.log1p(growth)
-        return RareSwitch(self.horizon.groups, d, self.lam, log_eta)
+        return RareSwitch(self.horizon.groups, d, self.lam_value, log_eta)

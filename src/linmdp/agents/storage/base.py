@@ -12,6 +12,7 @@ from linmdp.agents.base import Component
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge
+from linmdp.errors import InvalidParameter
 from linmdp.types import Array, BoolArray, State
 
 
@@ -34,6 +35,7 @@ class Sample:
     next_state: State
     terminated: bool = False
     weight: float = 1.0
+    reward: float = 0.0
 
 
 class Storage(Component):
@@ -62,6 +64,10 @@ class Storage(Component):
     @abstractmethod
     def greedy_target(self, h: int, w: Any) -> Any:
         """The same with Q = min(phi'w, cap), for one agent: weights w (d,) of the following step, no exploration."""
+
+    def squares(self, h: int) -> float:
+        """sum (discount V)^2 + 2 r discount V over the samples of step h that a state follows, for one agent."""
+        raise InvalidParameter(f"lam='auto' does not work with {type(self).__name__.lower()} as storage.")
 
     @abstractmethod
     def bytes_after(self, samples: int) -> int:

@@ -25,11 +25,12 @@ class Counts(Storage):
     ----------
     N : (G, *batch, d, S) of the regressions that lead to a next step
     forms : (G, *batch, A*S) phi' Lambda^-1 phi of every state and action, kept up by rank-one changes
+    seen : (G, 2, S) how often each state followed, and with which rewards; empty unless lam is "auto"
     V : (H+1, *batch, S) max_a Q_h, zero after the last step; (1, S) with one regression for all steps
     best : (H, *batch, A, S) which actions share the largest Q; empty where they are found when asked for
     """
 
-    _arrays: ClassVar = ("N", "forms", "V", "best")
+    _arrays: ClassVar = ("N", "forms", "V", "best", "seen")
     _scratch: ClassVar = ("_own_columns", "_vectors", "_rows")
     keeps_samples = False
 
@@ -50,6 +51,7 @@ class Counts(Storage):
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
         self._kernel = backend.sweep_kernel(d)
         self.N = backend.zeros((self.horizon.followed, *batch, d, S), dtype)
+        self.seen = np.zeros((self.horizon.followed * explore.adaptive, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
         self.best = backend.zeros((H * (self.tables and self._kernel is None), *batch, A, S), "bool") | True
@@ -73,6 +75,8 @@ class Counts(Storage):
         if not sample.terminated and g < len(self.N):  # the value after the end is 0
             phi = sample.phi if sample.weight == 1 else sample.weight * sample.phi
             self.count(self.N[g], phi, sample.next_state)
+            if len(self.seen):
+                self.seen[g, :, sample.next_state] += sample.weight, sample.weight * sample.reward
 
     def count(self, N: Any, phi: Any, next_state: State) -> None:
         """N += phi e_{s'}', in every run."""
@@ -83,6 +87,7 @@ class Counts(Storage):
 
     def clear(self, runs: Any = ...) -> None:
         self.N[:, runs] = 0.0
+        self.seen[:] = 0.0
 
     def restart(self, mask: BoolArray) -> None:
         if not self.exploration.keeps_forms:
@@ -104,6 +109,11 @@ class Counts(Storage):
 
     def target(self, h: int) -> Any:
         return self._product(self.N[self.horizon.group(h)], self.V[h + 1 if self.tables else 0])
+
+    def squares(self, h: int) -> float:
+        (times, rewards), V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
+        V = self.horizon.discount * V
+        return float(times @ (V * V) + 2 * rewards @ V)
 
     def sweep(self, h: int, v: Any) -> None:
         """One pass over the features: a product with a few vectors, then a few operations in place.

@@ -224,7 +224,7 @@ class Fold(Storage):
         alive, cap = samples.alive[self.horizon.group(h), : len(rows)], explore.caps[after]
         if greedy is None:
             vectors = stacked(explore.vectors(after))
-            products = (vectors @ rows.reshape(-1, rows.shape[-1]).T).reshape(-1, *rows.shape[:2])
+            products = (vectors @ rows.reshape(-1, rows.shape[-1]).T).reshape(len(vectors), *rows.shape[:2])
             q = explore.q(after, products, ahead.forms)
         else:
             q = np.minimum(rows @ greedy, cap)

@@ -31,16 +31,17 @@ class _Block:
     phi is scaled by the root of the sample's weight; `scale` is that root, or 0 where nothing follows.
     """
 
-    NAMES: ClassVar = ("phi", "next", "scale", "forms", "V")
+    NAMES: ClassVar = ("phi", "next", "scale", "forms", "V", "reward")
 
     def __init__(
-        self, size: int, A: int, d: int, next_shape: tuple[int, ...], next_dtype: Any, dtype: str, forms: bool
+        self, size: int, d: int, next_shape: tuple[int, ...], next_dtype: Any, dtype: str, forms: int, rewards: bool
     ) -> None:
         self.count = 0
         self.phi = np.zeros((size, d), dtype=dtype)
         self.next = np.zeros((size, *next_shape), dtype=next_dtype)
         self.scale = np.zeros(size, dtype=dtype)
-        self.forms = np.zeros((size, A * forms), dtype=dtype)
+        self.forms = np.zeros((size, forms), dtype=dtype)
+        self.reward = np.zeros(size * rewards)  # scaled as phi
         self.V = np.zeros(size, dtype=dtype)
 
     @property
@@ -76,7 +77,7 @@ class Samples(Storage):
         state = A * d * np.dtype(self.dtype).itemsize if self.keep_features else 8
         if not self.keep_features and any(self.blocks):
             state = next(b for b in self.blocks if b)[0].next[0].nbytes  # the steps fill up from the first on
-        one = (d + A * explore.keeps_forms + 2) * np.dtype(self.dtype).itemsize
+        one = (d + A * explore.keeps_forms + 2) * np.dtype(self.dtype).itemsize + 8 * explore.adaptive
         return -(-samples // self.size) * self.size * (self.horizon.groups * one + self.horizon.followed * state)
 
     def add(self, h: int, sample: Sample) -> None:
@@ -94,11 +95,13 @@ class Samples(Storage):
         i = block.count
         block.phi[i], block.next[i] = sample.phi if root == 1 else root * sample.phi, entry
         block.scale[i] = root * (followed and not sample.terminated)
+        if len(block.reward):
+            block.reward[i] = root * sample.reward
         block.count = i + 1
 
     def _append(self, g: int, next_shape: tuple[int, ...], next_dtype: Any) -> _Block:
-        A, d, forms = self.features.A, self.features.d, self.exploration.keeps_forms
-        block = _Block(self.size, A, d, next_shape, next_dtype, self.dtype, forms)
+        d, forms = self.features.d, self.features.A * self.exploration.keeps_forms
+        block = _Block(self.size, d, next_shape, next_dtype, self.dtype, forms, self.exploration.adaptive)
         self.blocks[g].append(block)
         self._held += block.nbytes
         return block
@@ -128,6 +131,13 @@ class Samples(Storage):
             z += block.V[: block.count] @ block.phi[: block.count]
         return z
 
+    def squares(self, h: int) -> float:
+        total = 0.0
+        for block in self.blocks[self.horizon.group(h)]:
+            V, n = self.horizon.discount * block.V[: block.count].astype(np.float64), block.count
+            total += float(V @ V + 2 * block.reward[:n] @ V)
+        return total
+
     def sweep(self, h: int, v: Array | None) -> None:
         if h > 0 or self.horizon.discounted:
             self._value(max(h - 1, 0), v, new_only=False)
@@ -152,7 +162,7 @@ class Samples(Storage):
             if first == block.count:
                 continue
             rows = self._rows(block, first)
-            products = (vectors @ rows.reshape(-1, rows.shape[-1]).T).reshape(-1, *rows.shape[:2])
+            products = (vectors @ rows.reshape(-1, rows.shape[-1]).T).reshape(len(vectors), *rows.shape[:2])
             forms = block.forms[first : block.count]
             if forms.size and old < block.count:
                 forms[old - first :] = self.exploration.forms(after, rows[old - first :])
