@@ -165,7 +165,7 @@ class ReferenceEvidence:
     def W(self, h: int, phi: Array) -> Array:
         w, inverse, beta = self.fits[h]
         raw = [x @ w - beta * math.sqrt(x @ inverse @ x) for x in phi]
-        return np.clip(raw, 0.0, (self.task.H - h) * self.room)
+        return np.asarray(np.clip(raw, 0.0, (self.task.H - h) * self.room))
 
     def begin_episode(self) -> None:
         self.tie_draws = self.rng.random(self.task.H)
