@@ -89,7 +89,10 @@ def test_when_another_multiple_becomes_better_it_changes() -> None:
     assert chosen[-100:].count(1) > 70
 
 
-@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb:storage=states", "lsvi-ucb-fold", "lsvi-ucb:stationary=true"])
+@pytest.mark.parametrize(
+    "agent",
+    ["lsvi-ucb:lam=0.1", "lsvi-ucb:lam=0.1,storage=states", "lsvi-ucb-fold", "lsvi-ucb:lam=0.1,stationary=true"],
+)
 def test_the_greedy_weights_are_those_of_beta_zero(agent: str) -> None:
     """On the data of one agent, planning without a bonus is what another agent with beta 0 plans."""
     env: Any = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
@@ -117,9 +120,9 @@ def test_the_greedy_weights_are_those_of_beta_zero(agent: str) -> None:
         np.testing.assert_allclose(table[3] @ greedy[h], two.q_values(h, 3), atol=1e-8)
 
 
-def test_the_width_is_the_default_and_says_its_value() -> None:
+def test_the_width_says_its_value() -> None:
     env: Any = linmdp.make_env("riverswim")
-    agent: Any = linmdp.make_agent("lsvi-ucb", env)
+    agent: Any = linmdp.make_agent("lsvi-ucb:lam=0.1", env)
     assert agent.get_params()["beta"] == "auto"
     first = agent.beta_value
     linmdp.run(env, agent, episodes=60)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
-from linmdp.agents.lsvi import Common, LSVIAgent
+from linmdp.agents.lsvi import USUAL_LAM, LSVIAgent
 from linmdp.agents.schedules.base import Always, Growing, Schedule
 from linmdp.errors import check_number
 from linmdp.types import Task
@@ -16,9 +16,10 @@ class LSVIUCB(LSVIAgent):
     Parameters
     ----------
     task : what the environment tells an agent
-    beta : width of the confidence bonus: "auto" (from the noise of the data), a number, or "theory" or "published"
+    beta : width of the confidence bonus: "auto" (from the data), a number, or "theory" or "published"
         (both need `episodes`)
-    lam : ridge parameter lambda > 0, or "auto" (with beta "auto"): both from the evidence in the data (docs, auto)
+    lam : ridge parameter lambda > 0. "auto": with beta "auto" both follow from the evidence in the data (docs, auto);
+        with any other beta, storage "fold" or cap "H" it is 0.1
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
     storage : "counts" (finite states: exact, and memory does not grow), "features" (the paper's), "states", "fold"
@@ -26,7 +27,7 @@ class LSVIUCB(LSVIAgent):
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
     stationary : true: one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory,
-        and H times more data for each weight. "auto": as the task says if lam is "auto", else false
+        and H times more data for each weight. "auto": as the task says if beta and lam are "auto", else false
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
         and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
@@ -45,14 +46,14 @@ class LSVIUCB(LSVIAgent):
         {"storage": "states", "dtype": "float32"},
         {"stationary": True, "discount": 0.8, "storage": "features"},
         {"storage": "fold", "M": 20, "replan": 0.1},
-        {"lam": "auto"},
+        {"lam": 0.1},
         {"lam": "auto", "storage": "states"},
         {"lam": "auto", "stationary": True, "discount": 0.9},
     )
 
-    def __init__(self, task: Task, *, replan: float | None = None, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, lam: float | str = "auto", replan: float | None = None, **common: Any) -> None:
         self.replan = replan
-        super().__init__(task, **common)
+        super().__init__(task, lam=lam, **common)
 
     def make_schedule(self) -> Schedule:
         usual = 0.05 if self.auto else 0.0
@@ -63,11 +64,11 @@ class LSVIUCB(LSVIAgent):
 class LSVIUCBFold(LSVIUCB):
     """LSVI-UCB with folded samples: memory that does not grow, and no forgetting. Ours; no proof.
 
-    The same as `LSVIUCB` with `storage="fold", replan=0.01`.
+    The same as `LSVIUCB` with `storage="fold", lam=0.1, replan=0.01`.
 
     Parameters
     ----------
-    storage, replan, common : as for `LSVIUCB`
+    storage, lam, replan, common : as for `LSVIUCB`
     """
 
     name = "lsvi-ucb-fold"
@@ -77,5 +78,13 @@ class LSVIUCBFold(LSVIUCB):
         {"M": 5, "replan": 0, "correction": "probe", "probes": "recent", "dtype": "float32"},
     )
 
-    def __init__(self, task: Task, *, storage: str = "fold", replan: float | None = 0.01, **common: Any) -> None:
-        super().__init__(task, storage=storage, replan=replan, **common)
+    def __init__(
+        self,
+        task: Task,
+        *,
+        storage: str = "fold",
+        lam: float | str = USUAL_LAM,
+        replan: float | None = 0.01,
+        **common: Any,
+    ) -> None:
+        super().__init__(task, storage=storage, lam=lam, replan=replan, **common)

@@ -30,6 +30,7 @@ from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
+USUAL_LAM = 0.1
 LARGEST_BONUS = 1e100
 """Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
 
@@ -68,7 +69,7 @@ class LSVIAgent(Agent):
     Attributes
     ----------
     horizon, schedule : see there
-    auto : lam is "auto": lam and beta follow from the data (`Evidence`)
+    auto : lam and beta are "auto", and follow from the data (`Evidence`)
     beta_value, lam_value : beta and lam as numbers; with "auto" the current ones (beta: the mean over the steps)
     chosen : the parameters that `max_bytes` has chosen, in place of those given
     """
@@ -81,7 +82,7 @@ class LSVIAgent(Agent):
         task: Task,
         *,
         beta: float | str = "auto",
-        lam: float | str = 0.1,
+        lam: float | str = USUAL_LAM,
         cap: str = "remaining",
         ties: str = "random",
         storage: str = "auto",
@@ -98,9 +99,9 @@ class LSVIAgent(Agent):
         self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
         self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
-        self.auto = lam == "auto"
+        self.auto = lam == beta == "auto" and storage != "fold" and cap == "remaining"
         self._check_parameters()
-        self.lam_value = FIRST_LAM if self.auto else float(lam)
+        self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
         shared = (self.auto and task.stationary) if stationary == "auto" else bool(stationary)
         self.horizon = Horizon(task.H, shared, float(discount))
@@ -127,14 +128,8 @@ class LSVIAgent(Agent):
         check_choice(self.name, "cap", self.cap, ("H", "remaining"))
         check_choice(self.name, "ties", self.ties, ("random", "first"))
         check_choice(self.name, "dtype", self.dtype, ("float64", "float32"))
-        if self.auto:
-            for name, needed in (("beta", "auto"), ("cap", "remaining")):
-                if getattr(self, name) != needed:
-                    invalid(self.name, name, f"{needed!r} where lam is 'auto'", getattr(self, name))
-            if self.storage == "fold":
-                invalid(self.name, "lam", "a number with storage='fold'", self.lam)
-        elif check_number(self.name, "lam", self.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
-            invalid(self.name, "lam", f"at least {1 / LARGEST_BONUS:g}", self.lam)
+        if self.lam != "auto" and check_number(self.name, "lam", self.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
+            invalid(self.name, "lam", f"at least {1 / LARGEST_BONUS:g}, or 'auto'", self.lam)
         if self.stationary != "auto" and not isinstance(self.stationary, bool):
             invalid(self.name, "stationary", "true, false or 'auto'", self.stationary)
         check_number(self.name, "discount", self.discount, low=0.0, high=1.0, open_low=True)

@@ -30,6 +30,8 @@ def forecast(agent: LSVIAgent, model: LinearModel, episodes: int) -> str:
     the largest one. And good actions are preferred only when the bonus differs less between actions than their values
     do.
     """
+    if agent.auto:
+        return "beta and lam follow from the data: it can learn (docs, auto)."
     held = max(1, agent.samples_after(episodes))
     room = model.reward_range[1] - float((model.theta @ model.features.columns).mean())
     contrast = float(optimum(model).Q.std(axis=-1).mean())

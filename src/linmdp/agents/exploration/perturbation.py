@@ -4,10 +4,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration, Randomised
-from linmdp.agents.lsvi import Common
+from linmdp.agents.lsvi import Common, LSVIAgent
 from linmdp.agents.ridge import matvec
 from linmdp.errors import check_int
 from linmdp.types import Task
@@ -18,7 +17,7 @@ class Perturbation(Randomised):
 
     batched, _arrays, _scratch, _run_axis = True, (*Randomised._arrays, "W"), ("_shift",), {"seeds": 0, "W": 2}
 
-    def __init__(self, agent: LSVIUCB, beta: Any, draws: int, backend: Backend) -> None:
+    def __init__(self, agent: LSVIAgent, beta: Any, draws: int, backend: Backend) -> None:
         super().__init__(agent.horizon, agent.caps, beta, backend)
         self.width, shape = draws, (self.horizon.levels, draws, *self.beta.shape[1:], agent.task.d)
         self.W, self._shift = np.zeros(shape), np.zeros(shape)
@@ -40,7 +39,7 @@ class Perturbation(Randomised):
         return products.max(axis=0)
 
 
-class LSVIPHE(LSVIUCB):
+class LSVIPHE(LSVIAgent):
     """LSVI-PHE: the optimistic value is the largest of several perturbed regressions; there is no bonus.
 
     Parameters
