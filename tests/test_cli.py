@@ -110,7 +110,7 @@ def test_listings_show_every_parameter() -> None:
 def test_theory_warns_a_newcomer() -> None:
     done = linmdp("run", SMALL, "lsvi-ucb:beta=theory", "--episodes", "20")
     assert done.returncode == 0
-    assert "it can not tell good actions from bad ones" in done.stderr
+    assert "it cannot tell good actions from bad ones" in done.stderr
 
 
 def test_an_unreachable_threshold_warns_once() -> None:
@@ -177,7 +177,7 @@ BAD = [
     (["run", "lock", "lsvi-ucb", "-k", "9" * 400], "'episodes' parameter of run"),
     (["run", "gym:FrozenLake-v1,map_name=foo", "random"], "Gymnasium cannot make 'FrozenLake-v1'"),
     (["run", "gym:FrozenLake-v1,H=500", "random"], "'H' parameter of FrozenLake-v1 must be a whole number in [1, 100]"),
-    (["run", "gym:FrozenLake-v1,self=1", "random"], "has a parameter that can not be given"),
+    (["run", "gym:FrozenLake-v1,self=1", "random"], "has a parameter that cannot be given"),
     (["run", "gym", "random"], "'id' parameter of gym must be given"),
     (["run", "synthetic:S=1000000000", "random"], "this does not fit into memory"),
     (["run", "lock", "optimal:Q=3"], "There is no parameter of optimal 'Q'."),
