@@ -110,7 +110,7 @@ def test_listings_show_every_parameter() -> None:
 def test_theory_warns_a_newcomer() -> None:
     done = linmdp("run", SMALL, "lsvi-ucb:beta=theory", "--episodes", "20")
     assert done.returncode == 0
-    assert "it can not tell good actions from bad ones" in done.stderr
+    assert "it cannot tell good actions from bad ones" in done.stderr
 
 
 def test_an_unreachable_threshold_warns_once() -> None:
@@ -177,7 +177,7 @@ BAD = [
     (["run", "lock", "lsvi-ucb", "-k", "9" * 400], "'episodes' parameter of run"),
     (["run", "gym:FrozenLake-v1,map_name=foo", "random"], "Gymnasium cannot make 'FrozenLake-v1'"),
     (["run", "gym:FrozenLake-v1,H=500", "random"], "'H' parameter of FrozenLake-v1 must be a whole number in [1, 100]"),
-    (["run", "gym:FrozenLake-v1,self=1", "random"], "has a parameter that can not be given"),
+    (["run", "gym:FrozenLake-v1,self=1", "random"], "has a parameter that cannot be given"),
     (["run", "gym", "random"], "'id' parameter of gym must be given"),
     (["run", "synthetic:S=1000000000", "random"], "this does not fit into memory"),
     (["run", "lock", "optimal:Q=3"], "There is no parameter of optimal 'Q'."),
@@ -289,5 +289,5 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
 def test_set_gives_a_parameter_to_the_agents_that_have_it() -> None:
     done = linmdp("compare", "inventory", "lsvi-ucb-fold", "--set", "max_bytes=1MiB", "--episodes", "5")
     assert done.returncode == 0
-    assert "lsvi-ucb-fold:max_bytes=1MiB: M=" in done.stderr
+    assert "lsvi-ucb-fold:max_bytes=1MiB: storage=fold, M=" in done.stderr
     assert "| random " in done.stdout

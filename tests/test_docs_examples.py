@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import operator
 import re
 import subprocess
 import sys
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize("page", ["extending.md", "python.md"])
@@ -20,3 +23,14 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
     script.write_text("\n".join(blocks))
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_walk_through_one_step_opens_at_most_eight_files_that_have_what_it_names() -> None:
+    walk = (ROOT / "CONTRIBUTING.md").read_text().split("## A walk through one step")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in walk.splitlines() if line.startswith("| `")]
+    assert 5 < len(rows) <= 8
+    for file, names in rows:
+        module = importlib.import_module("linmdp." + file.strip(" `").removesuffix(".py").replace("/", "."))
+        for name in re.findall("`(.*?)`", names):
+            found = operator.attrgetter(name)(module)
+            assert found.__module__ == module.__name__, f"{name} is not in {file}"

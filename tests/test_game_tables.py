@@ -116,7 +116,7 @@ def test_the_published_figures_are_the_papers() -> None:
     assert PUBLISHED["table-reward"]["Alien"][ADAPTIVE][1] == 27795.68
 
 
-@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")  # tau_c = 0.1 can not be reached
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")  # tau_c = 0.1 cannot be reached
 def test_every_learner_of_every_mode_is_valid_and_snapshots_are_noted() -> None:
     for scale in GAME_SCALES.values():
         assert set(scale.snapshots) <= set(cost_points(scale.K))

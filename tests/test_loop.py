@@ -60,7 +60,7 @@ def test_the_adversary_starts_where_the_policy_loses_most() -> None:
 
 def test_saturation_is_said_in_words() -> None:
     env: Any = linmdp.make_env(SMALL)
-    with pytest.warns(linmdp.LinMDPWarning, match="can not tell good actions from bad ones"):
+    with pytest.warns(linmdp.LinMDPWarning, match="cannot tell good actions from bad ones"):
         result = linmdp.run(env, linmdp.LSVIUCB(env.task, beta="theory", episodes=30), episodes=30)
     assert result.saturated == 1.0
     assert result.tied == 1.0

@@ -168,7 +168,7 @@ class LSVIAgent(Agent):
         return common + drawn + self._storing.bytes_of(choice, samples or 0)
 
     def _most_samples(self, choice: Choice) -> int | None:
-        """The most samples that one step holds at once; None if nobody knows."""
+        """The most samples that one step holds at once; None where it is not known."""
         return self._K
 
     def _known_K(self) -> int:
@@ -183,7 +183,7 @@ class LSVIAgent(Agent):
 
     @property
     def _state_bytes(self) -> int:
-        """Of a state that is not finite, as the task says, or as it is taken to be."""
+        """Bytes of a state that is not finite: what the task declares, or a default."""
         return STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
 
     def _make_planner(self) -> Planner:
@@ -249,7 +249,7 @@ class LSVIAgent(Agent):
             self.schedule.planned()
         self.updates += self.task.H if self.horizon.shared else int(self._plan.sum())
         self.policy_version += 1
-        if not np.isfinite(self._planner.w.sum()):  # one sum finds NaN and infinity, at no cost to speak of
+        if not np.isfinite(self._planner.w.sum()):  # one sum finds NaN and infinity at little cost
             raise InvalidData(
                 f"The weights of {self.name} are not finite after planning: beta, lam or the features are too extreme."
             )

@@ -145,7 +145,7 @@ class QLearning(_QLearner):
     ----------
     c : scale of the bonus
     stationary : one table for all steps instead of H, for tasks whose dynamics do not depend on h
-    discount : of the value of the next state; 1, or 1 - 1/H where stationary, unless said
+    discount : of the value of the next state; default: 1, or 1 - 1/H where stationary
     max_bytes : the most memory, as a number of bytes or "20KiB"; the table is kept in half the precision if it must
     """
 

@@ -25,7 +25,7 @@ OURS = ("self", "policy", "env", "seed", "device", "verbose", "tensorboard_log",
 """What we say ourselves; a user's parameters are the others that can be written in a spec."""
 
 LARGEST_BUFFER = 1_000_000
-"""The library's default. A run that is shorter gets room for its own steps: more would never be filled."""
+"""The library's default. A run that is shorter gets space for its own steps: more would never be filled."""
 
 
 class SB3Agent(Agent):
@@ -52,7 +52,7 @@ class SB3Agent(Agent):
         self._model = self._made(raw, seed=0)
 
     def _fit(self, raw: Any) -> None:
-        """Choose the size of the buffer that `max_bytes` leaves room for; the networks are what they are."""
+        """Choose the size of the buffer that `max_bytes` leaves space for; the networks are what they are."""
         given = {name: p.default for name, p in self.parameters().items()} | self._filled()
         most, least = int(given[self.sized]), min(int(given[self.sized]), int(given["batch_size"]))
         held = {}

@@ -91,12 +91,12 @@ def verdicts(
         last = episodes - probe_from(episodes)
         found.append(
             f"{name}: it has stopped learning: not one regression was solved in the last {last} episodes. If it plays "
-            f"badly it will go on so; a smaller tau makes it learn for longer."
+            f"badly, that will not change; a smaller tau makes it learn for longer."
         )
     if saturated > SATURATED:
         found.append(
             f"{name}: after {episodes} episodes {saturated:.0%} of its Q values still sit at the largest possible "
-            f"value, so it can not tell good actions from bad ones and has learned (almost) nothing. The exploration "
+            f"value, so it cannot tell good actions from bad ones and has learned (almost) nothing. The exploration "
             f"bonus is too wide{remedy}."
         )
     if tied > SATURATED and constant is not None:

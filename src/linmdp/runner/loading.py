@@ -119,7 +119,7 @@ def _made(file: TensorFile, env: Any) -> Agent:
     check_names(name, parameters, agent_parameters(name))
     task = env if isinstance(env, Task) else task_of(env)
     held = sum(array.nbytes for array in file.arrays.values())
-    for key in ("M", "m"):  # samples of each step but the last that the agent has room for from the start
+    for key in ("M", "m"):  # samples of each step but the last that the agent has space for from the start
         if task.H > 1 and isinstance(parameters.get(key), int | float) and not parameters[key] <= held:
             raise InvalidData(f"The file must hold {key}={parameters[key]} samples per step. It has {held} bytes.")
     if name == "optimal":

@@ -47,7 +47,7 @@ Results: TypeAlias = Generator[Done, None, None]
 
 
 class Pool(Protocol):
-    """A way to run pieces of work, on so many processes of this machine."""
+    """A way to run pieces of work, on a number of processes of this machine."""
 
     @property
     def processes(self) -> int: ...
@@ -196,7 +196,7 @@ class Dask:
             raise ClusterError(f"No worker came to the scheduler at {self.address} within {waited}: {how}.") from None
 
     def _check_that_workers_have_linmdp(self, client: Any) -> None:
-        """A worker that can not load a task dies of it, and says so only in its own log."""
+        """A worker that cannot load a task dies of it, and says so only in its own log."""
 
         def found() -> bool:  # a function within a function travels by value
             try:

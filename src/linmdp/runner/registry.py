@@ -134,7 +134,7 @@ def make_env(spec: str) -> Env:
         try:
             return cast(GymTask, gym_task(**parameters))
         except TypeError as error:
-            raise InvalidParameter(f"'{spec}' has a parameter that can not be given: {error}.") from error
+            raise InvalidParameter(f"'{spec}' has a parameter that cannot be given: {error}.") from error
     if name in ("linearized", "rddl"):
         check_names(name, parameters, env_parameters(name))
         return cast("Env", ENVS[name](**parameters))

@@ -25,7 +25,7 @@ class Sizes(NamedTuple):
 
 
 def check_room(work: Sequence[Sequence[Job]], processes: int, folder: Path) -> None:
-    """Raise if these units would not fit into the memory of so many processes, or what they write onto the disk."""
+    """Raise if these units would not fit into the memory of that many processes, or what they write onto the disk."""
     jobs = [job for unit in work for job in unit]
     available = available_memory() if processes else None  # of other machines nothing is known
     saved = [job for job in jobs if job.save]

@@ -38,7 +38,7 @@ class Bonus(Exploration):
             change = products[1]
             change *= change
             forms -= change
-            self.backend.xp.abs(forms, out=forms)  # at least 0; rounding may leave it a hair below
+            self.backend.xp.abs(forms, out=forms)  # at least 0; rounding may leave it slightly below
         beta = self.beta[h]
         beta = beta if beta.ndim == 0 else beta.reshape(beta.shape + (1,) * (forms.ndim - beta.ndim))
         return optimistic(products[0], forms, beta, self.backend, change)

@@ -23,7 +23,7 @@ class AdaptiveIntervals(Proxy):
     LEARN asks for the largest distance between two of L_{k-m}^-1, ..., L_k^-1. Each inverse is the one before less a
     rank-one matrix v v' (see `downdate`), so they only decrease, the farthest pair is the first and the last, and their
     difference is the sum of the last m of those v v'. Its Frobenius norm is that of the m x m Gram matrix of the v:
-    m d numbers a step where the paper keeps m d^2, and no inverse is formed.
+    m d numbers per step where the paper keeps m d^2, and no inverse is formed.
 
     Attributes
     ----------

@@ -94,7 +94,7 @@ class Storage(Component):
 
     @property
     def must_plan(self) -> bool:
-        """Whether there is no room for another episode before the next planning."""
+        """Whether there is no space for another episode before the next planning."""
         return False
 
     def best_actions(self, h: int, state: State) -> Any:

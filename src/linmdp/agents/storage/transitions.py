@@ -89,7 +89,7 @@ class Transitions(Component):
         self.count[h] = n
 
     def frequent(self, h: int, most: int) -> BoolArray:
-        """Which rows of step h are the most frequent, so many at most; none that came but once."""
+        """Which rows of step h are the most frequent, at most that many; none that came only once."""
         times = self.times[h, : int(self.count[h])]
         found = np.zeros(len(times), dtype=np.bool_)
         found[np.argsort(-times, kind="stable")[:most]] = True
