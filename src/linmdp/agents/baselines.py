@@ -58,6 +58,7 @@ class OptimalAgent(Agent):
     """Plays the optimal policy, which it is told: `Q` (H, S, A) comes from planning in the model."""
 
     name = "optimal"
+    _derived = (*Agent._derived, "_Q")
 
     def __init__(self, task: Task, *, Q: Array, max_bytes: int | str | None = None) -> None:
         super().__init__(task)

@@ -22,8 +22,9 @@ from linmdp.agents.exploration.bonus import Bonus, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM, Evidence
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.planner import Planner
+from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule
-from linmdp.agents.storage.base import Sample
+from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
 from linmdp.features.base import CheckedFeatures, FeatureMap
@@ -150,6 +151,10 @@ class LSVIAgent(Agent):
             return Evidence(self.horizon, self._features, self.caps, lows)
         return Bonus(self.horizon, self.caps, beta, backend)
 
+    def make_storage(self, parts: Parts) -> Storage:
+        """What is kept of the past; an agent with a storage of its own does not run in lockstep."""
+        return self._storing.make(parts)
+
     # memory
 
     def _choices(self) -> Iterator[Choice]:
@@ -187,13 +192,14 @@ class LSVIAgent(Agent):
         return STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
 
     def _make_planner(self) -> Planner:
+        own = type(self).make_storage is not LSVIAgent.make_storage  # then nobody knows whether it holds every sample
         return Planner(
             self.horizon,
             self.task.d,
             lam=self.lam_value,
             exploration=self._exploration,
-            make_storage=self._storing.make,
-            delay=self._storing.delay,
+            make_storage=self.make_storage,
+            delay=DELAY if own else self._storing.delay,
         )
 
     @property
@@ -327,7 +333,8 @@ class LSVIAgent(Agent):
     def lockstep(self) -> Setting | None:
         """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
         fits = self._storing.name == "counts" and not self.horizon.shared and not self._auto_beta and not self.max_bytes
-        if not fits or not self._exploration.batched or not _only_overrides(type(self), HOOKS):
+        plain = type(self._exploration).weight is Exploration.weight  # weights of samples are not shared
+        if not (fits and plain and self._exploration.batched and _only_overrides(type(self), HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
 

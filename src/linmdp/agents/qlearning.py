@@ -61,6 +61,7 @@ class _QLearner(Agent):
         self._steps = 0
 
     _ARRAYS = ("_Q", "_N")
+    _derived = (*Agent._derived, "_tops", "_seen", "_paid")  # the last two are of one episode
 
     @abstractmethod
     def _step_size(self, n: int) -> float:

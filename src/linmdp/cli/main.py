@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Save = Annotated[
     bool,
-    typer.Option("--save/--no-save", help="save the agent of each run under --out; its seeds then run one by one"),
+    typer.Option("--save/--no-save", help="save the agent of each run under --out"),
 ]
 
 app = typer.Typer(
@@ -271,8 +271,6 @@ def _results(
     results: list[RunResult] = []
     try:
         if out:
-            if save and plan[0].device != "cpu":
-                _say("agents of runs on a GPU are not saved: 'linmdp export' trains them again")
             command = shlex.join(["linmdp", *sys.argv[1:]])
             found = run_into(out, plan, command=command, save=save, processes=jobs, progress=True, on_run=tracker)
         else:

@@ -18,7 +18,8 @@ def show_table(folder: Path, csv: Path | None, parquet: Path | None, jsonl: Path
         return []
     with closing(existing_store(folder)) as store:
         if csv is parquet is jsonl is None:
-            print(Comparison(store.results()).table())
+            results = read_folder(folder).results if (folder / LINES).exists() else store.results()
+            print(Comparison(results).table())
             return []
         rows = [] if curves else list(run_rows(store))
         columns = CURVES if curves else run_columns(rows)

@@ -107,7 +107,7 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
     depend on its size, and a run must give the same numbers on any machine's number of cores.
     """
     cut = []
-    for job, same in groupby(jobs, key=lambda job: job._replace(seed=0)):
+    for job, same in groupby(jobs, key=lambda job: job._replace(seed=0, save=None)):
         runs = list(same)
         if not runs_in_lockstep(job):
             cut += [[run] for run in runs]

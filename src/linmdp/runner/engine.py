@@ -38,7 +38,7 @@ class Lockstep:
         B, H, first = len(runs), model.H, runs[0].agent
         self.model, self.settings, self.backend, self.B = model, runs, backend, B
         self.schedules = [run.setting.schedule for run in runs]
-        self.always = all(isinstance(s, Always) for s in self.schedules)
+        self.always = all(type(s) is Always for s in self.schedules)
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
         self.planner: Any = Planner(

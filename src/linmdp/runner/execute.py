@@ -60,8 +60,8 @@ def run_into(
 
 
 def saving(folder: Path, job: Job) -> Job:
-    """The job with its agent saved in the folder; on a GPU there is no agent at the end of a run."""
-    return job if job.device != "cpu" else job._replace(save=str(agent_file(folder, run_key(job))))
+    """The job with its agent saved in the folder."""
+    return job._replace(save=str(agent_file(folder, run_key(job))))
 
 
 def _clear_leftovers(folder: Path, keys: Sequence[str]) -> None:

@@ -40,8 +40,6 @@ class Exploration(Component):
     """What rewards are counted from, where values are counted from their caps."""
     batched: ClassVar[bool] = False
     """Whether it can serve B runs in lockstep, with arrays that have an axis for the runs."""
-    on_gpu: ClassVar[bool] = False
-    """Whether planning with it can be recorded as a graph for a GPU."""
     width: int = 1
     _derived: ClassVar[tuple[str, ...]] = ("caps", "beta")
 
@@ -100,6 +98,11 @@ class Exploration(Component):
     def lam(self) -> float:
         """The ridge parameter of the next planning, where it is adaptive."""
         return float(self.ridge.lam)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether planning with it can be recorded as a graph for a GPU."""
+        return False
 
     def weight(self, h: int, phi: Array) -> float:
         """How much a sample of step h counts in the regression; 1 in the paper."""

@@ -21,13 +21,23 @@ class Bonus(Exploration):
 
     keeps_forms: ClassVar = True
     batched: ClassVar = True
-    on_gpu: ClassVar = True
 
     def vectors(self, h: int, v: Any = None) -> Any:
         w = self.w[self.horizon.level(h)]
         return (w,) if v is None else (w, v)
 
+    @property
+    def _plain(self) -> bool:
+        """Whether the formula is this one, and not that of a subclass."""
+        return type(self).raised is Bonus.raised and type(self).vectors is Bonus.vectors
+
+    @property
+    def on_gpu(self) -> bool:
+        return self._plain
+
     def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
+        if not self._plain:
+            return super().q_of_rows(h, rows, forms)
         mean, forms = rows @ self.w[self.horizon.level(h)], self.forms(h, rows) if forms is None else forms
         q: Array = np.minimum(optimistic(mean, forms, self.beta[h]), self.caps[h])
         return q

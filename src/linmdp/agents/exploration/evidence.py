@@ -56,7 +56,6 @@ class Evidence(Bonus):
 
     adaptive: ClassVar = True
     batched: ClassVar = False
-    on_gpu: ClassVar = False
     _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam")
     _counters: ClassVar = ("repeats", "surprises")
     _derived: ClassVar = ("caps", "floors", "terminal", "dof", "_gathered")
@@ -93,10 +92,6 @@ class Evidence(Bonus):
 
     def forget(self) -> None:
         self.ended[:], self.sums[:], self.last[:] = 0.0, 0.0, -1
-
-    def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
-        q: Array = np.maximum(super().q_of_rows(h, rows, forms), self.floors[h])
-        return q
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
         q = super().raised(h, products, forms)

@@ -1,6 +1,5 @@
 """LSVI-UCB-RareSwitch (Wang, Zhou, Gu, 2021): plan only when the data have grown enough."""
 
-import math
 from typing import Unpack
 
 import numpy as np
@@ -34,7 +33,7 @@ class RareSwitch(Proxy):
 
     def plannings(self, episodes: int) -> int:  # about: once the data are spread, det L grows as (data)^d
         rate = self._phi.shape[-1] / max(self.log_eta, 1e-9)
-        return min(episodes, math.ceil(rate * (1 + math.log(max(episodes / rate, 1.0)))))
+        return min(episodes, int(np.ceil(rate * (1 + np.log(max(episodes / rate, 1.0))))))
 
 
 class LSVIUCBRareSwitch(LSVIAgent):
@@ -55,6 +54,7 @@ class LSVIUCBRareSwitch(LSVIAgent):
         super().__init__(task, **common)
 
     def make_schedule(self) -> Schedule:
-        d, growth = self.task.d, check_number(self.name, "growth", self.growth, low=0.0)
-        log_eta = math.log(check_number(self.name, "eta", self.eta, low=1.0)) if self.eta else d * math.log1p(growth)
-        return RareSwitch(self.horizon.groups, d, self.lam_value, log_eta)
+        log_eta = self.task.d * np.log1p(check_number(self.name, "growth", self.growth, low=0.0))
+        if self.eta is not None:
+            log_eta = np.log(check_number(self.name, "eta", self.eta, low=1.0))
+        return RareSwitch(self.horizon.groups, self.task.d, self.lam_value, float(log_eta))
