@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from linmdp.errors import InvalidParameter
-from linmdp.export.numbers import braces, real, reals, table, unsigned, wholes
-from linmdp.export.tables import START, FeatureCode
-from linmdp.export.templates import template
+from linmdp.export.numbers import braces, filled, real, reals, table, template, unsigned, wholes
+from linmdp.export.tables import FeatureCode
 from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
 from linmdp.features.scaling import Scaling
@@ -71,10 +70,9 @@ def _code(
 ) -> FeatureCode:
     bounds = table("static const linmdp_wide low[LINMDP_N]", _wide(scaling.low))
     bounds += table("static const linmdp_wide width[LINMDP_N]", _wide(scaling.high - scaling.low))
-    start = START.replace("#include <stddef.h>", "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>")
     return FeatureCode(
         header="features_basis.h",
-        source=start + bounds + text + "\n" + template("basis.c") + template(f"basis_{name}.c"),
+        source=filled("basis.c", {"tables": bounds + text}) + template(f"basis_{name}.c"),
         blocks=features.A,
         states=scaling.k,
         flash=WIDE * (constants + 2 * scaling.k),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linmdp.export.numbers import real, reals, table, unsigned, wholes
+from linmdp.export.numbers import filled, real, reals, table, unsigned, wholes
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import IntArray
 
@@ -33,40 +33,6 @@ class FeatureCode:
     look_words: str
 
 
-START = """/* linmdp_features.c: see linmdp_features.h. Written by `linmdp export`. */
-#include "linmdp_features.h"
-
-#include <stddef.h>
-
-"""
-
-DENSE = """void linmdp_phi(const linmdp_seen *seen, unsigned action, linmdp_real phi[LINMDP_D])
-{
-    const linmdp_real *row = table[(size_t)*seen * LINMDP_A + action];
-    for (size_t i = 0; i < LINMDP_D; i++)
-        phi[i] = row[i];
-}
-"""
-
-SPARSE = """void linmdp_phi(const linmdp_seen *seen, unsigned action, linmdp_real phi[LINMDP_D])
-{
-    const size_t row = (size_t)*seen * LINMDP_A + action;
-    for (size_t i = 0; i < LINMDP_D; i++)
-        phi[i] = 0;
-    for (size_t at = start[row]; at < start[row + 1]; at++)
-        phi[place[at]] = %s;
-}
-"""
-
-UNIT = """void linmdp_phi(const linmdp_seen *seen, unsigned action, linmdp_real phi[LINMDP_D])
-{
-    for (size_t i = 0; i < LINMDP_D; i++)
-        phi[i] = 0;
-    phi[place[(size_t)*seen * LINMDP_A + action]] = %s;
-}
-"""
-
-
 def table_code(features: TableFeatures, kind: str) -> FeatureCode:
     """The smallest of three forms, in numbers of that kind ("float" or "double")."""
     rows = features.table().reshape(-1, features.d)
@@ -79,13 +45,13 @@ def table_code(features: TableFeatures, kind: str) -> FeatureCode:
     blocks = _blocks(where, places, features.A, features.d)
     if same and int(entries.min()) == 1 == int(entries.max()):
         text = table(f"static const {index} place[LINMDP_S * LINMDP_A]", wholes(places))
-        return _code(text + "\n" + UNIT % real(values[0], kind), len(rows) * _bytes(index), blocks)
+        return _code("unit", text, real(values[0], kind), len(rows) * _bytes(index), blocks)
     offsets = unsigned(len(values))
     sparse = (len(rows) + 1) * _bytes(offsets) + len(values) * (_bytes(index) + (0 if same else size))
     if sparse >= rows.size * size:
         lines = ["{" + ", ".join(reals(row, kind)) + "}" for row in rows]
         text = table("static const linmdp_real table[LINMDP_S * LINMDP_A][LINMDP_D]", lines)
-        return _code(text + "\n" + DENSE, rows.size * size, blocks)
+        return _code("dense", text, "", rows.size * size, blocks)
     starts = np.concatenate(([0], entries.cumsum()))
     text = "/* the entries of phi that are not 0: those of row s * LINMDP_A + a from start[row] on */\n"
     text += table(f"static const {offsets} start[LINMDP_S * LINMDP_A + 1]", wholes(starts))
@@ -93,7 +59,7 @@ def table_code(features: TableFeatures, kind: str) -> FeatureCode:
     if not same:
         text += table(f"static const linmdp_real value[{max(len(values), 1)}]", reals(values, kind) or ["0"])
     entry = real(values[0], kind) if same else "value[at]"
-    return _code(text + "\n" + SPARSE % entry, sparse, blocks)
+    return _code("sparse", text, entry, sparse, blocks)
 
 
 def _bytes(c_type: str) -> int:
@@ -110,10 +76,10 @@ def _blocks(where: IntArray, places: IntArray, A: int, d: int) -> int:
     return 1
 
 
-def _code(text: str, flash: int, blocks: int) -> FeatureCode:
+def _code(form: str, tables: str, entry: str, flash: int, blocks: int) -> FeatureCode:
     return FeatureCode(
         header="features_table.h",
-        source=START + text,
+        source=filled(f"features_{form}.c", {"tables": tables, "entry": entry}),
         blocks=blocks,
         states=0,
         flash=flash,

@@ -11,12 +11,12 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.errors import InvalidParameter, check_choice, check_int
 from linmdp.export.basis import basis_code
-from linmdp.export.cost import Costs, costs, learner_bytes
+from linmdp.export.cost import CallCosts, costs, learner_bytes
 from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
+from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
 from linmdp.export.tables import FeatureCode, table_code
-from linmdp.export.templates import template
 from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
 from linmdp.features.tabular import TableFeatures
 from linmdp.io.files import output_folder, write_atomic
@@ -37,7 +37,7 @@ class Exported(NamedTuple):
     files: list[Path]
     ram: int
     flash: int
-    costs: Costs | None
+    costs: CallCosts | None
 
 
 def export_learner(
