@@ -21,7 +21,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar, overload
 
-from linmdp.errors import InvalidParameter, LinMDPWarning, one_line
+from linmdp.errors import InvalidParameter, LinMDPWarning, described
 
 T = TypeVar("T", bound=Callable[..., Any])
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -113,8 +113,8 @@ class Names(Mapping[str, T]):
         except Exception as error:
             self._broken.add(name)
             package = point.dist.name if point.dist else point.value
-            words = one_line(f"{type(error).__name__}: {error}", 300)
-            warnings.warn(f"the {self.kind} '{name}' of the package '{package}' cannot be used: {words}", LinMDPWarning)
+            what = f"the {self.kind} '{name}' of the package '{package}'"
+            warnings.warn(f"{what} cannot be used: {described(error, 300)}", LinMDPWarning)
 
     def __getitem__(self, name: str) -> T:
         found = self._find(name)
@@ -190,9 +190,9 @@ def import_modules(names: Iterable[str], folder: str | None = None) -> None:
             with _known_elsewhere("module"):
                 importlib.import_module(name)
         except (Exception, SystemExit) as error:
-            words = one_line(f"{type(error).__name__}: {error}", 300)
             rule = "must be importable wherever runs take place"
-            raise InvalidParameter(f"The module '{name}' of --import {rule}. Got {words}.") from error
+            words = f"The module '{name}' of --import {rule}. Got {described(error, 300)}."
+            raise InvalidParameter(words) from error
         IMPORTED[name] = folder
 
 

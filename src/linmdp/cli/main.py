@@ -15,39 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp import __version__
+from linmdp.cli import options as opt
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
-from linmdp.cli.options import (
-    AgentSpec,
-    AgentSpecs,
-    AsJson,
-    Checkpoint,
-    Device,
-    EnvSpec,
-    Episodes,
-    EvalEvery,
-    Every,
-    FirstSeed,
-    Import,
-    Jobs,
-    Out,
-    Reward,
-    Seeds,
-    Settings,
-    Track,
-    say_what_was_chosen,
-    with_settings,
-)
 from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
     from linmdp.types import RunResult
-
-Save = Annotated[
-    bool,
-    typer.Option("--save/--no-save", help="save the agent of each run under --out; its seeds then run one by one"),
-]
 
 app = typer.Typer(
     help="Online reinforcement learning with regret guarantees, in memory that you choose.",
@@ -60,26 +35,26 @@ app = typer.Typer(
 
 @app.command()
 def run(
-    env: EnvSpec,
-    agent: AgentSpec,
-    episodes: Episodes = 1000,
-    seeds: Seeds = 1,
-    seed: FirstSeed = 0,
-    jobs: Jobs = None,
-    eval_every: EvalEvery = 1,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-    out: Out = None,
-    track: Track = None,
-    checkpoint: Checkpoint = None,
-    every: Every = None,
-    reward: Reward = None,
-    settings: Settings = None,
-    save: Save = True,
-    modules: Import = None,
+    env: opt.EnvSpec,
+    agent: opt.AgentSpec,
+    episodes: opt.Episodes = 1000,
+    seeds: opt.Seeds = 1,
+    seed: opt.FirstSeed = 0,
+    jobs: opt.Jobs = None,
+    eval_every: opt.EvalEvery = 1,
+    device: opt.Device = "cpu",
+    as_json: opt.AsJson = False,
+    out: opt.Out = None,
+    track: opt.Track = None,
+    checkpoint: opt.Checkpoint = None,
+    every: opt.Every = None,
+    reward: opt.Reward = None,
+    settings: opt.Settings = None,
+    save: opt.Save = True,
+    modules: opt.Import = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
-    env, agents = _paid(env, reward), with_settings([agent], settings)
+    env, agents = _paid(env, reward), opt.with_settings([agent], settings)
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
     plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device, **saved)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
@@ -87,25 +62,25 @@ def run(
 
 @app.command()
 def compare(
-    env: EnvSpec,
-    agents: AgentSpecs,
-    episodes: Episodes = 1000,
-    seeds: Seeds = 3,
-    seed: FirstSeed = 0,
-    jobs: Jobs = None,
-    eval_every: EvalEvery = 1,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-    out: Out = None,
-    track: Track = None,
-    settings: Settings = None,
-    save: Save = True,
-    modules: Import = None,
+    env: opt.EnvSpec,
+    agents: opt.AgentSpecs,
+    episodes: opt.Episodes = 1000,
+    seeds: opt.Seeds = 3,
+    seed: opt.FirstSeed = 0,
+    jobs: opt.Jobs = None,
+    eval_every: opt.EvalEvery = 1,
+    device: opt.Device = "cpu",
+    as_json: opt.AsJson = False,
+    out: opt.Out = None,
+    track: opt.Track = None,
+    settings: opt.Settings = None,
+    save: opt.Save = True,
+    modules: opt.Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
     from linmdp.runner.registry import with_baselines
 
-    agents = with_baselines(env, with_settings(agents, settings))
+    agents = with_baselines(env, opt.with_settings(agents, settings))
     plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
@@ -114,11 +89,11 @@ def compare(
 def sweep(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="environments x agents x grids x K x seeds")],
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")],
-    jobs: Jobs = None,
+    jobs: opt.Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
-    track: Track = None,
-    save: Save = False,
-    modules: Import = None,
+    track: opt.Track = None,
+    save: opt.Save = False,
+    modules: opt.Import = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.io.files import output_folder
@@ -154,7 +129,7 @@ def reproduce(
     ] = None,
     scale: Annotated[str, typer.Option(help="quick (K to 800, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
-    jobs: Jobs = None,
+    jobs: opt.Jobs = None,
 ) -> None:
     """The paper's figures and tables. Run it again to resume: finished runs are skipped."""
     from linmdp.experiments.reproduce import reproduce as reproduced
@@ -185,13 +160,13 @@ def table(
 
 @app.command()
 def check(
-    env: EnvSpec,
+    env: opt.EnvSpec,
     agent: Annotated[
         str | None, typer.Option("--agent", help="will this agent ever learn here? how many bytes?")
     ] = None,
-    episodes: Episodes = 1000,
-    reward: Reward = None,
-    modules: Import = None,
+    episodes: opt.Episodes = 1000,
+    reward: opt.Reward = None,
+    modules: opt.Import = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
     from linmdp.cli.check import check_env
@@ -206,13 +181,18 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="the page; default: DIR/report.html")] = None,
 ) -> None:
     """One self-contained HTML page of everything in a folder, which needs no network."""
-    from linmdp.cli.report import report_folder
+    from linmdp.io.units import human_bytes
+    from linmdp.report.html import write_report
 
-    _say(report_folder(folder, out))
+    written = write_report(folder, out)
+    size = human_bytes(written.page.stat().st_size)
+    figures = f"; {len(written.figures)} figures in {written.figures[0].parent}" if written.figures else ""
+    more = f"; {written.left_out} further pairs of environment and K are not in it" if written.left_out else ""
+    _say(f"written: {written.page} ({size}){figures}{more}")
 
 
 @app.command()
-def envs(modules: Import = None) -> None:
+def envs(modules: opt.Import = None) -> None:
     """List the environments with every parameter and default."""
     from linmdp.cli.listing import list_envs
 
@@ -220,7 +200,7 @@ def envs(modules: Import = None) -> None:
 
 
 @app.command()
-def agents(modules: Import = None) -> None:
+def agents(modules: opt.Import = None) -> None:
     """List the agents with every parameter and default."""
     from linmdp.cli.listing import list_agents
 
@@ -243,7 +223,7 @@ def _plan(env: str, agents: list[str], episodes: int, **options: Any) -> list[Jo
     from linmdp.runner.batch import jobs_for
 
     planned = jobs_for(env, agents, episodes=episodes, **options)
-    say_what_was_chosen(env, agents, episodes)
+    opt.say_what_was_chosen(env, agents, episodes)
     return planned
 
 
@@ -329,10 +309,6 @@ def _stop(words: str, status: int) -> NoReturn:
     raise SystemExit(status)
 
 
-def _print_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
-    _say(f"warning: {message}")
-
-
 def _terminate(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
@@ -342,7 +318,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     with warnings.catch_warnings():
         warnings.simplefilter("always", LinMDPWarning)
-        warnings.showwarning = _print_warning
+        warnings.showwarning = lambda message, *rest, **more: _say(f"warning: {message}")
         raise SystemExit(_guarded())
 
 
@@ -355,9 +331,7 @@ def _guarded() -> int:
         _stop(str(error), 2)
     except MemoryError as error:
         _stop(f"this does not fit into memory: {error}", 2)
-    except KeyboardInterrupt:
-        _stop("stopped.", 1)
-    except typer.Abort:
+    except (KeyboardInterrupt, typer.Abort):
         _stop("stopped.", 1)
     except OSError as error:
         # the reader of standard output went away, or the disk under it is full: what is buffered cannot be saved

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.errors import InvalidParameter, described, unknown
+from linmdp.errors import InvalidParameter, described, needed, unknown
 from linmdp.features.learned import Layout
 
 LARGEST_WIDTH = 4096
@@ -47,12 +47,7 @@ def resolved(id: str) -> tuple[str, dict[str, Any]]:
 
 
 def _register_atari(id: str) -> None:
-    try:
-        import ale_py
-    except ModuleNotFoundError as error:
-        raise InvalidParameter(
-            f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]'."
-        ) from error
+    ale_py = needed("ale_py", f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]'.")
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
     gymnasium.register_envs(ale_py)
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.experiments.paper import FIGURES
-from linmdp.report.curves import Curve
-from linmdp.report.line_styles import is_baseline, line_styles
-from linmdp.report.plots import MIB, draw_curve, drawing, regret_curve, save
-from linmdp.report.style import setting_name
+from linmdp.report.plots import MIB, Curve, draw_curve, drawing, regret_curve, save
+from linmdp.report.style import is_baseline, line_styles, setting_name
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.summary import Summary
 

@@ -14,9 +14,8 @@ from linmdp.experiments import study
 from linmdp.experiments.stored_runs import Say, grouped, run_planned
 from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
-from linmdp.report.curves import Curve
-from linmdp.report.line_styles import DASHES, LineStyle, is_baseline, line_styles
-from linmdp.report.plots import draw_curve, drawing, error_bar, save
+from linmdp.report.plots import Curve, draw_curve, drawing, error_bar, save
+from linmdp.report.style import DASHES, LineStyle, is_baseline, line_styles
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store

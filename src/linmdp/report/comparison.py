@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from linmdp.errors import InvalidParameter
+from linmdp.errors import InvalidParameter, needed
 from linmdp.io.units import human_bytes
-from linmdp.report.curves import INTERVALS, Curve, mean_curve
-from linmdp.report.line_styles import line_styles
 from linmdp.report.narrative import paired_comparisons
-from linmdp.report.plots import draw_curve, regret_curve
-from linmdp.report.style import RC, pyplot
+from linmdp.report.plots import INTERVALS, Curve, draw_curve, mean_curve, regret_curve
+from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import comparison_table
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.summary import Summary, by_agent
@@ -81,10 +78,7 @@ class Comparison(Sequence[RunResult]):
 
     def to_pandas(self, curves: bool = False) -> Any:
         """The `rows` as a `pandas.DataFrame`."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ModuleNotFoundError:
-            raise InvalidParameter("to_pandas() needs pandas: install linmdp with its extra 'pandas'.") from None
+        pandas = needed("pandas", "to_pandas() needs pandas: install linmdp with its extra 'pandas'.")
         return pandas.DataFrame(self.rows(curves))
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -10,15 +10,15 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from linmdp.errors import LinMDPError, OutputError
+from linmdp.errors import LinMDPError, OutputError, needed
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
 from linmdp.report.html_elements import spec, text
 from linmdp.report.html_sections import growth_block, header, navigation, overview, section_block
-from linmdp.report.line_styles import LineStyle, is_baseline, line_styles
 from linmdp.report.payload import embedded, growth_payload, section_payload, styles_payload
 from linmdp.report.provenance import gallery, provenance, settings, written_tables
 from linmdp.report.section_data import Growth, Section, growth_of, sections_of
+from linmdp.report.style import LineStyle, is_baseline, line_styles
 from linmdp.results.run_folder import RunFolder, by_name, read_folder
 from linmdp.types import RunResult
 
@@ -54,11 +54,8 @@ def write_report(folder: Path, page: Path | None = None) -> Written:
 
 def plotly_script() -> str:
     """plotly.js, which its Python package brings along."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise LinMDPError("'linmdp report' needs plotly, the extra 'report': pip install 'linmdp[report]'.") from error
-    return str(get_plotlyjs())
+    words = "'linmdp report' needs plotly, the extra 'report': pip install 'linmdp[report]'."
+    return str(needed("plotly.offline", words, LinMDPError).get_plotlyjs())
 
 
 class _Report:

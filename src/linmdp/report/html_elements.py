@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from linmdp.report.line_styles import LineStyle
+from linmdp.report.style import LineStyle
 
 
 class Cell(NamedTuple):

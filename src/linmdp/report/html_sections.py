@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from linmdp.io.units import human_bytes
 from linmdp.report.figures import ENDS, YS, Drawn
 from linmdp.report.html_elements import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
-from linmdp.report.line_styles import LineStyle
 from linmdp.report.narrative import comparisons, flagged, headlines, number, of_random, with_interval
 from linmdp.report.section_data import MEASURES, Growth, Section
-from linmdp.report.style import short_name
+from linmdp.report.style import LineStyle, short_name
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.results.stats import Interval
 from linmdp.types import RunResult

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.io.units import human_bytes
-from linmdp.report.line_styles import is_baseline
 from linmdp.report.section_data import Section
-from linmdp.report.style import short_name
+from linmdp.report.style import is_baseline, short_name
 from linmdp.results.stats import Interval, paired_ratio
 from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidParameter
+from linmdp.errors import needed
 from linmdp.io.files import atomic_file
 from linmdp.results.stats import regret_area
 from linmdp.results.store import Store
@@ -96,7 +95,8 @@ def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
 
 def write_parquet(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
     """Through pyarrow, a group of rows at a time."""
-    arrow, parquet = _arrow("pyarrow"), _arrow("pyarrow.parquet")
+    words = "Parquet needs pyarrow: install linmdp with its extra 'parquet'."
+    arrow, parquet = (needed(module, words) for module in ("pyarrow", "pyarrow.parquet"))
     types = {bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
     schema, rows = arrow.schema([(name, types[kind]) for name, kind in columns.items()]), iter(rows)
     with atomic_file(path) as file, parquet.ParquetWriter(file, schema) as writer:
@@ -122,10 +122,3 @@ def _text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return repr(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _arrow(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise InvalidParameter("Parquet needs pyarrow: install linmdp with its extra 'parquet'.") from None

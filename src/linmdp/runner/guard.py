@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.agents.base import check_reward
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, one_line
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, described, one_line
 from linmdp.types import WHOLE, RunResult, State, Task
 
 
@@ -45,7 +45,7 @@ class Guard:
         except LinMDPError:
             raise
         except Exception as error:
-            raise InvalidData(f"The reset before episode {k} must not fail. Got {_words(error)}.") from error
+            raise InvalidData(f"The reset before episode {k} must not fail. Got {described(error)}.") from error
         self._check_state(state, k, None)
         return state
 
@@ -56,7 +56,7 @@ class Guard:
         except LinMDPError:
             raise
         except Exception as error:
-            raise InvalidData(f"Episode {k}, step {h} must not fail. Got {_words(error)}.") from error
+            raise InvalidData(f"Episode {k}, step {h} must not fail. Got {described(error)}.") from error
         value = check_reward(reward, self.task.reward_range, k, h)
         self._check_state(state, k, h)
         return state, value, terminated, truncated
@@ -87,8 +87,3 @@ def _short(state: State) -> str:
     """A state in one line; of an array its type and shape as well."""
     shape = f"{state.dtype} of shape {state.shape}: " if isinstance(state, np.ndarray) else ""
     return shape + one_line(repr(state), 120)
-
-
-def _words(error: Exception) -> str:
-    """An error in one line."""
-    return one_line(f"{type(error).__name__}: {error}".rstrip(".: \n"), 200)
