@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from linmdp.errors import InvalidParameter, LinMDPWarning, described
 
@@ -57,11 +57,7 @@ class Names(Mapping[str, T]):
     def _registered(self) -> dict[str, Any]:
         return REGISTERED.setdefault(self.group, {})
 
-    @overload
-    def register(self, name: str, value: T) -> T: ...
-    @overload
-    def register(self, name: str, value: None = None) -> Callable[[T], T]: ...
-    def register(self, name: str, value: T | None = None) -> T | Callable[[T], T]:
+    def register(self, name: str, value: T | None = None) -> Any:
         """Add `value` under a name that is free, or that the same value already has; a decorator without `value`."""
         if value is None:
             return lambda found: self.register(name, found)

@@ -8,6 +8,7 @@ from typing import Any
 
 from linmdp.errors import InvalidParameter
 from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, agent_parameters, env_parameters
+from linmdp.runner.spec import value_text
 
 
 def list_envs() -> None:
@@ -31,9 +32,5 @@ def _entry(name: str, documented: Any, parameters: Mapping[str, inspect.Paramete
     print(name)
     print(f"    {(inspect.getdoc(documented) or 'No description.').splitlines()[0]}")
     for key, parameter in parameters.items():
-        print(f"    {key}={_shown(parameter.default)}")
+        print(f"    {key}={value_text(parameter.default)}")
     print()
-
-
-def _shown(default: Any) -> str:
-    return "none" if default is None else str(default)

@@ -17,6 +17,7 @@ from linmdp.io.units import human_bytes
 from linmdp.report.plots import Curve, draw_curve, drawing, error_bar, save
 from linmdp.report.style import DASHES, LineStyle, is_baseline, line_styles
 from linmdp.report.tables import markdown
+from linmdp.results.curves import returns as returns
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
@@ -91,12 +92,6 @@ def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Pat
 def ends(runs: Sequence[RunResult]) -> Array:
     """Mean reward of the last tenth of the episodes, of each run."""
     return np.array([returns(r)[-max(1, len(r.rewards) // TAIL) :].mean() for r in runs])
-
-
-def returns(run: RunResult) -> Array:
-    """The reward of an episode, (n,): a stored curve of a long run holds the sums of several episodes each."""
-    each: Array = run.rewards * len(run.rewards) / run.episodes
-    return each
 
 
 def steps_at(run: RunResult, episodes: Sequence[float], H: int) -> Array:

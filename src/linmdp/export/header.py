@@ -10,9 +10,9 @@ from linmdp.agents import auto_beta
 from linmdp.agents.base import TIE
 from linmdp.agents.horizon import SWEEPS, TOLERANCE, Horizon
 from linmdp.export.cost import COLUMNS, CallCosts, Ops
+from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
 from linmdp.export.numbers import filled, literal, real, signed, unsigned
-from linmdp.export.tables import FeatureCode
 
 CLOSE = {"float": 1e-5, "double": 1e-10}
 """How far a Q in C may be from that in Python."""

@@ -166,6 +166,11 @@ class LearnedModel:
         paid: Array = np.clip(phi @ self.theta, low, high)
         return paid
 
+    def scaled(self, reward: float) -> float:
+        """A score as learners see it: divided by the scale and clipped to the range of one reward."""
+        low, high = self.meta["reward_range"]
+        return float(min(max(reward / self.meta["reward_scale"], low), high))
+
     def _trunk(self, net: str, states: np.ndarray) -> Array:
         """The part of a network that sees states only, before its last ReLU, (n, hidden)."""
         return self._layer(f"{net}.1", np.maximum(self._layer(f"{net}.0", self.encoder(states)), 0))

@@ -66,7 +66,11 @@ def comparisons(section: Section) -> list[str]:
         return []
     runs = {s.agent: [r for r in section.runs if r.agent == s.agent] for s in section.learners}
     base, *others = runs.values()
-    return [text for other in others for text in paired_comparisons(by_agent(_paired(base, other)))]
+    found = list[str]()
+    for other in others:
+        common = {r.seed for r in base} & {r.seed for r in other}
+        found += paired_comparisons(by_agent([r for r in (*base, *other) if r.seed in common]))
+    return found
 
 
 def flagged(runs: Sequence[RunResult]) -> dict[str, list[RunResult]]:
@@ -122,8 +126,3 @@ def _random(section: Section) -> Summary | None:
 
 def _unit(section: Section) -> str:
     return "regret" if section.measure == "regret" else "reward per episode"
-
-
-def _paired(base: Sequence[RunResult], other: Sequence[RunResult]) -> list[RunResult]:
-    common = {r.seed for r in base} & {r.seed for r in other}
-    return [r for r in (*base, *other) if r.seed in common]

@@ -106,7 +106,7 @@ def _env_row(env: str, runs: Sequence[RunResult]) -> list[Cell]:
     return [
         Cell(f"<code>{spec(env)}</code>"),
         Cell(", ".join(f"{K:,}" for K in sizes)),
-        Cell(_seeds(r.seed for r in runs)),
+        Cell(", ".join(str(a) if a == b else f"{a} to {b}" for a, b in _spans(r.seed for r in runs))),
         Cell(evaluated if any(r.regret is not None for r in runs) else "V* is unknown"),
         Cell(human_bytes(max(r.feature_bytes for r in runs))),
     ]
@@ -123,11 +123,6 @@ def _agent_row(agent: str, runs: Sequence[RunResult]) -> list[Cell]:
         Cell(f"<code>{spec(agent)}</code>"),
         Cell(f'<span class="parameters">{parameters or "none"}</span>'),
     ]
-
-
-def _seeds(seeds: Iterable[int]) -> str:
-    """[0, 1, 2, 5] as "0 to 2, 5"."""
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in _spans(seeds))
 
 
 def _spans(seeds: Iterable[int]) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from linmdp.errors import needed
 from linmdp.io.files import atomic_file
 from linmdp.results.stats import regret_area
 from linmdp.results.store import Store
-from linmdp.types import IntArray, RunResult
+from linmdp.types import RunResult
 
 Row = dict[str, Any]
 Columns = dict[str, type]
@@ -41,25 +41,17 @@ GROUP = 100_000
 def run_rows(store: Store) -> Iterator[Row]:
     """One row per run; each parameter of its agent is a column, as `param.beta`."""
     for key, r, at, machine, finished in store.stored():
-        row = dict[str, Any]()
-        for name in _shown():
-            value = _area(r, at) if name == "regret_area" else getattr(r, name)
+        row, area = dict[str, Any](), None if r.regret is None else regret_area(r.regret, at)
+        for name in (name for column in RunResult.columns().values() for name in column.table):
+            value = area if name == "regret_area" else getattr(r, name)
             row |= {f"{_prefix(name)}{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
         when = datetime.fromtimestamp(finished, UTC).isoformat()
         yield row | dict(zip(BESIDE, (key, machine.get("commit"), when), strict=True))
 
 
-def _shown() -> list[str]:
-    return [name for column in RunResult.columns().values() for name in column.table]
-
-
 def _prefix(name: str) -> str:
     """What stands before the keys of a dict."""
     return f"{'param' if name == 'params' else name}."
-
-
-def _area(r: RunResult, at: IntArray) -> float | None:
-    return None if r.regret is None else regret_area(r.regret, at)
 
 
 def run_columns(rows: Sequence[Row]) -> Columns:

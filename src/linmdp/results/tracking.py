@@ -46,7 +46,8 @@ class TensorBoard:
 
     def __call__(self, result: RunResult) -> None:
         parts = (result.env, result.agent, f"K-{result.episodes}", f"seed-{result.seed}")
-        folder = output_folder(self.folder.joinpath(*map(_file_name, parts)))
+        names = [re.sub(r"[^\w=,.+-]", "_", part)[:200] for part in parts]  # of folders on any system
+        folder = output_folder(self.folder.joinpath(*names))
         now = time.time()
         events = [self._events.Event(wall_time=now, file_version="brain.Event:2")]
         for step, values in scalars(result):
@@ -76,8 +77,3 @@ def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
             values |= {"agent bytes": result.peak_bytes, "saturated": result.saturated, "resets": result.resets}
         yield k + 1, values
         last = k
-
-
-def _file_name(text: str) -> str:
-    """`text` as the name of a folder on any system."""
-    return re.sub(r"[^\w=,.+-]", "_", text)[:200]
