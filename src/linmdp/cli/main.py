@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shlex
 import signal
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -18,7 +20,8 @@ from linmdp import __version__
 from linmdp.cli import options as opt
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
-from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
+from linmdp.cli.table import table
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -142,23 +145,6 @@ def reproduce(
 
 
 @app.command()
-def table(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as CSV")] = None,
-    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as Parquet")] = None,
-    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as --json prints them")] = None,
-    curves: Annotated[bool, typer.Option("--curves", help="one row per point of a curve, not per run")] = False,
-) -> None:
-    """Print the comparisons of a folder, or write its runs as a table."""
-    from linmdp.cli.table import show_table
-
-    if curves and csv is None and parquet is None:
-        invalid("table", "curves", "given with --csv or --parquet", curves)
-    if written := show_table(folder, csv, parquet, jsonl, curves):
-        _say("written: " + ", ".join(map(str, written)))
-
-
-@app.command()
 def check(
     env: opt.EnvSpec,
     agent: Annotated[
@@ -194,21 +180,38 @@ def report(
 @app.command()
 def envs(modules: opt.Import = None) -> None:
     """List the environments with every parameter and default."""
-    from linmdp.cli.listing import list_envs
+    from linmdp.runner.registry import ENVS, env_parameters
 
-    list_envs()
+    for name, maker in ENVS.items():
+        _list(name, maker, env_parameters(name))
 
 
 @app.command()
 def agents(modules: opt.Import = None) -> None:
     """List the agents with every parameter and default."""
-    from linmdp.cli.listing import list_agents
+    from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
 
-    list_agents()
+    for name, agent in {**AGENTS, **SB3_AGENTS}.items():
+        try:
+            _list(name, agent, agent_parameters(name))
+        except InvalidParameter as error:  # an extra is missing
+            print(f"{name}\n    {error}\n")
+
+
+def _list(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter]) -> None:
+    """Read off the code, so it is never out of date."""
+    from linmdp.runner.spec import value_text
+
+    print(name)
+    print(f"    {(inspect.getdoc(documented) or 'No description.').splitlines()[0]}")
+    for key, parameter in parameters.items():
+        print(f"    {key}={value_text(parameter.default)}")
+    print()
 
 
 app.command()(linearize)
 app.command()(export)
+app.command()(table)
 
 
 @app.callback(invoke_without_command=True)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
 from linmdp.errors import LinMDPError, OutputError, needed
@@ -86,28 +87,19 @@ class _Report:
     def html(self, plotly: str) -> str:
         """The whole page."""
         name = self.folder.resolve().name or "results"
-        style, script = _asset("style.css"), _asset("page.js")
-        plotly = plotly.replace("\r\n", "\n")
-        # whatever gets into the page, nothing but these two scripts runs, and nothing is ever fetched
-        policy = (
-            f"default-src 'none'; script-src {_hash(plotly)} {_hash(script)}; style-src 'unsafe-inline'; "
-            f"img-src data: blob:; base-uri 'none'; form-action 'none'"
-        )
-        return "\n".join(
-            [
-                '<!DOCTYPE html>\n<html lang="en" class="no-js">\n<head>\n<meta charset="utf-8">',
-                f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-                '<meta name="viewport" content="width=device-width, initial-scale=1">',
-                '<meta name="color-scheme" content="light dark">',
-                f"<title>{text(name)}: linmdp report</title>\n<style>\n{style}</style>\n</head>\n<body>",
-                '<a class="skip" href="#main">Skip to the results</a>',
-                header(name, self.stored.results),
-                navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
-                f'<main id="main">\n{self._main()}\n</main>',
-                f'<script type="application/json" id="data">{self._payload()}</script>',
-                f"<script>{plotly}</script>\n<script>{script}</script>\n</body>\n</html>\n",
-            ]
-        )
+        script, plotly = _asset("page.js"), plotly.replace("\r\n", "\n")
+        values = {  # by the policy of the page nothing but these two scripts runs, and nothing is ever fetched
+            "scripts": f"{_hash(plotly)} {_hash(script)}",
+            "title": text(name),
+            "style": _asset("style.css"),
+            "header": header(name, self.stored.results),
+            "navigation": navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
+            "main": self._main(),
+            "payload": self._payload(),
+            "plotly": plotly,
+            "script": script,
+        }
+        return Template(_asset("page.html")).substitute(values)
 
     def _main(self) -> str:
         parts = [overview(self.sections, self.left_out)]
