@@ -15,7 +15,7 @@ from linmdp.experiments.stored_runs import Say, grouped, run_planned
 from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
 from linmdp.report.plots import Curve, draw_curve, drawing, error_bar, save
-from linmdp.report.style import DASHES, LineStyle, is_baseline, line_styles
+from linmdp.report.style import DASHES, is_baseline, line_styles
 from linmdp.report.tables import markdown
 from linmdp.results.curves import returns as returns
 from linmdp.results.stats import mean_interval
@@ -167,15 +167,11 @@ def _spread_labels(tradeoff: Any) -> None:
         label.set(position=(-6 if late else 6, dy), ha="right" if late else "left")
 
 
-def _style(name: str) -> LineStyle:
-    """One colour per kind of learner; dotted where it is the second of two settings."""
-    kind, _, setting = name.partition(", ")
-    second = setting in ("defaults", "greedy", "beta=auto")
-    return STYLES[kind]._replace(dashes=DASHES[2]) if second else STYLES[kind]
-
-
 def _draw(curves: Any, tradeoff: Any, name: str, runs: list[RunResult], H: int) -> None:
-    style = _style(name)
+    kind, _, setting = name.partition(", ")  # one colour per kind; dotted where it is the second of two settings
+    style = STYLES[kind]
+    if setting in ("defaults", "greedy", "beta=auto"):
+        style = style._replace(dashes=DASHES[2])
     line = style.line(3)
     rewards = np.stack([returns(r) for r in runs])
     parts = np.array_split(np.arange(rewards.shape[1]), min(40, rewards.shape[1]))

@@ -19,7 +19,9 @@ def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
         actions = np.array([_actions(agent, h) for h in range(task.H)])
         text = filled("policy_table.c", {"rows": "\n".join(_row(wholes(line)) for line in actions)})
         return text, actions.size * (1 if task.A <= 256 else 2)
-    agent, weights, inverses = _weights(agent)
+    if not isinstance(agent, LSVIAgent) or not isinstance(agent._planner.exploration, Bonus):
+        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI-UCB. Got '{agent.name}'.")
+    weights, inverses = agent._planner.w, agent._planner.ridge.Lambda_inv  # (levels, d) and (groups, d, d)
     values = {
         "beta": real(agent.beta_value, "double"),
         "weights": "\n".join(_row(reals(w, "double")) for w in weights),
@@ -43,13 +45,6 @@ def _actions(agent: Agent, h: int) -> IntArray:
         raise InvalidParameter("The policy to export must choose an action. The random policy chooses none.")
     first: IntArray = (policy > 0).argmax(axis=1)
     return first
-
-
-def _weights(agent: Agent) -> tuple[LSVIAgent, Array, Array]:
-    """The agent, w (levels, d) and Lambda^-1 (groups, d, d), as of the last planning."""
-    if not isinstance(agent, LSVIAgent) or not isinstance(agent._planner.exploration, Bonus):
-        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI-UCB. Got '{agent.name}'.")
-    return agent, agent._planner.w, agent._planner.ridge.Lambda_inv
 
 
 def packed_factor(inverse: Array, blocks: int) -> Array:

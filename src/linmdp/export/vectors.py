@@ -28,7 +28,7 @@ class Step(NamedTuple):
     q: Array
 
 
-class Choice(NamedTuple):
+class PolicyStep(NamedTuple):
     """One decision of the frozen policy."""
 
     h: int
@@ -70,18 +70,18 @@ def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
     return recorded
 
 
-def decisions(agent: Agent, states: list[State], most: int = 100) -> list[Choice]:
+def decisions(agent: Agent, states: list[State], most: int = 100) -> list[PolicyStep]:
     """What the frozen policy does in some of the states, at steps all over the horizon; nothing before a planning."""
-    found: list[Choice] = []
+    found: list[PolicyStep] = []
     for i, state in enumerate(states if agent.policy_version else []):
         h = i % agent.task.H
         q = np.sort(agent.q_values(h, state))
         if len(found) < most and (len(q) == 1 or q[-1] - q[-2] > GAP):
-            found.append(Choice(h, state, int(np.argmax(agent.q_values(h, state)))))
+            found.append(PolicyStep(h, state, int(np.argmax(agent.q_values(h, state)))))
     return found
 
 
-def vectors_code(steps: list[Step], decided: list[Choice], seed: int, kind: str) -> str:
+def vectors_code(steps: list[Step], decided: list[PolicyStep], seed: int, kind: str) -> str:
     """selftest_vectors.c"""
     lines = [
         "    "

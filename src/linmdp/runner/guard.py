@@ -69,7 +69,8 @@ class Guard:
             rule = "" if isinstance(state, WHOLE) and 0 <= state < S else f"a whole number in [0, {S - 1}]"
         if rule:
             which = f"first state of episode {k}" if h is None else f"state after episode {k}, step {h}"
-            raise InvalidData(f"The {which} must be {rule}. Got {_short(state)}.")
+            form = f"{state.dtype} of shape {state.shape}: " if isinstance(state, np.ndarray) else ""
+            raise InvalidData(f"The {which} must be {rule}. Got {form}{one_line(repr(state), 120)}.")
 
     def _broken_rule(self, state: State) -> str:
         array = np.asarray(state)
@@ -81,9 +82,3 @@ class Guard:
             shape, dtype = self._form
             return f"{dtype} of shape {shape}, as the first one"
         return "" if np.isfinite(array).all() else "finite"
-
-
-def _short(state: State) -> str:
-    """A state in one line; of an array its type and shape as well."""
-    shape = f"{state.dtype} of shape {state.shape}: " if isinstance(state, np.ndarray) else ""
-    return shape + one_line(repr(state), 120)

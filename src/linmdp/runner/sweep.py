@@ -275,10 +275,8 @@ def run_missing(
 
 def run_key(job: Job) -> str:
     """The hash of a run's full configuration: all that its numbers depend on."""
-    configuration = job._asdict()
-    for name in ("checkpoint", "every", "save"):
-        del configuration[name]
-    return Store.key(configuration)
+    kept_beside = ("checkpoint", "every", "save")
+    return Store.key({name: value for name, value in job._asdict().items() if name not in kept_beside})
 
 
 def _listed(value: Any) -> list[Any]:
