@@ -8,7 +8,7 @@ import pytest
 from linmdp.agents.base import check_reward
 from linmdp.errors import InvalidData, UnknownName, described, unknown
 from linmdp.io.units import human_bytes, memory_unit
-from linmdp.report.curves import mean_curve
+from linmdp.report.plots import mean_curve
 from linmdp.results.curves import spaced
 
 

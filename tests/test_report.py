@@ -21,9 +21,9 @@ import chromium
 from linmdp.errors import InvalidData, LinMDPWarning, OutputError
 from linmdp.report.figures import memory_is_wide
 from linmdp.report.html import plotly_script, write_report
-from linmdp.report.line_styles import line_styles
 from linmdp.report.payload import embedded
 from linmdp.report.section_data import MOST_AGENTS, growth_of, sections_of
+from linmdp.report.style import line_styles
 from linmdp.results.curves import SHOWN, curve_at
 from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store

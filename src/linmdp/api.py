@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -49,20 +49,12 @@ def compare(
     """
     with ExitStack() as lent:
         spec = _env_spec(env, lent)
-        one = isinstance(agents, str | type | partial) or (
-            isinstance(agents, tuple) and isinstance(agents[-1], Mapping)
-        )
-        given: Any = [agents] if one else agents
+        pair = isinstance(agents, tuple) and isinstance(agents[-1], Mapping)
+        given: Any = [agents] if pair or isinstance(agents, str | type | partial) else agents
         specs = [_agent_spec(agent, lent) for agent in given]
         everyone = with_baselines(spec, specs)
-        planned = jobs_for(
-            spec,
-            everyone if baselines else specs,
-            episodes=episodes,
-            seeds=seeds,
-            seed=seed,
-            eval_every=eval_every,
-        )
+        chosen = everyone if baselines else specs
+        planned = jobs_for(spec, chosen, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every)
         results = list(run_jobs(planned, processes=jobs, progress=progress))
     for result in results:
         result.env = env if isinstance(env, str) else _name_of(env)
@@ -84,12 +76,9 @@ def sweep(
     planned = plan(check_sweep(spec)) if isinstance(spec, Mapping) else plan(read_sweep(Path(spec)), Path(spec))
     if out is None:
         return Comparison(run_jobs(planned, processes=jobs, progress=progress))
-    store = Store(output_folder(Path(out)))
-    try:
+    with closing(Store(output_folder(Path(out)))) as store:
         run_sweep(planned, store, processes=jobs, progress=progress)
         return Comparison(store.results({run_key(job) for job in planned}))
-    finally:
-        store.close()
 
 
 def _env_spec(env: Any, lent: ExitStack) -> str:

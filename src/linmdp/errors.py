@@ -7,6 +7,7 @@ exits with status 2.
 from __future__ import annotations
 
 import difflib
+import importlib
 import math
 import re
 from collections.abc import Iterable
@@ -115,6 +116,17 @@ def check_choice(owner: str, parameter: str, value: object, choices: Iterable[st
     if value not in options:
         invalid(owner, parameter, "one of " + ", ".join(map(repr, options)), value)
     return str(value)
+
+
+def needed(module: str, words: str, kind: type[LinMDPError] = InvalidParameter) -> Any:
+    """An optional dependency; where it is missing, an error that says what needs it and how to install it.
+
+    "{name}" in `words` stands for the package that was not found.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise kind(words.format(name=error.name)) from None
 
 
 ELSEWHERE = {"gamma": "discount", "lambda": "lam", "regularization": "lam", "horizon": "H"}

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
-from linmdp.errors import InvalidParameter, LinMDPWarning, one_line
+from linmdp.errors import InvalidParameter, LinMDPWarning, described
 
 T = TypeVar("T", bound=Callable[..., Any])
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -57,11 +57,7 @@ class Names(Mapping[str, T]):
     def _registered(self) -> dict[str, Any]:
         return REGISTERED.setdefault(self.group, {})
 
-    @overload
-    def register(self, name: str, value: T) -> T: ...
-    @overload
-    def register(self, name: str, value: None = None) -> Callable[[T], T]: ...
-    def register(self, name: str, value: T | None = None) -> T | Callable[[T], T]:
+    def register(self, name: str, value: T | None = None) -> Any:
         """Add `value` under a name that is free, or that the same value already has; a decorator without `value`."""
         if value is None:
             return lambda found: self.register(name, found)
@@ -113,8 +109,8 @@ class Names(Mapping[str, T]):
         except Exception as error:
             self._broken.add(name)
             package = point.dist.name if point.dist else point.value
-            words = one_line(f"{type(error).__name__}: {error}", 300)
-            warnings.warn(f"the {self.kind} '{name}' of the package '{package}' cannot be used: {words}", LinMDPWarning)
+            what = f"the {self.kind} '{name}' of the package '{package}'"
+            warnings.warn(f"{what} cannot be used: {described(error, 300)}", LinMDPWarning)
 
     def __getitem__(self, name: str) -> T:
         found = self._find(name)
@@ -190,9 +186,9 @@ def import_modules(names: Iterable[str], folder: str | None = None) -> None:
             with _known_elsewhere("module"):
                 importlib.import_module(name)
         except (Exception, SystemExit) as error:
-            words = one_line(f"{type(error).__name__}: {error}", 300)
             rule = "must be importable wherever runs take place"
-            raise InvalidParameter(f"The module '{name}' of --import {rule}. Got {words}.") from error
+            words = f"The module '{name}' of --import {rule}. Got {described(error, 300)}."
+            raise InvalidParameter(words) from error
         IMPORTED[name] = folder
 
 

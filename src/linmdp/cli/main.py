@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shlex
 import signal
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -15,39 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp import __version__
+from linmdp.cli import options as opt
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
-from linmdp.cli.options import (
-    AgentSpec,
-    AgentSpecs,
-    AsJson,
-    Checkpoint,
-    Device,
-    EnvSpec,
-    Episodes,
-    EvalEvery,
-    Every,
-    FirstSeed,
-    Import,
-    Jobs,
-    Out,
-    Reward,
-    Seeds,
-    Settings,
-    Track,
-    say_what_was_chosen,
-    with_settings,
-)
-from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
+from linmdp.cli.table import table
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
     from linmdp.types import RunResult
-
-Save = Annotated[
-    bool,
-    typer.Option("--save/--no-save", help="save the agent of each run under --out"),
-]
 
 app = typer.Typer(
     help="Online reinforcement learning with regret guarantees, in memory that you choose.",
@@ -60,26 +38,26 @@ app = typer.Typer(
 
 @app.command()
 def run(
-    env: EnvSpec,
-    agent: AgentSpec,
-    episodes: Episodes = 1000,
-    seeds: Seeds = 1,
-    seed: FirstSeed = 0,
-    jobs: Jobs = None,
-    eval_every: EvalEvery = 1,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-    out: Out = None,
-    track: Track = None,
-    checkpoint: Checkpoint = None,
-    every: Every = None,
-    reward: Reward = None,
-    settings: Settings = None,
-    save: Save = True,
-    modules: Import = None,
+    env: opt.EnvSpec,
+    agent: opt.AgentSpec,
+    episodes: opt.Episodes = 1000,
+    seeds: opt.Seeds = 1,
+    seed: opt.FirstSeed = 0,
+    jobs: opt.Jobs = None,
+    eval_every: opt.EvalEvery = 1,
+    device: opt.Device = "cpu",
+    as_json: opt.AsJson = False,
+    out: opt.Out = None,
+    track: opt.Track = None,
+    checkpoint: opt.Checkpoint = None,
+    every: opt.Every = None,
+    reward: opt.Reward = None,
+    settings: opt.Settings = None,
+    save: opt.Save = True,
+    modules: opt.Import = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
-    env, agents = _paid(env, reward), with_settings([agent], settings)
+    env, agents = _paid(env, reward), opt.with_settings([agent], settings)
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
     plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device, **saved)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
@@ -87,25 +65,25 @@ def run(
 
 @app.command()
 def compare(
-    env: EnvSpec,
-    agents: AgentSpecs,
-    episodes: Episodes = 1000,
-    seeds: Seeds = 3,
-    seed: FirstSeed = 0,
-    jobs: Jobs = None,
-    eval_every: EvalEvery = 1,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-    out: Out = None,
-    track: Track = None,
-    settings: Settings = None,
-    save: Save = True,
-    modules: Import = None,
+    env: opt.EnvSpec,
+    agents: opt.AgentSpecs,
+    episodes: opt.Episodes = 1000,
+    seeds: opt.Seeds = 3,
+    seed: opt.FirstSeed = 0,
+    jobs: opt.Jobs = None,
+    eval_every: opt.EvalEvery = 1,
+    device: opt.Device = "cpu",
+    as_json: opt.AsJson = False,
+    out: opt.Out = None,
+    track: opt.Track = None,
+    settings: opt.Settings = None,
+    save: opt.Save = True,
+    modules: opt.Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
     from linmdp.runner.registry import with_baselines
 
-    agents = with_baselines(env, with_settings(agents, settings))
+    agents = with_baselines(env, opt.with_settings(agents, settings))
     plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
@@ -114,11 +92,11 @@ def compare(
 def sweep(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="environments x agents x grids x K x seeds")],
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")],
-    jobs: Jobs = None,
+    jobs: opt.Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
-    track: Track = None,
-    save: Save = False,
-    modules: Import = None,
+    track: opt.Track = None,
+    save: opt.Save = False,
+    modules: opt.Import = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.io.files import output_folder
@@ -154,7 +132,7 @@ def reproduce(
     ] = None,
     scale: Annotated[str, typer.Option(help="quick (K to 800, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
-    jobs: Jobs = None,
+    jobs: opt.Jobs = None,
 ) -> None:
     """The paper's figures and tables. Run it again to resume: finished runs are skipped."""
     from linmdp.experiments.reproduce import reproduce as reproduced
@@ -167,31 +145,14 @@ def reproduce(
 
 
 @app.command()
-def table(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as CSV")] = None,
-    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as Parquet")] = None,
-    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as --json prints them")] = None,
-    curves: Annotated[bool, typer.Option("--curves", help="one row per point of a curve, not per run")] = False,
-) -> None:
-    """Print the comparisons of a folder, or write its runs as a table."""
-    from linmdp.cli.table import show_table
-
-    if curves and csv is None and parquet is None:
-        invalid("table", "curves", "given with --csv or --parquet", curves)
-    if written := show_table(folder, csv, parquet, jsonl, curves):
-        _say("written: " + ", ".join(map(str, written)))
-
-
-@app.command()
 def check(
-    env: EnvSpec,
+    env: opt.EnvSpec,
     agent: Annotated[
         str | None, typer.Option("--agent", help="will this agent ever learn here? how many bytes?")
     ] = None,
-    episodes: Episodes = 1000,
-    reward: Reward = None,
-    modules: Import = None,
+    episodes: opt.Episodes = 1000,
+    reward: opt.Reward = None,
+    modules: opt.Import = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
     from linmdp.cli.check import check_env
@@ -206,29 +167,51 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="the page; default: DIR/report.html")] = None,
 ) -> None:
     """One self-contained HTML page of everything in a folder, which needs no network."""
-    from linmdp.cli.report import report_folder
+    from linmdp.io.units import human_bytes
+    from linmdp.report.html import write_report
 
-    _say(report_folder(folder, out))
+    written = write_report(folder, out)
+    size = human_bytes(written.page.stat().st_size)
+    figures = f"; {len(written.figures)} figures in {written.figures[0].parent}" if written.figures else ""
+    more = f"; {written.left_out} further pairs of environment and K are not in it" if written.left_out else ""
+    _say(f"written: {written.page} ({size}){figures}{more}")
 
 
 @app.command()
-def envs(modules: Import = None) -> None:
+def envs(modules: opt.Import = None) -> None:
     """List the environments with every parameter and default."""
-    from linmdp.cli.listing import list_envs
+    from linmdp.runner.registry import ENVS, env_parameters
 
-    list_envs()
+    for name, maker in ENVS.items():
+        _list(name, maker, env_parameters(name))
 
 
 @app.command()
-def agents(modules: Import = None) -> None:
+def agents(modules: opt.Import = None) -> None:
     """List the agents with every parameter and default."""
-    from linmdp.cli.listing import list_agents
+    from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
 
-    list_agents()
+    for name, agent in {**AGENTS, **SB3_AGENTS}.items():
+        try:
+            _list(name, agent, agent_parameters(name))
+        except InvalidParameter as error:  # an extra is missing
+            print(f"{name}\n    {error}\n")
+
+
+def _list(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter]) -> None:
+    """Read off the code, so it is never out of date."""
+    from linmdp.runner.spec import value_text
+
+    print(name)
+    print(f"    {(inspect.getdoc(documented) or 'No description.').splitlines()[0]}")
+    for key, parameter in parameters.items():
+        print(f"    {key}={value_text(parameter.default)}")
+    print()
 
 
 app.command()(linearize)
 app.command()(export)
+app.command()(table)
 
 
 @app.callback(invoke_without_command=True)
@@ -243,7 +226,7 @@ def _plan(env: str, agents: list[str], episodes: int, **options: Any) -> list[Jo
     from linmdp.runner.batch import jobs_for
 
     planned = jobs_for(env, agents, episodes=episodes, **options)
-    say_what_was_chosen(env, agents, episodes)
+    opt.say_what_was_chosen(env, agents, episodes)
     return planned
 
 
@@ -327,10 +310,6 @@ def _stop(words: str, status: int) -> NoReturn:
     raise SystemExit(status)
 
 
-def _print_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
-    _say(f"warning: {message}")
-
-
 def _terminate(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
@@ -340,7 +319,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     with warnings.catch_warnings():
         warnings.simplefilter("always", LinMDPWarning)
-        warnings.showwarning = _print_warning
+        warnings.showwarning = lambda message, *rest, **more: _say(f"warning: {message}")
         raise SystemExit(_guarded())
 
 
@@ -353,9 +332,7 @@ def _guarded() -> int:
         _stop(str(error), 2)
     except MemoryError as error:
         _stop(f"this does not fit into memory: {error}", 2)
-    except KeyboardInterrupt:
-        _stop("stopped.", 1)
-    except typer.Abort:
+    except (KeyboardInterrupt, typer.Abort):
         _stop("stopped.", 1)
     except OSError as error:
         # the reader of standard output went away, or the disk under it is full: what is buffered cannot be saved

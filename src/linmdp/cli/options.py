@@ -31,6 +31,10 @@ Checkpoint = Annotated[
 Every = Annotated[
     int | None, typer.Option(metavar="N", help="episodes between checkpoints; default: a twentieth of all")
 ]
+Save = Annotated[
+    bool,
+    typer.Option("--save/--no-save", help="save the agent of each run under --out"),
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
 

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
-from linmdp.report.comparison import Comparison
-from linmdp.results.run_folder import LINES, read_folder, write_lines
-from linmdp.results.store import existing_store
-from linmdp.results.table import CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
+import typer
+
+from linmdp.errors import invalid
 
 
-def show_table(folder: Path, csv: Path | None, parquet: Path | None, jsonl: Path | None, curves: bool) -> list[Path]:
-    """Write the files that are asked for, and return them; print the comparison if none is."""
-    if csv is parquet is jsonl is None and not (folder / "runs.sqlite").exists() and (folder / LINES).exists():
+def table(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as CSV")] = None,
+    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as Parquet")] = None,
+    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as --json prints them")] = None,
+    curves: Annotated[bool, typer.Option("--curves", help="one row per point of a curve, not per run")] = False,
+) -> None:
+    """Print the comparisons of a folder, or write its runs as a table."""
+    from linmdp.report.comparison import Comparison
+    from linmdp.results import table as tables
+    from linmdp.results.run_folder import LINES, read_folder, write_lines
+    from linmdp.results.store import existing_store
+
+    if curves and csv is None and parquet is None:
+        invalid("table", "curves", "given with --csv or --parquet", curves)
+    written = [path for path in (csv, parquet, jsonl) if path is not None]
+    if not written and not (folder / "runs.sqlite").exists() and (folder / LINES).exists():
         print(Comparison(read_folder(folder).results).table())  # of an older version
-        return []
+        return
     with closing(existing_store(folder)) as store:
-        if csv is parquet is jsonl is None:
+        if not written:
             results = read_folder(folder).results if (folder / LINES).exists() else store.results()
             print(Comparison(results).table())
-            return []
-        rows = [] if curves else list(run_rows(store))
-        columns = CURVES if curves else run_columns(rows)
-        for path, write in ((csv, write_csv), (parquet, write_parquet)):
+            return
+        rows = [] if curves else list(tables.run_rows(store))
+        columns = tables.CURVES if curves else tables.run_columns(rows)
+        for path, write in ((csv, tables.write_csv), (parquet, tables.write_parquet)):
             if path is not None:
-                write(path, columns, curve_rows(store) if curves else rows)
+                write(path, columns, tables.curve_rows(store) if curves else rows)
         if jsonl is not None:
             write_lines(folder, store, path=jsonl)
-        return [path for path in (csv, parquet, jsonl) if path is not None]
+    typer.echo("written: " + ", ".join(map(str, written)), err=True)

@@ -79,7 +79,6 @@ def sensor(
     persistence = check_number("sensor", "persistence", persistence, low=0.0, high=1.0)
     measure = check_int("sensor", "sample_cost", sample_cost, low=0, high=B)
     send = check_int("sensor", "send_cost", send_cost, low=0, high=B)
-    H = _check_common("sensor", H, seed)
     _check_size("sensor", 2 * (B + 1) * (Q + 1), 4 * (B + 1) * (Q + 1))
 
     def decided(b: int, q: int, w: int, action: int) -> tuple[int, int, int, int]:
@@ -101,7 +100,7 @@ def sensor(
             chance *= persistence if weather == w else 1 - persistence
             charge = min(b + units * gained, B)
             mu[i, place[charge, q if charge else 0, weather]] += chance
-    return _device("sensor", features, theta, mu, H, noise, start)
+    return _device("sensor", features, theta, mu, H, seed, noise, start)
 
 
 def inventory(
@@ -145,7 +144,6 @@ def inventory(
     lead = check_int("inventory", "lead", lead, low=1, high=10)
     holding = check_number("inventory", "holding", holding, low=0.0)
     fixed = check_number("inventory", "fixed", fixed, low=0.0)
-    H = _check_common("inventory", H, seed)
     _check_size("inventory", (C + 1) * A**lead, (C + 1) * A**lead)
 
     states = list(itertools.product(range(C + 1), *[range(A)] * lead))
@@ -163,7 +161,7 @@ def inventory(
             mu[i, place[rest, *orders]] += left[stock, rest]
     worst, best = profit.min(), profit.max()
     theta = (profit - worst) / (best - worst)
-    return _device("inventory", features, theta, mu, H, noise, start)
+    return _device("inventory", features, theta, mu, H, seed, noise, start)
 
 
 def _left_over(C: int, demand: float) -> Array:
@@ -177,13 +175,9 @@ def _left_over(C: int, demand: float) -> Array:
     return left
 
 
-def _check_common(name: str, H: int, seed: int) -> int:
-    check_int(name, "seed", seed, low=0)
-    return check_int(name, "H", H, low=1)
-
-
 def _device(
-    name: str, features: TableFeatures, theta: Array, mu: Array, H: int, noise: float, start: str
+    name: str, features: TableFeatures, theta: Array, mu: Array, H: int, seed: int, noise: float, start: str
 ) -> LinearModel:
-    thetas, mus = stationary(theta, mu, H)
+    check_int(name, "seed", seed, low=0)
+    thetas, mus = stationary(theta, mu, check_int(name, "H", H, low=1))
     return LinearModel(name=name, features=features, theta=thetas, mu=mus, noise=noise, start=start)

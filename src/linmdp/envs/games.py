@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.errors import InvalidParameter, described, unknown
-from linmdp.features.learned import Layout
+from linmdp.errors import InvalidParameter, described, needed, unknown
+from linmdp.features.learned import Layout, width_of
 
 LARGEST_WIDTH = 4096
 """Numbers in one observation: beyond it (pictures) a network of dense layers is the wrong tool."""
@@ -47,12 +47,7 @@ def resolved(id: str) -> tuple[str, dict[str, Any]]:
 
 
 def _register_atari(id: str) -> None:
-    try:
-        import ale_py
-    except ModuleNotFoundError as error:
-        raise InvalidParameter(
-            f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]'."
-        ) from error
+    ale_py = needed("ale_py", f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]'.")
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
     gymnasium.register_envs(ale_py)
 
@@ -60,7 +55,7 @@ def _register_atari(id: str) -> None:
 def layout_of(id: str, space: spaces.Space[Any]) -> Layout:
     """The parts of a flat observation of that space."""
     parts = tuple(_parts(id, space))
-    width = sum(n if kind == "box" else 1 for kind, n in parts)
+    width = width_of(parts)
     if not 0 < width <= LARGEST_WIDTH:
         hint = " (for Atari use the RAM: ALE/NAME-ram-v5)" if id.startswith("ALE/") else ""
         raise InvalidParameter(f"Observations of '{id}' must have 1 to {LARGEST_WIDTH} numbers{hint}. Got {width}.")
@@ -110,11 +105,10 @@ class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._space: spaces.Space[Any] = self.env.observation_space
         self.A, self._first_action = int(self.env.action_space.n), int(self.env.action_space.start)
         self.layout = layout_of(id, self._space)
-        width = sum(n if kind == "box" else 1 for kind, n in self.layout)
         bytes_only = isinstance(self._space, spaces.Box) and self._space.dtype == np.uint8
         self.dtype: Any = np.dtype(np.uint8 if bytes_only else np.float32)
         low, high = (0, 255) if bytes_only else (-np.inf, np.inf)
-        self.observation_space = spaces.Box(low, high, (width,), self.dtype.type)
+        self.observation_space = spaces.Box(low, high, (width_of(self.layout),), self.dtype.type)
         self.action_space = spaces.Discrete(self.A)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -20,8 +20,7 @@ class Scores(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, game: Game, learned: LearnedModel) -> None:
         super().__init__(game)
-        self._scale, self._range = float(learned.meta["reward_scale"]), learned.meta["reward_range"]
-        self.score = 0.0
+        self._learned, self.score = learned, 0.0
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Start a game."""
@@ -32,8 +31,7 @@ class Scores(gymnasium.Wrapper[Any, Any, Any, Any]):
         """One step of the game."""
         state, reward, terminated, truncated, info = self.env.step(action)
         self.score += float(reward)
-        low, high = self._range
-        return state, min(max(float(reward) / self._scale, low), high), terminated, truncated, info
+        return state, self._learned.scaled(float(reward)), terminated, truncated, info
 
 
 class LearnedRewards(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -21,7 +21,7 @@ import numpy as np
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.observations import unravelled
 from linmdp.envs.planning import Optimum, optimum
-from linmdp.errors import InvalidParameter, check_int, unknown
+from linmdp.errors import InvalidParameter, check_int, needed, unknown
 from linmdp.features.blocks import BlockFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray
@@ -180,11 +180,7 @@ def _quietly(domain: str) -> Iterator[Any]:
     nowhere = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         warnings.simplefilter("ignore")
-        try:
-            import pyRDDLGym
-            import rddlrepository  # noqa: F401 (make reads the instances from it)
-        except ModuleNotFoundError as error:
-            raise InvalidParameter(
-                f"rddl:{domain} needs {error.name}, which is not installed: pip install 'linmdp[rddl]'."
-            ) from error
-        yield pyRDDLGym.make
+        words = f"rddl:{domain} needs {{name}}, which is not installed: pip install 'linmdp[rddl]'."
+        make = needed("pyRDDLGym", words).make
+        needed("rddlrepository", words)  # make reads the instances from it
+        yield make

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linmdp.experiments import study
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, mean_interval
@@ -55,26 +56,8 @@ GAME_SCALES = {"quick": GameScale(d=64, seeds=3), "paper": GameScale(d=512, seed
 
 Figures = Mapping[str, tuple[float | None, ...]]
 PUBLISHED: dict[str, dict[str, Figures]] = {
-    "table-reward": {
-        "Alien": {
-            "lsvi-ucb": (9927.16, 27798.32, None),
-            FIXED: (9927.16, 27798.32, 49635.66),
-            ADAPTIVE: (9927.16, 27795.68, 49635.66),
-        },
-        "Phoenix": {
-            "lsvi-ucb": (10061.76, 28171.04, 50306.24),
-            FIXED: (10061.76, 28171.04, 50306.23),
-            ADAPTIVE: (10061.76, 28171.85, 50306.24),
-        },
-    },
-    "table-space": {
-        "Alien": {"lsvi-ucb": (0.988, 2.390, None), FIXED: (0.716, 1.284, 1.868), ADAPTIVE: (2.610, 2.657, 2.703)},
-        "Phoenix": {"lsvi-ucb": (0.579, 1.243, 2.054), FIXED: (0.449, 0.719, 0.995), ADAPTIVE: (2.561, 2.583, 2.605)},
-    },
-    "table-time": {
-        "Alien": {"lsvi-ucb": (0.19, 1.66, None), FIXED: (0.23, 1.35, 3.19), ADAPTIVE: (0.14, 0.34, 0.72)},
-        "Phoenix": {"lsvi-ucb": (0.184, 0.703, 2.879), FIXED: (0.115, 0.580, 1.476), ADAPTIVE: (0.108, 0.207, 0.423)},
-    },
+    table: {game: {agent: (*found, None)[:3] for agent, found in of.items()} for game, of in games.items()}
+    for table, games in study("games")["published"].items()
 }
 """Total reward, GiB and hours at 100, 280 and 500 episodes (d = 512, H = 50)."""
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from linmdp.experiments import game_tables as tables
+from linmdp.experiments import study
 from linmdp.experiments.game_tables import GAMES, MODES, NAMES, GameScale, Row, env_spec
 from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
 from linmdp.features.learned import read_model
@@ -124,14 +125,4 @@ def _tables(item: str, game: str, mode: str, rows: list[Row], scale: GameScale, 
 
 
 SEEDS = "Means over the seeds, with 95% intervals where they differ."
-NOTES = {
-    "table-reward": f"{SEEDS} Published setting: beta = 1e-4 d H sqrt(log 3dHK), lambda = 0.1, Q clipped at H, "
-    "first of ties; tuned: beta = 0.1, lambda = 0.001, so that the first bonus, beta / sqrt(lambda), is about 3 and "
-    "falls to 0.1 with the first sample. A reward of 1 is the 99th percentile of the scores in the data. DQN and "
-    "PPO learn on the raw RAM, with the library's defaults.",
-    "table-space": f"{SEEDS} Peak bytes of all arrays of the agent; samples in float32, matrices in float64; the "
-    "feature map, which environment and agent share, is not in it. Published figures are for d = 512. The last column "
-    "compares the last figures there are.",
-    "table-time": f"{SEEDS} CPU time of the whole run, game included. Published figures are for d = 512, in hours. The "
-    "last column compares at the last snapshot that was published.",
-}
+NOTES = {item: f"{SEEDS} {' '.join(note.split())}" for item, note in study("games")["notes"].items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.agents import LSVIUCB
-from linmdp.errors import InvalidData, InvalidParameter
+from linmdp.errors import InvalidData, needed
 from linmdp.experiments.stored_runs import Say
 from linmdp.runner.progress import progress_bar
 from linmdp.runner.spec import parse_spec
@@ -25,14 +25,9 @@ BETA, LAM = 0.1, 0.001
 
 def training_settings(*, device: str, **values: Any) -> Settings:
     """The settings of a training, checked; device "auto" is a GPU where there is one."""
-    try:
-        import torch
+    torch = needed("torch", "linearize needs {name}, which is not installed: pip install 'linmdp[linearize]'.")
+    from linmdp.linearize.train import Settings
 
-        from linmdp.linearize.train import Settings
-    except ModuleNotFoundError as error:
-        raise InvalidParameter(
-            f"linearize needs {error.name}, which is not installed: pip install 'linmdp[linearize]'."
-        ) from error
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return Settings(device=device, **values)
@@ -108,13 +103,8 @@ def checkpoint_of(out: Path) -> Path:
 
 def _tensorboard(out: Path) -> Watch:
     """Evaluations as TensorBoard events, in a folder beside the model."""
-    try:
-        from tensorboardX import SummaryWriter
-    except ModuleNotFoundError as error:
-        raise InvalidParameter(
-            "'--track tensorboard' needs tensorboardX, which is not installed: pip install 'linmdp[tracking]'."
-        ) from error
-    writer: Any = SummaryWriter(str(out.with_name(out.stem + "-events")))
+    words = "'--track tensorboard' needs tensorboardX, which is not installed: pip install 'linmdp[tracking]'."
+    writer = needed("tensorboardX", words).SummaryWriter(str(out.with_name(out.stem + "-events")))
 
     def watch(step: int, found: dict[str, float]) -> None:
         for name, value in found.items():

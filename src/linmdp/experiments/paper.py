@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from linmdp.experiments import study
 from linmdp.runner.batch import Job
 
+PAPER = study("paper")
 ENV = "synthetic:S=500,A=15,d=30,H=50"
 LAMBDA = 0.1
 BETAS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -32,33 +34,6 @@ class Scale(NamedTuple):
     tuning_seeds: int
 
 
-EXPONENTS = ((0.5, 0.5), (0.5, 0.75), (0.6, 0.6), (0.75, 0.75))
-"""Budget and phase: c and rho >= c."""
-
-SCALES = {
-    "quick": Scale(
-        K=(200, 400, 800),
-        seeds=3,
-        cost_seeds=3,
-        storage="features",
-        eval_every=25,
-        rhos=(0.5, 0.6, 0.75),
-        adaptive=((10, 0.5, 0.5), (10, 0.6, 0.6), (10, 0.75, 0.75), (50, 0.75, 0.75)),
-        tuning_K=200,
-        tuning_seeds=2,
-    ),
-    "paper": Scale(
-        K=(1500, 3000, 6000, 12_000),
-        seeds=20,
-        cost_seeds=3,
-        storage="counts",
-        eval_every=20,
-        rhos=(0.5, 0.6, 0.7, 0.75),
-        adaptive=tuple((m, *exponents) for m in (10, 50) for exponents in EXPONENTS),
-        tuning_K=3000,
-        tuning_seeds=8,
-    ),
-}
 BOUNDS_K = (625, 1250, 2500, 5000)
 BOUNDS_SEEDS = 3
 
@@ -72,27 +47,6 @@ class Figure(NamedTuple):
     claim: str
 
 
-FIGURES = {
-    "fig-regret": Figure(
-        "regret", "algorithms", "Regret", "the regret is essentially indistinguishable from that of LSVI-UCB"
-    ),
-    "fig-space": Figure("space", "algorithms", "Space", "both are much more efficient in space than LSVI-UCB"),
-    "fig-time": Figure("time", "algorithms", "Running time", "both run at most as long as LSVI-UCB, asymptotically"),
-    "fig-regret-fixed": Figure("regret", "fixed", "Regret of Fixed", "rho has no significant effect on the regret"),
-    "fig-space-fixed": Figure("space", "fixed", "Space of Fixed", "space grows with rho; the best is sqrt(K)"),
-    "fig-time-fixed": Figure("time", "fixed", "Running time of Fixed", "time grows with rho; the best is sqrt(K)"),
-    "fig-regret-adaptive": Figure(
-        "regret", "adaptive", "Regret of Adaptive", "the parameters have no significant effect on the regret"
-    ),
-    "fig-space-adaptive": Figure("space", "adaptive", "Space of Adaptive", "space grows with the budget"),
-    "fig-time-adaptive": Figure(
-        "time", "adaptive", "Running time of Adaptive", "the time is stable in tau; a budget of sqrt(K) is the best"
-    ),
-}
-TABLES = ("table-reward", "table-space", "table-time")
-ITEMS = (*FIGURES, "bounds", *TABLES, "tasks")
-
-
 class Bound(NamedTuple):
     """The exponents of K that the paper proves for one agent (None: it proves none)."""
 
@@ -100,16 +54,14 @@ class Bound(NamedTuple):
     source: str
     time: float
     space: float
-    regret: float | None
+    regret: float | None = None
 
 
-BOUNDS = (
-    Bound("lsvi-ucb", "Remark 1", 2, 1, 0.5),
-    Bound("lsvi-ucb-fixed:rho=0.5", "Proposition 1", 1.5, 0.5, 0.75),
-    Bound("lsvi-ucb-fixed:rho=0.75", "Proposition 1", 1.75, 0.75, 0.625),
-    Bound("lsvi-ucb-adaptive:budget=0.5,rho=0.75", "Proposition 3", 1.5, 0.5, None),
-    Bound("lsvi-ucb-adaptive:budget=0.75,rho=0.75", "Proposition 3", 1.75, 0.75, None),
-)
+SCALES = {name: Scale(**scale) for name, scale in PAPER["scales"].items()}
+FIGURES = {name: Figure(**figure) for name, figure in PAPER["figures"].items()}
+BOUNDS = tuple(Bound(**bound) for bound in PAPER["bounds"])
+TABLES = ("table-reward", "table-space", "table-time")
+ITEMS = (*FIGURES, "bounds", *TABLES, "tasks")
 
 
 def with_setting(agent: str, setting: str, beta: float, storage: str = "counts") -> str:

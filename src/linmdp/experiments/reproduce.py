@@ -10,7 +10,7 @@ from linmdp.errors import LinMDPWarning, check_choice, check_int, unknown
 from linmdp.experiments import paper
 from linmdp.experiments.game_tables import GAME_SCALES
 from linmdp.experiments.paper import FIGURES, ITEMS, SCALES, SETTINGS, Scale
-from linmdp.experiments.paper_findings import Found, bounds_table, choose_beta, verdict
+from linmdp.experiments.paper_findings import Found, bounds_table, choose_beta, paper_figure, verdict
 from linmdp.experiments.stored_runs import Say, run_planned
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.style import pyplot, setting_name
@@ -84,8 +84,6 @@ def _synthetic(chosen: Sequence[str], scale: Scale, out: Path, store: Store, job
 
 
 def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
-    from linmdp.experiments.paper_figures import paper_figure
-
     figure = FIGURES[item]
     panels = {}
     for setting in SETTINGS:

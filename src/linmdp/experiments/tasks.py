@@ -10,46 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.envs.planning import optimum
+from linmdp.experiments import study
 from linmdp.experiments.stored_runs import Say, grouped, run_planned
 from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
-from linmdp.report.curves import Curve
-from linmdp.report.line_styles import DASHES, LineStyle, is_baseline, line_styles
-from linmdp.report.plots import draw_curve, drawing, error_bar, save
+from linmdp.report.plots import Curve, draw_curve, drawing, error_bar, save
+from linmdp.report.style import DASHES, is_baseline, line_styles
 from linmdp.report.tables import markdown
+from linmdp.results.curves import returns as returns
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.runner.guard import task_of
 from linmdp.runner.registry import make_env, make_model, model_known
 from linmdp.types import Array, RunResult
-
-FINITE = {
-    "lsvi-ucb:stationary=true": "LSVI-UCB, counts",
-    "lsvi-ucb-fold:stationary=true": "Fold",
-    "lsvi-ucb-fixed:stationary=true": "Fixed",
-    "lsvi-ucb-adaptive:stationary=true": "Adaptive",
-    "q-learning:stationary=true": "Q-learning, optimistic",
-    "q-learning-greedy:stationary=true": "Q-learning, greedy",
-}
-"""beta is "auto", everything else the default."""
-
-CONTINUOUS = {"lsvi-ucb-fold:stationary=true,discount=0.99,beta=0.01,lam=0.001": "Fold, tuned"}
-AUTO = {"lsvi-ucb-fold:stationary=true,discount=0.99": "Fold, beta=auto"}
-SAMPLED = {
-    "lsvi-ucb:stationary=true,discount=0.99,beta=0.01,lam=0.001,dtype=float32": "LSVI-UCB, all samples",
-    "lsvi-ucb-fixed:stationary=true,discount=0.99,beta=0.01,lam=0.001,rho=0.5,dtype=float32": "Fixed, tuned",
-    "lsvi-ucb-adaptive:stationary=true,discount=0.99,beta=0.01,lam=0.001,rho=0.5,budget=0.5,dtype=float32": (
-        "Adaptive, tuned"
-    ),
-}
-OTHERS = {
-    "sb3-dqn": "DQN, defaults",
-    "sb3-dqn:learning_rate=0.002,learning_starts=500,target_update_interval=500,exploration_fraction=0.3": "DQN, tuned",
-    "sb3-ppo": "PPO, defaults",
-    "sb3-ppo:learning_rate=0.001,n_steps=512,ent_coef=0.01": "PPO, tuned",
-}
-"""Tuned: rates and intervals for thousands of steps instead of the library's millions."""
 
 
 class TaskRuns(NamedTuple):
@@ -63,21 +37,15 @@ class TaskRuns(NamedTuple):
 
 def tasks(scale: str) -> list[TaskRuns]:
     """All tasks, at a scale. The quick scale leaves out agents that keep samples of continuous tasks."""
-    long = scale == "paper"
-    finite = {**FINITE, **OTHERS, "random": "random"}
-    known = {**finite, "optimal": "optimal"}
-    continuous = {**CONTINUOUS, **AUTO, **(SAMPLED if long else {}), **OTHERS, "random": "random"}
-    return [
-        TaskRuns("sensor", "sensor", 600 if long else 400, known),
-        TaskRuns("inventory", "inventory", 1000 if long else 600, known),
-        TaskRuns("FrozenLake", "gym:FrozenLake-v1,H=100", 2000 if long else 1000, finite),
-        TaskRuns("CliffWalking", "gym:CliffWalking-v1,H=100", 300 if long else 200, finite),
-        TaskRuns("CartPole", "gym:CartPole-v1,H=200", 200 if long else 150, continuous),
-        TaskRuns("MountainCar", "gym:MountainCar-v0,H=200", 100 if long else 60, continuous),
-        TaskRuns("Acrobot", "gym:Acrobot-v1,H=200", 100 if long else 60, continuous),
-    ]
+    groups, found = STUDY["groups"], list[TaskRuns]()
+    for task in STUDY["tasks"]:
+        chosen = [groups[name] for name in task["agents"] if scale == "paper" or name != "sampled"]
+        agents = {spec: name for group in chosen for spec, name in group.items()}
+        found.append(TaskRuns(task["title"], task["env"], task["episodes"][scale], agents))
+    return found
 
 
+STUDY = study("tasks")
 TASK_SEEDS = {"quick": 3, "paper": 10}
 KINDS = ("LSVI-UCB", "Fold", "Fixed", "Adaptive", "DQN", "Q-learning", "PPO")
 STYLES = line_styles((*KINDS, "random", "optimal"))
@@ -124,12 +92,6 @@ def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Pat
 def ends(runs: Sequence[RunResult]) -> Array:
     """Mean reward of the last tenth of the episodes, of each run."""
     return np.array([returns(r)[-max(1, len(r.rewards) // TAIL) :].mean() for r in runs])
-
-
-def returns(run: RunResult) -> Array:
-    """The reward of an episode, (n,): a stored curve of a long run holds the sums of several episodes each."""
-    each: Array = run.rewards * len(run.rewards) / run.episodes
-    return each
 
 
 def steps_at(run: RunResult, episodes: Sequence[float], H: int) -> Array:
@@ -205,15 +167,11 @@ def _spread_labels(tradeoff: Any) -> None:
         label.set(position=(-6 if late else 6, dy), ha="right" if late else "left")
 
 
-def _style(name: str) -> LineStyle:
-    """One colour per kind of learner; dotted where it is the second of two settings."""
-    kind, _, setting = name.partition(", ")
-    second = setting in ("defaults", "greedy", "beta=auto")
-    return STYLES[kind]._replace(dashes=DASHES[2]) if second else STYLES[kind]
-
-
 def _draw(curves: Any, tradeoff: Any, name: str, runs: list[RunResult], H: int) -> None:
-    style = _style(name)
+    kind, _, setting = name.partition(", ")  # one colour per kind; dotted where it is the second of two settings
+    style = STYLES[kind]
+    if setting in ("defaults", "greedy", "beta=auto"):
+        style = style._replace(dashes=DASHES[2])
     line = style.line(3)
     rewards = np.stack([returns(r) for r in runs])
     parts = np.array_split(np.arange(rewards.shape[1]), min(40, rewards.shape[1]))

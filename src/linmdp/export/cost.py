@@ -28,7 +28,7 @@ class Ops(NamedTuple):
         return Ops(*(n * part for part in self))
 
 
-class Costs(NamedTuple):
+class CallCosts(NamedTuple):
     """The worst case of each call."""
 
     act: Ops
@@ -52,7 +52,7 @@ class Algebra(NamedTuple):
         return cls(p * (p + 3) // 2, blocks * factor, blocks * p * (p + 1), blocks * p * p, p * (p + 3) // 2)
 
 
-def costs(learner: Learner, blocks: int) -> Costs:
+def costs(learner: Learner, blocks: int) -> CallCosts:
     """The worst case of each call; `linmdp_end_episode` does nothing that counts."""
     d, A, algebra = learner.d, learner.A, Algebra.of(blocks, learner.d // blocks)
     act = Ops(quick=algebra.form, wide=d).times(A).plus(Ops(looks=1))
@@ -63,7 +63,7 @@ def costs(learner: Learner, blocks: int) -> Costs:
         begin = begin.plus(_fold(learner, algebra, value))
     if learner.auto:
         begin = begin.plus(_solve(learner, algebra, _target(learner, algebra, greedy)))
-    return Costs(act, observe, begin)
+    return CallCosts(act, observe, begin)
 
 
 def _solve(learner: Learner, algebra: Algebra, target: Ops) -> Ops:

@@ -1,14 +1,39 @@
-"""Numbers and tables as C writes them."""
+"""C as text: numbers, tables of them, and the files in `c/` that are templates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
 
 import numpy as np
 
 from linmdp.types import Array, IntArray
 
 WIDTH = 120
+FOLDER = Path(__file__).parent / "c"
+
+
+def template(name: str) -> str:
+    """The text of a file in `c/`."""
+    return (FOLDER / name).read_text()
+
+
+def filled(name: str, values: Mapping[str, object]) -> str:
+    """The template with each `$key` replaced by its value; a line with a value that is None is left out."""
+    missing = {key for key, value in values.items() if value is None}
+    lines = template(name).splitlines(keepends=True)
+    kept = [line for line in lines if missing.isdisjoint(Template(line).get_identifiers())]
+    return Template("".join(kept)).substitute(values)
+
+
+def literal(value: object) -> object:
+    """A parameter as it stands in C: truth as 0 or 1, numbers as `double`, several with commas between."""
+    if isinstance(value, tuple):
+        return ", ".join(str(literal(part)) for part in value)
+    if isinstance(value, bool):
+        return int(value)
+    return real(value, "double") if isinstance(value, float) else value
 
 
 def real(value: float, kind: str) -> str:

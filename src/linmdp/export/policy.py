@@ -8,50 +8,8 @@ from linmdp.agents.base import Agent
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter
-from linmdp.export.numbers import real, reals, rows, wholes
+from linmdp.export.numbers import filled, real, reals, rows, wholes
 from linmdp.types import Array, IntArray
-
-TABLE = """/* linmdp_policy.c: see linmdp_policy.h. Written by `linmdp export`. */
-#include "linmdp_policy.h"
-
-static const linmdp_index_a action[LINMDP_H][LINMDP_S] = {{
-{rows}
-}};
-
-int linmdp_policy(unsigned h, linmdp_state state)
-{{
-    return h < LINMDP_H && linmdp_is_state(state) ? (int)action[h][state] : -1;
-}}
-"""
-
-WEIGHTS = """/* linmdp_policy.c: see linmdp_policy.h. Written by `linmdp export`. */
-#include "linmdp_policy.h"
-
-#include "linmdp_value.h"
-
-#define BETA {beta}
-
-static const linmdp_wide w[LINMDP_LEVELS][LINMDP_D] = {{
-{weights}
-}};
-
-static const linmdp_quick factor[LINMDP_GROUPS][LINMDP_PACKED] = {{
-{factors}
-}};
-
-int linmdp_policy(unsigned h, linmdp_state state)
-{{
-    linmdp_seen seen;
-    linmdp_wide q[LINMDP_A];
-    if (h >= LINMDP_H || !linmdp_is_state(state))
-        return -1;
-    linmdp_look(state, &seen);
-    const unsigned level = LINMDP_LEVELS == 1 ? 0 : h, group = LINMDP_GROUPS == 1 ? 0 : h;
-    if (linmdp_quick_optimistic(w[level], factor[group], BETA, h, &seen, q) != 0)
-        return -1;
-    return (int)linmdp_first_best(q, LINMDP_TIE_ACT);
-}}
-"""
 
 
 def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
@@ -59,18 +17,19 @@ def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
     task = agent.task
     if task.S is not None:
         actions = np.array([_actions(agent, h) for h in range(task.H)])
-        return TABLE.format(rows="\n".join(_row(wholes(line)) for line in actions)), actions.size * (
-            1 if task.A <= 256 else 2
-        )
-    agent, weights, inverses = _weights(agent)
-    text = WEIGHTS.format(
-        beta=real(agent.beta_value, "double"),
-        weights="\n".join(_row(reals(w, "double")) for w in weights),
-        factors="\n".join(_row(reals(packed_factor(inverse, blocks), kind)) for inverse in inverses),
-    )
+        text = filled("policy_table.c", {"rows": "\n".join(_row(wholes(line)) for line in actions)})
+        return text, actions.size * (1 if task.A <= 256 else 2)
+    if not isinstance(agent, LSVIAgent) or not isinstance(agent._planner.exploration, Bonus):
+        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI-UCB. Got '{agent.name}'.")
+    weights, inverses = agent._planner.w, agent._planner.ridge.Lambda_inv  # (levels, d) and (groups, d, d)
+    values = {
+        "beta": real(agent.beta_value, "double"),
+        "weights": "\n".join(_row(reals(w, "double")) for w in weights),
+        "factors": "\n".join(_row(reals(packed_factor(inverse, blocks), kind)) for inverse in inverses),
+    }
     p = task.d // blocks
     size = weights.size * 8 + len(inverses) * blocks * p * (p + 1) // 2 * (4 if kind == "float" else 8)
-    return text, size
+    return filled("policy_weights.c", values), size
 
 
 def _row(items: list[str]) -> str:
@@ -86,13 +45,6 @@ def _actions(agent: Agent, h: int) -> IntArray:
         raise InvalidParameter("The policy to export must choose an action. The random policy chooses none.")
     first: IntArray = (policy > 0).argmax(axis=1)
     return first
-
-
-def _weights(agent: Agent) -> tuple[LSVIAgent, Array, Array]:
-    """The agent, w (levels, d) and Lambda^-1 (groups, d, d), as of the last planning."""
-    if not isinstance(agent, LSVIAgent) or not isinstance(agent._planner.exploration, Bonus):
-        raise InvalidParameter(f"The policy to export must be on finite states, or of LSVI-UCB. Got '{agent.name}'.")
-    return agent, agent._planner.w, agent._planner.ridge.Lambda_inv
 
 
 def packed_factor(inverse: Array, blocks: int) -> Array:

@@ -9,11 +9,11 @@ import numpy as np
 from linmdp.agents.algorithms import LSVIUCBFold
 from linmdp.agents.base import Agent
 from linmdp.export.draws import DeviceDraws
-from linmdp.export.numbers import braces, real, reals
+from linmdp.export.numbers import braces, filled, real, reals
 from linmdp.types import Array, State
 
 GAP = 1e-3
-"""Decisions of the frozen policy are recorded where the best action is better by so much: no rounding turns them."""
+"""Choices of the frozen policy are recorded where the best action is better by so much: no rounding turns them."""
 
 
 class Step(NamedTuple):
@@ -28,7 +28,7 @@ class Step(NamedTuple):
     q: Array
 
 
-class Decision(NamedTuple):
+class PolicyStep(NamedTuple):
     """One decision of the frozen policy."""
 
     h: int
@@ -70,18 +70,18 @@ def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
     return recorded
 
 
-def decisions(agent: Agent, states: list[State], most: int = 100) -> list[Decision]:
+def decisions(agent: Agent, states: list[State], most: int = 100) -> list[PolicyStep]:
     """What the frozen policy does in some of the states, at steps all over the horizon; nothing before a planning."""
-    found: list[Decision] = []
+    found: list[PolicyStep] = []
     for i, state in enumerate(states if agent.policy_version else []):
         h = i % agent.task.H
         q = np.sort(agent.q_values(h, state))
         if len(found) < most and (len(q) == 1 or q[-1] - q[-2] > GAP):
-            found.append(Decision(h, state, int(np.argmax(agent.q_values(h, state)))))
+            found.append(PolicyStep(h, state, int(np.argmax(agent.q_values(h, state)))))
     return found
 
 
-def vectors_code(steps: list[Step], decided: list[Decision], seed: int, kind: str) -> str:
+def vectors_code(steps: list[Step], decided: list[PolicyStep], seed: int, kind: str) -> str:
     """selftest_vectors.c"""
     lines = [
         "    "
@@ -99,13 +99,14 @@ def vectors_code(steps: list[Step], decided: list[Decision], seed: int, kind: st
         for s in steps
     ]
     asked = ["    " + braces((c_state(x.state, kind), str(x.h), str(x.action))) for x in decided]
-    return TEMPLATE.format(
-        seed=seed,
-        steps=len(steps),
-        decided=len(decided),
-        recorded=",\n".join(lines),
-        decisions=",\n".join(asked) or "    {" + (c_state(steps[0].state, kind) + ", 0, 0}"),
-    )
+    values = {
+        "seed": seed,
+        "steps": len(steps),
+        "decided": len(decided),
+        "recorded": ",\n".join(lines),
+        "decisions": ",\n".join(asked) or "    {" + (c_state(steps[0].state, kind) + ", 0, 0}"),
+    }
+    return filled("selftest_vectors.c", values)
 
 
 def c_state(state: State, kind: str) -> str:
@@ -113,19 +114,3 @@ def c_state(state: State, kind: str) -> str:
     if np.ndim(state) == 0:
         return str(int(state))
     return braces([braces(reals(np.asarray(state, dtype=np.float64), kind))])
-
-
-TEMPLATE = """/* selftest_vectors.c: see selftest_vectors.h. Written by `linmdp export`. */
-#include "selftest_vectors.h"
-
-const uint32_t linmdp_recorded_seed = {seed};
-const unsigned long linmdp_recorded_steps = {steps}, linmdp_decided_steps = {decided};
-
-const linmdp_recorded linmdp_recorded_step[] = {{
-{recorded}
-}};
-
-const linmdp_decision linmdp_decided_step[] = {{
-{decisions}
-}};
-"""

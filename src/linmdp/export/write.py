@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Agent
-from linmdp.errors import InvalidParameter, check_choice, check_int
-from linmdp.export.basis import basis_code
-from linmdp.export.cost import Costs, costs, learner_bytes
+from linmdp.errors import check_choice, check_int
+from linmdp.export.cost import CallCosts, costs, learner_bytes
+from linmdp.export.features import feature_code
 from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
+from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
-from linmdp.export.tables import FeatureCode, table_code
-from linmdp.export.templates import template
 from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
-from linmdp.features.tabular import TableFeatures
 from linmdp.io.files import output_folder, write_atomic
 
 REALS = ("float", "double")
@@ -27,8 +25,6 @@ LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "l
 WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = ("cortex-m4/startup.c", "cortex-m4/main.c", "cortex-m4/link.ld")
-MOST_FEATURES = 1 << 24
-"""Entries of a table of features; more would be no file for a C compiler."""
 
 
 class Exported(NamedTuple):
@@ -37,7 +33,7 @@ class Exported(NamedTuple):
     files: list[Path]
     ram: int
     flash: int
-    costs: Costs | None
+    costs: CallCosts | None
 
 
 def export_learner(
@@ -83,20 +79,6 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
     if agent.task.S is None:  # a table of actions needs no features
         written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
     return Exported(_write(folder, written), 0, flash + (code.flash if agent.task.S is None else 0), None)
-
-
-def feature_code(agent: Agent, real: str) -> FeatureCode:
-    """The agent's features in C: of finite states as a table, whatever they are made of."""
-    task = agent.task
-    if task.S is None:
-        return basis_code(task.features, real)
-    features = task.features
-    if not isinstance(features, TableFeatures):
-        if task.S * task.A * task.d > MOST_FEATURES:
-            raise InvalidParameter(f"The features to export must have S * A * d at most {MOST_FEATURES}.")
-        every: Any = np.arange(task.S)
-        features = TableFeatures(features.batch(every), bound=features.bound)
-    return table_code(features, real)
 
 
 def _kept_state(learner: Learner, step: Step, real: str) -> Any:

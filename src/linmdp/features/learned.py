@@ -35,6 +35,11 @@ Layout = tuple[tuple[str, int], ...]
 """Parts of a flat observation: ("box", n) for n numbers, ("onehot", n) for one whole number below n."""
 
 
+def width_of(layout: Layout) -> int:
+    """Length of a flat observation."""
+    return sum(n if kind == "box" else 1 for kind, n in layout)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Encoder:
     """From flat observations (n, width) to what the networks read (n, inputs).
@@ -54,11 +59,6 @@ class Encoder:
         varies = spread > 1e-12
         scale = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
         return cls(layout=layout, mean=states.mean(axis=0, dtype=np.float64), scale=scale)
-
-    @property
-    def width(self) -> int:
-        """Length of a flat observation."""
-        return sum(n if kind == "box" else 1 for kind, n in self.layout)
 
     @property
     def inputs(self) -> int:
@@ -166,6 +166,11 @@ class LearnedModel:
         paid: Array = np.clip(phi @ self.theta, low, high)
         return paid
 
+    def scaled(self, reward: float) -> float:
+        """A score as learners see it: divided by the scale and clipped to the range of one reward."""
+        low, high = self.meta["reward_range"]
+        return float(min(max(reward / self.meta["reward_scale"], low), high))
+
     def _trunk(self, net: str, states: np.ndarray) -> Array:
         """The part of a network that sees states only, before its last ReLU, (n, hidden)."""
         return self._layer(f"{net}.1", np.maximum(self._layer(f"{net}.0", self.encoder(states)), 0))
@@ -211,22 +216,22 @@ def _check_model(file: TensorFile, path: Path) -> None:
     A, d, hidden = (check_int(where, name, meta[name], low=1) for name in ("A", "d", "hidden"))
     layout = checked_layout(where, meta["layout"])
     check_origin(where, meta)
-    encoder = Encoder(layout=layout, mean=np.empty(0), scale=np.empty(0))
+    width, inputs = width_of(layout), sum(n for _, n in layout)
     shapes: dict[str, tuple[int | None, ...]] = {
-        "encoder.mean": (encoder.width,),
-        "encoder.scale": (encoder.width,),
+        "encoder.mean": (width,),
+        "encoder.scale": (width,),
         "theta": (d,),
         "phi.action": (A, hidden),
         "bellman.w": (None, d),
-        "start": (encoder.width,),
+        "start": (width,),
     }
     for net in ("phi", "mu"):
-        for i, (m, n) in enumerate(((hidden, encoder.inputs), (hidden, hidden), (d, hidden))):
+        for i, (m, n) in enumerate(((hidden, inputs), (hidden, hidden), (d, hidden))):
             shapes |= {f"{net}.{i}.weight": (m, n), f"{net}.{i}.bias": (m,)}
     if meta["form"] == "linear":
         shapes["mu.scale"] = (d,)
     rows = len(file.arrays["held.action"])
-    shapes |= {f"held.{name}": (rows, encoder.width) for name in ("state", "next")}
+    shapes |= {f"held.{name}": (rows, width) for name in ("state", "next")}
     shapes |= {f"held.{name}": (rows,) for name in ("action", "reward", "terminated")}
     for name, shape in shapes.items():
         array_of(file, name, shape, where=where)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import InvalidData, LinMDPError, check_int, check_number, one_line
-from linmdp.features.learned import Layout, check_origin, checked_layout
+from linmdp.features.learned import Layout, check_origin, checked_layout, width_of
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import array_of, packed, read_tensors
 from linmdp.types import Array, BoolArray, IntArray
@@ -122,7 +122,7 @@ def read_dataset(path: Path, env_id: str | None = None) -> Dataset:
         data = Dataset(meta=file.meta, **{name: file.arrays[name] for name in ARRAYS})
         check_origin(where, file.meta)
         A, layout = check_int(where, "A", file.meta["A"], low=1), checked_layout(where, file.meta["layout"])
-        fits = width == sum(k if kind == "box" else 1 for kind, k in layout) and n > 0
+        fits = width == width_of(layout) and n > 0
         fits = fits and all(file.arrays[name].dtype.kind in "bui" for name in ("actions", "terminated", "episode"))
         fits = fits and bool(data.actions.min() >= 0 and data.actions.max() < A)
     except (KeyError, TypeError, ValueError, OverflowError) as error:

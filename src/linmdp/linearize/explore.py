@@ -44,7 +44,7 @@ def explored_data(
         model = train(data, short)
         count = part if i < rounds - 1 else max(2, transitions - len(data))
         player = make_player(task_of(model, H))
-        new = collect(game, player, transitions=count, H=H, seed=int(seeds[i]), scaled=_scaling(model), advance=advance)
+        new = collect(game, player, transitions=count, H=H, seed=int(seeds[i]), scaled=model.scaled, advance=advance)
         data = joined((data, new))
     return data
 
@@ -53,9 +53,3 @@ def task_of(model: LearnedModel, H: int) -> Task:
     """What a learner may know of the game."""
     low, high = model.meta["reward_range"]
     return Task(S=None, A=model.A, d=model.d, H=H, reward_range=(low, high), features=model)
-
-
-def _scaling(model: LearnedModel) -> Callable[[float], float]:
-    """The reward that the learner sees: scaled and clipped."""
-    (low, high), scale = model.meta["reward_range"], model.meta["reward_scale"]
-    return lambda reward: min(max(reward / scale, low), high)

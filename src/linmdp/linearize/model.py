@@ -13,7 +13,7 @@ from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.measure import fit_bellman, linearity, ridge
-from linmdp.types import Array, IntArray
+from linmdp.types import IntArray
 
 KEPT = 2048
 """Held-out transitions in a model file: to judge it by, and anchors for `mode=model`."""
@@ -57,7 +57,8 @@ def model_of_networks(
     if settings["form"] == "linear":
         _normalise(meta, arrays, data, rows)
     model = LearnedModel(meta, arrays)
-    arrays["theta"] = _reward_weights(model, data, rows)
+    phi = np.concatenate([model.pairs(data.states[part], data.actions[part]) for part in _chunks(rows)])
+    arrays["theta"] = ridge(phi, data.scaled_rewards[rows])
     model = LearnedModel(meta, arrays)
     arrays["bellman.w"] = fit_bellman(model, _sample(data, fitted))
     meta["metrics"] = linearity(LearnedModel(meta, arrays))._asdict()
@@ -85,12 +86,6 @@ def _normalise(meta: dict[str, Any], arrays: dict[str, np.ndarray], data: Datase
         mass += plain.mu(data.next_states[part]).sum(axis=0)
     mass = (mass / len(rows) - FLOOR) / (1 - FLOOR)
     arrays["mu.scale"] = 1 / mass
-
-
-def _reward_weights(model: LearnedModel, data: Dataset, rows: IntArray) -> Array:
-    """theta by ridge regression on all training transitions."""
-    phi = np.concatenate([model.pairs(data.states[part], data.actions[part]) for part in _chunks(rows)])
-    return ridge(phi, data.scaled_rewards[rows])
 
 
 def _chunks(rows: IntArray) -> list[IntArray]:

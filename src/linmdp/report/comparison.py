@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from linmdp.errors import InvalidParameter
+from linmdp.errors import InvalidParameter, needed
 from linmdp.io.units import human_bytes
-from linmdp.report.curves import INTERVALS, Curve, mean_curve
-from linmdp.report.line_styles import line_styles
 from linmdp.report.narrative import paired_comparisons
-from linmdp.report.plots import draw_curve, regret_curve
-from linmdp.report.style import RC, pyplot
+from linmdp.report.plots import INTERVALS, Curve, draw_curve, mean_curve, regret_curve
+from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import comparison_table
+from linmdp.results.curves import returns
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.summary import Summary, by_agent
-from linmdp.types import Array, RunResult
+from linmdp.types import RunResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,10 +79,7 @@ class Comparison(Sequence[RunResult]):
 
     def to_pandas(self, curves: bool = False) -> Any:
         """The `rows` as a `pandas.DataFrame`."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ModuleNotFoundError:
-            raise InvalidParameter("to_pandas() needs pandas: install linmdp with its extra 'pandas'.") from None
+        pandas = needed("pandas", "to_pandas() needs pandas: install linmdp with its extra 'pandas'.")
         return pandas.DataFrame(self.rows(curves))
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -109,7 +104,7 @@ class Comparison(Sequence[RunResult]):
 
     def _returns(self, s: Summary) -> Curve:
         """Mean returns of groups of episodes that follow each other, as many as a figure can show."""
-        rewards = [_per_episode(r) for r in self.select(agent=s.agent)]
+        rewards = [returns(r) for r in self.select(agent=s.agent)]
         points = min(INTERVALS, len(rewards[0]))
         values = np.array([[part.mean() for part in np.array_split(r, points)] for r in rewards])
         return mean_curve(values, np.linspace(s.episodes / points, s.episodes, points))
@@ -125,14 +120,9 @@ class Comparison(Sequence[RunResult]):
         )
 
     def _shown(self, s: Summary) -> tuple[str, ...]:
-        ends = [_per_episode(r)[-max(1, int(LAST * len(r.rewards))) :].mean() for r in self.select(agent=s.agent)]
+        ends = [returns(r)[-max(1, int(LAST * len(r.rewards))) :].mean() for r in self.select(agent=s.agent)]
         regret, end = (_interval(i, s.seeds) for i in (s.regret, mean_interval(np.array(ends))))
         return s.agent, str(s.seeds), regret, end, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
-
-
-def _per_episode(result: RunResult) -> Array:
-    """Returns of episodes; a stored curve may be thinned, and then holds sums over several."""
-    return result.rewards * (len(result.rewards) / result.episodes)
 
 
 def _interval(interval: Interval | None, seeds: int) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linmdp.io.units import memory_unit
-from linmdp.report.line_styles import MARKERS, LineStyle, line_styles
 from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, rendered, save
 from linmdp.report.section_data import MEASURES, Growth, Section
+from linmdp.report.style import MARKERS, LineStyle, line_styles
 from linmdp.results.summary import Summary
 
 if TYPE_CHECKING:

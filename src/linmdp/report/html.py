@@ -8,17 +8,18 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
-from linmdp.errors import LinMDPError, OutputError
+from linmdp.errors import LinMDPError, OutputError, needed
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
 from linmdp.report.html_elements import spec, text
 from linmdp.report.html_sections import growth_block, header, navigation, overview, section_block
-from linmdp.report.line_styles import LineStyle, is_baseline, line_styles
 from linmdp.report.payload import embedded, growth_payload, section_payload, styles_payload
 from linmdp.report.provenance import gallery, provenance, settings, written_tables
 from linmdp.report.section_data import Growth, Section, growth_of, sections_of
+from linmdp.report.style import LineStyle, is_baseline, line_styles
 from linmdp.results.run_folder import RunFolder, by_name, read_folder
 from linmdp.types import RunResult
 
@@ -54,11 +55,8 @@ def write_report(folder: Path, page: Path | None = None) -> Written:
 
 def plotly_script() -> str:
     """plotly.js, which its Python package brings along."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise LinMDPError("'linmdp report' needs plotly, the extra 'report': pip install 'linmdp[report]'.") from error
-    return str(get_plotlyjs())
+    words = "'linmdp report' needs plotly, the extra 'report': pip install 'linmdp[report]'."
+    return str(needed("plotly.offline", words, LinMDPError).get_plotlyjs())
 
 
 class _Report:
@@ -89,28 +87,19 @@ class _Report:
     def html(self, plotly: str) -> str:
         """The whole page."""
         name = self.folder.resolve().name or "results"
-        style, script = _asset("style.css"), _asset("page.js")
-        plotly = plotly.replace("\r\n", "\n")
-        # whatever gets into the page, nothing but these two scripts runs, and nothing is ever fetched
-        policy = (
-            f"default-src 'none'; script-src {_hash(plotly)} {_hash(script)}; style-src 'unsafe-inline'; "
-            f"img-src data: blob:; base-uri 'none'; form-action 'none'"
-        )
-        return "\n".join(
-            [
-                '<!DOCTYPE html>\n<html lang="en" class="no-js">\n<head>\n<meta charset="utf-8">',
-                f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-                '<meta name="viewport" content="width=device-width, initial-scale=1">',
-                '<meta name="color-scheme" content="light dark">',
-                f"<title>{text(name)}: linmdp report</title>\n<style>\n{style}</style>\n</head>\n<body>",
-                '<a class="skip" href="#main">Skip to the results</a>',
-                header(name, self.stored.results),
-                navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
-                f'<main id="main">\n{self._main()}\n</main>',
-                f'<script type="application/json" id="data">{self._payload()}</script>',
-                f"<script>{plotly}</script>\n<script>{script}</script>\n</body>\n</html>\n",
-            ]
-        )
+        script, plotly = _asset("page.js"), plotly.replace("\r\n", "\n")
+        values = {  # by the policy of the page nothing but these two scripts runs, and nothing is ever fetched
+            "scripts": f"{_hash(plotly)} {_hash(script)}",
+            "title": text(name),
+            "style": _asset("style.css"),
+            "header": header(name, self.stored.results),
+            "navigation": navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
+            "main": self._main(),
+            "payload": self._payload(),
+            "plotly": plotly,
+            "script": script,
+        }
+        return Template(_asset("page.html")).substitute(values)
 
     def _main(self) -> str:
         parts = [overview(self.sections, self.left_out)]

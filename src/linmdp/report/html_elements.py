@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from linmdp.report.line_styles import LineStyle
+from linmdp.report.style import LineStyle
 
 
 class Cell(NamedTuple):
@@ -53,7 +53,7 @@ def table(
     """A table that scrolls within its own width; the first column and `text_columns` are left-aligned."""
     button = "<button type='button'>{}</button>" if sortable else "{}"
     left = [' class="left"' if i == 0 or h in text_columns else "" for i, h in enumerate(header)]
-    heads = [button.format(_unbroken(text(h))) for h in header]
+    heads = [button.format(text(h).replace(" ", "&nbsp;") if len(h) < 8 else text(h)) for h in header]
     head = "".join(f'<th scope="col"{c}>{h}</th>' for h, c in zip(heads, left, strict=True))
     body = "".join(f"<tr>{''.join(map(_cell, row, left, _TAGS))}</tr>" for row in rows)
     label = text(caption)
@@ -81,11 +81,6 @@ def agent(style: LineStyle) -> str:
 def data_uri(kind: str, data: bytes) -> str:
     """A picture inside the page."""
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-
-
-def _unbroken(header: str) -> str:
-    """A short header stays in one line."""
-    return header.replace(" ", "&nbsp;") if len(header) < 8 else header
 
 
 _TAGS = ("th", *("td",) * 99)

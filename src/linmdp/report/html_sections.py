@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from linmdp.io.units import human_bytes
 from linmdp.report.figures import ENDS, YS, Drawn
 from linmdp.report.html_elements import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
-from linmdp.report.line_styles import LineStyle
 from linmdp.report.narrative import comparisons, flagged, headlines, number, of_random, with_interval
 from linmdp.report.section_data import MEASURES, Growth, Section
-from linmdp.report.style import short_name
+from linmdp.report.style import LineStyle, short_name
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.results.stats import Interval
 from linmdp.types import RunResult
@@ -74,11 +73,12 @@ def section_block(s: Section, styles: Styles, figures: Mapping[str, Drawn], *, f
     findings = "" if alone else _findings(s)
     curves = _figure(s, figures, f"{s.measure}-{s.number}", "curves")
     plots = curves + _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
+    missing = f"{YS[s.measure].capitalize()} over episodes is not in results.jsonl; a sweep stores it."
     body = "".join(
         [
             findings,
             _controls(f"section-{s.number}", [x.agent for x in s.summaries], styles, bands=s.seeds > 1),
-            "" if s.curves else _no_curves(s),
+            "" if s.curves else f"<p>{missing}</p>",
             f'<div class="plots">{plots}</div>',
             _results_table(s, styles),
             _warnings(s),
@@ -205,10 +205,6 @@ def _figure(s: Section, figures: Mapping[str, Drawn], name: str, kind: str) -> s
         f'<div class="plot" data-plot="{kind}" tabindex="0" role="group" aria-label="{text(label)}"></div>'
         f"{_paper(figures, name, title)}<figcaption>{text(caption)}. {_beside(name)}</figcaption></figure>"
     )
-
-
-def _no_curves(s: Section) -> str:
-    return f"<p>{YS[s.measure].capitalize()} over episodes is not in results.jsonl; a sweep stores it.</p>"
 
 
 def _paper(figures: Mapping[str, Drawn], name: str, title: str) -> str:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.io.units import human_bytes
-from linmdp.report.line_styles import is_baseline
 from linmdp.report.section_data import Section
-from linmdp.report.style import short_name
+from linmdp.report.style import is_baseline, short_name
 from linmdp.results.stats import Interval, paired_ratio
 from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult
@@ -67,7 +66,11 @@ def comparisons(section: Section) -> list[str]:
         return []
     runs = {s.agent: [r for r in section.runs if r.agent == s.agent] for s in section.learners}
     base, *others = runs.values()
-    return [text for other in others for text in paired_comparisons(by_agent(_paired(base, other)))]
+    found = list[str]()
+    for other in others:
+        common = {r.seed for r in base} & {r.seed for r in other}
+        found += paired_comparisons(by_agent([r for r in (*base, *other) if r.seed in common]))
+    return found
 
 
 def flagged(runs: Sequence[RunResult]) -> dict[str, list[RunResult]]:
@@ -123,8 +126,3 @@ def _random(section: Section) -> Summary | None:
 
 def _unit(section: Section) -> str:
     return "regret" if section.measure == "regret" else "reward per episode"
-
-
-def _paired(base: Sequence[RunResult], other: Sequence[RunResult]) -> list[RunResult]:
-    common = {r.seed for r in base} & {r.seed for r in other}
-    return [r for r in (*base, *other) if r.seed in common]

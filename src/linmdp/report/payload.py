@@ -8,8 +8,8 @@ from typing import Any
 
 from linmdp.io.units import memory_unit
 from linmdp.report.figures import ENDS, YS, memory_is_wide
-from linmdp.report.line_styles import MARKERS, LineStyle
 from linmdp.report.section_data import MEASURES, Growth, Section
+from linmdp.report.style import MARKERS, LineStyle
 from linmdp.results.stats import Interval
 
 

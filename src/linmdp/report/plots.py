@@ -7,22 +7,42 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from linmdp.io.files import write_atomic
-from linmdp.report.curves import INTERVALS, Curve, mean_curve
 from linmdp.report.style import RC, pyplot
 from linmdp.results.curves import spaced
-from linmdp.results.stats import Interval
+from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.summary import Summary
+from linmdp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MIB = 2**20
+INTERVALS = 60
+"""Points of a curve where its interval is computed; between them it is a straight line."""
+
+
+class Curve(NamedTuple):
+    """A mean over seeds and its 95% interval at `episode`, each (points,)."""
+
+    episode: Array
+    mean: Array
+    low: Array
+    high: Array
+
+
+def mean_curve(values: Array, episode: Array) -> Curve:
+    """The mean of curves (seeds, points) that were taken after the episodes (points,)."""
+    knots = spaced(len(episode), INTERVALS)
+    intervals = np.array([mean_interval(values[:, i]) for i in knots])
+    mean = values.mean(axis=0)
+    below, above = (np.interp(episode, episode[knots], intervals[:, i] - intervals[:, 0]) for i in (1, 2))
+    return Curve(episode, mean, mean + below, mean + above)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linmdp.io.units import human_bytes
 from linmdp.report.html_elements import Cell, code, data_uri, details, spec, table, text
 from linmdp.report.style import short_name
@@ -106,7 +108,7 @@ def _env_row(env: str, runs: Sequence[RunResult]) -> list[Cell]:
     return [
         Cell(f"<code>{spec(env)}</code>"),
         Cell(", ".join(f"{K:,}" for K in sizes)),
-        Cell(_seeds(r.seed for r in runs)),
+        Cell(", ".join(str(a) if a == b else f"{a} to {b}" for a, b in _spans(r.seed for r in runs))),
         Cell(evaluated if any(r.regret is not None for r in runs) else "V* is unknown"),
         Cell(human_bytes(max(r.feature_bytes for r in runs))),
     ]
@@ -125,20 +127,11 @@ def _agent_row(agent: str, runs: Sequence[RunResult]) -> list[Cell]:
     ]
 
 
-def _seeds(seeds: Iterable[int]) -> str:
-    """[0, 1, 2, 5] as "0 to 2, 5"."""
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in _spans(seeds))
-
-
 def _spans(seeds: Iterable[int]) -> list[tuple[int, int]]:
     """[0, 1, 2, 5] as [(0, 2), (5, 5)]."""
-    spans: list[tuple[int, int]] = []
-    for seed in sorted(set(seeds)):
-        if spans and spans[-1][1] == seed - 1:
-            spans[-1] = (spans[-1][0], seed)
-        else:
-            spans.append((seed, seed))
-    return spans
+    ordered = np.unique(list(seeds))
+    spans = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    return [(int(span[0]), int(span[-1])) for span in spans]
 
 
 def _equivalent(results: Sequence[RunResult]) -> list[str]:

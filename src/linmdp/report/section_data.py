@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.report.curves import Curve, mean_curve
-from linmdp.report.line_styles import is_baseline
+from linmdp.report.plots import Curve, mean_curve
+from linmdp.report.style import is_baseline
 from linmdp.results.curves import curve_at
 from linmdp.results.stats import Interval, growth_exponent, mean_interval
 from linmdp.results.summary import Summary, by_agent

@@ -1,10 +1,11 @@
-"""How figures are set, and what agents are called in them."""
+"""How figures look: their settings, and the name and line of each agent, the same in every figure."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from linmdp.errors import LinMDPError
+from linmdp.errors import LinMDPError, needed
 
 
 class NoFigures(LinMDPError, ImportError):
@@ -13,15 +14,10 @@ class NoFigures(LinMDPError, ImportError):
 
 def pyplot(*, screen: bool = False) -> Any:
     """matplotlib.pyplot, set up to draw without a screen (or as the user has set it); an install may lack it."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise NoFigures("Figures need matplotlib: install linmdp with its extra 'figures'.") from None
+    words = "Figures need matplotlib: install linmdp with its extra 'figures'."
     if not screen:
-        matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    return plt
+        needed("matplotlib", words, NoFigures).use("agg")
+    return needed("matplotlib.pyplot", words, NoFigures)
 
 
 RC: dict[str, Any] = {
@@ -59,3 +55,59 @@ def setting_name(agent: str) -> str:
     name, _, parameters = agent.partition(":")
     own = [p for p in parameters.split(",") if p and p.partition("=")[0] not in SHARED]
     return short_name(name + ":" * bool(own) + ",".join(own)) + ", counts" * ("storage=counts" in agent)
+
+
+PALETTE = ("#2266aa", "#d1690e", "#3a8f3a", "#8e4ec6", "#b8336a", "#7a6a00", "#008a9b")
+DARK_PALETTE = ("#6cb0f0", "#f29a4a", "#6cc46c", "#c19af0", "#f07fa8", "#cdb83a", "#45c4d4")
+
+Dashes = tuple[float, ...]
+DASHES: tuple[Dashes, ...] = ((), (6, 2), (2, 1.5), (8, 2, 2, 2), (4, 4))
+MARKERS = (("o", "circle"), ("s", "square"), ("D", "diamond"), ("^", "triangle-up"), ("v", "triangle-down"))
+"""Once the colours are used up they come again with other dashes and markers (Matplotlib's name, Plotly's name)."""
+
+
+class LineStyle(NamedTuple):
+    """`dashes` are lengths in line widths, empty for a solid line; `marker` is an index into MARKERS."""
+
+    light: str
+    dark: str
+    dashes: Dashes
+    marker: int = 0
+    name: str = ""
+    baseline: bool = False
+
+    def width(self, index: int) -> float:
+        """Width of the curve drawn at `index`: each thinner than the one under it, so that none is hidden."""
+        return 1.6 if self.baseline else max(1.4, 3.2 - 0.45 * index)
+
+    def line(self, index: int) -> dict[str, Any]:
+        """Matplotlib's arguments for the curve drawn at `index`."""
+        return {"color": self.light, "linestyle": (0, self.dashes) if self.dashes else "-", "lw": self.width(index)}
+
+
+BASELINES = {
+    "random": LineStyle("#777777", "#a6a6a6", (5, 2)),
+    "optimal": LineStyle("#111111", "#f2f2f2", (1, 1.5)),
+    "constant": LineStyle("#aaaaaa", "#7d7d7d", (3, 1, 1, 1)),
+}
+
+
+def is_baseline(agent: str) -> bool:
+    """Whether it is one of the policies that do not learn."""
+    return agent.partition(":")[0] in BASELINES
+
+
+def line_styles(agents: Iterable[str]) -> dict[str, LineStyle]:
+    """A style for each agent, in their order."""
+    styles: dict[str, LineStyle] = {}
+    learners = 0
+    for agent in dict.fromkeys(agents):
+        if is_baseline(agent):
+            style = BASELINES[agent.partition(":")[0]]._replace(baseline=True)
+        else:
+            turn, colour = divmod(learners, len(PALETTE))
+            turn %= len(DASHES)
+            style = LineStyle(PALETTE[colour], DARK_PALETTE[colour], DASHES[turn], turn)
+            learners += 1
+        styles[agent] = style._replace(name=short_name(agent))
+    return styles

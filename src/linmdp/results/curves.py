@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from linmdp.types import IntArray, RunResult
+from linmdp.types import Array, IntArray, RunResult
 
 POINTS = 2000
 """Points of a curve in a store, at most."""
@@ -29,6 +29,12 @@ def curve_at(episodes: int) -> IntArray:
     """The episodes (from 0) of the points of a curve that are drawn: some of those that are stored."""
     stored = thinned(episodes)
     return np.asarray(stored[spaced(len(stored), SHOWN)], dtype=np.int64)
+
+
+def returns(run: RunResult) -> Array:
+    """The reward of an episode, (n,): a stored curve of a long run holds the sums of several episodes each."""
+    each: Array = run.rewards * len(run.rewards) / run.episodes
+    return each
 
 
 def whole(stored: RunResult) -> RunResult:

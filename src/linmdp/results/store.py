@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.errors import InvalidData, OutputError, check_int, one_line
+from linmdp.errors import InvalidData, OutputError, check_int, described
 from linmdp.io.files import output_folder
 from linmdp.results.curves import POINTS, thinned
 from linmdp.types import IntArray, RunResult
@@ -181,8 +181,7 @@ class Store:
         try:
             yield
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            words = one_line(f"{type(error).__name__}: {error}", 200)
-            raise InvalidData(f"'{self.path}' is damaged at {what}: {words}.") from error
+            raise InvalidData(f"'{self.path}' is damaged at {what}: {described(error)}.") from error
 
     def machines(self) -> list[dict[str, Any]]:
         """The machines (and versions) that the stored runs ran on, each once, with the number of its runs."""

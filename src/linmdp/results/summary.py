@@ -10,6 +10,8 @@ import numpy as np
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.types import Array, RunResult
 
+MEANS = ("cpu_seconds", "updates", "resets", "saturated")
+
 
 class Summary(NamedTuple):
     """One agent over its n seeds.
@@ -46,10 +48,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         regret=None if curve is None else mean_interval(curve[:, -1]),
         reward=mean_interval(np.array([r.reward / r.episodes for r in results])),
         agent_bytes=max(r.peak_bytes for r in results),
-        cpu_seconds=float(np.mean([r.cpu_seconds for r in results])),
-        updates=float(np.mean([r.updates for r in results])),
-        resets=float(np.mean([r.resets for r in results])),
-        saturated=float(np.mean([r.saturated for r in results])),
+        **{name: float(np.mean([getattr(r, name) for r in results])) for name in MEANS},
         curve=curve,
         bytes_each=np.array([float(r.peak_bytes) for r in results]),
         cpu_each=np.array([r.cpu_seconds for r in results]),

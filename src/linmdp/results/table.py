@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -13,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidParameter
+from linmdp.errors import needed
 from linmdp.io.files import atomic_file
 from linmdp.results.stats import regret_area
 from linmdp.results.store import Store
-from linmdp.types import IntArray, RunResult
+from linmdp.types import RunResult
 
 Row = dict[str, Any]
 Columns = dict[str, type]
@@ -42,25 +41,17 @@ GROUP = 100_000
 def run_rows(store: Store) -> Iterator[Row]:
     """One row per run; each parameter of its agent is a column, as `param.beta`."""
     for key, r, at, machine, finished in store.stored():
-        row = dict[str, Any]()
-        for name in _shown():
-            value = _area(r, at) if name == "regret_area" else getattr(r, name)
+        row, area = dict[str, Any](), None if r.regret is None else regret_area(r.regret, at)
+        for name in (name for column in RunResult.columns().values() for name in column.table):
+            value = area if name == "regret_area" else getattr(r, name)
             row |= {f"{_prefix(name)}{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
         when = datetime.fromtimestamp(finished, UTC).isoformat()
         yield row | dict(zip(BESIDE, (key, machine.get("commit"), when), strict=True))
 
 
-def _shown() -> list[str]:
-    return [name for column in RunResult.columns().values() for name in column.table]
-
-
 def _prefix(name: str) -> str:
     """What stands before the keys of a dict."""
     return f"{'param' if name == 'params' else name}."
-
-
-def _area(r: RunResult, at: IntArray) -> float | None:
-    return None if r.regret is None else regret_area(r.regret, at)
 
 
 def run_columns(rows: Sequence[Row]) -> Columns:
@@ -96,7 +87,8 @@ def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
 
 def write_parquet(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
     """Through pyarrow, a group of rows at a time."""
-    arrow, parquet = _arrow("pyarrow"), _arrow("pyarrow.parquet")
+    words = "Parquet needs pyarrow: install linmdp with its extra 'parquet'."
+    arrow, parquet = (needed(module, words) for module in ("pyarrow", "pyarrow.parquet"))
     types = {bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
     schema, rows = arrow.schema([(name, types[kind]) for name, kind in columns.items()]), iter(rows)
     with atomic_file(path) as file, parquet.ParquetWriter(file, schema) as writer:
@@ -122,10 +114,3 @@ def _text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return repr(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _arrow(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise InvalidParameter("Parquet needs pyarrow: install linmdp with its extra 'parquet'.") from None

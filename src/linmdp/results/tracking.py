@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidParameter, invalid, unknown
+from linmdp.errors import invalid, needed, unknown
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.results.curves import spaced
 from linmdp.types import RunResult
@@ -42,11 +40,14 @@ class TensorBoard:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._events, self._records = _tensorboardx("proto.event_pb2"), _tensorboardx("record_writer")
+        words = "TensorBoard events need tensorboardX: install linmdp's extra 'tracking'."
+        modules = ("tensorboardX.proto.event_pb2", "tensorboardX.record_writer")
+        self._events, self._records = (needed(module, words) for module in modules)
 
     def __call__(self, result: RunResult) -> None:
         parts = (result.env, result.agent, f"K-{result.episodes}", f"seed-{result.seed}")
-        folder = output_folder(self.folder.joinpath(*map(_file_name, parts)))
+        names = [re.sub(r"[^\w=,.+-]", "_", part)[:200] for part in parts]  # of folders on any system
+        folder = output_folder(self.folder.joinpath(*names))
         now = time.time()
         events = [self._events.Event(wall_time=now, file_version="brain.Event:2")]
         for step, values in scalars(result):
@@ -76,15 +77,3 @@ def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
             values |= {"agent bytes": result.peak_bytes, "saturated": result.saturated, "resets": result.resets}
         yield k + 1, values
         last = k
-
-
-def _file_name(text: str) -> str:
-    """`text` as the name of a folder on any system."""
-    return re.sub(r"[^\w=,.+-]", "_", text)[:200]
-
-
-def _tensorboardx(module: str) -> Any:
-    try:
-        return importlib.import_module(f"tensorboardX.{module}")
-    except ModuleNotFoundError:
-        raise InvalidParameter("TensorBoard events need tensorboardX: install linmdp's extra 'tracking'.") from None

@@ -42,7 +42,9 @@ def run_into(
         waiting = {place_of[run.key]: whole(run.result) for run in store.stored() if run.key in place_of}
         fresh, following = list[RunResult](), 0
         work = [saving(folder, job) for job in jobs] if save else jobs
-        _clear_leftovers(folder, [key for place, key in enumerate(keys) if place not in waiting])
+        for key in (key for place, key in enumerate(keys) if place not in waiting):
+            for leftover in (folder / "agents").glob(f".{key}.*"):  # of a process that was killed while it saved
+                leftover.unlink(missing_ok=True)
         try:
             with closing(run_missing(work, store, processes=processes, progress=progress)) as finished:
                 while following < len(jobs):
@@ -62,13 +64,6 @@ def run_into(
 def saving(folder: Path, job: Job) -> Job:
     """The job with its agent saved in the folder."""
     return job._replace(save=str(agent_file(folder, run_key(job))))
-
-
-def _clear_leftovers(folder: Path, keys: Sequence[str]) -> None:
-    """Remove what a process left that was killed while it saved an agent."""
-    for key in keys:
-        for leftover in (folder / "agents").glob(f".{key}.*"):
-            leftover.unlink(missing_ok=True)
 
 
 def where_it_stopped(jobs: Sequence[Job], done: int, folder: Path | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.agents.base import check_reward
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, one_line
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, described, one_line
 from linmdp.types import WHOLE, RunResult, State, Task
 
 
@@ -45,7 +45,7 @@ class Guard:
         except LinMDPError:
             raise
         except Exception as error:
-            raise InvalidData(f"The reset before episode {k} must not fail. Got {_words(error)}.") from error
+            raise InvalidData(f"The reset before episode {k} must not fail. Got {described(error)}.") from error
         self._check_state(state, k, None)
         return state
 
@@ -56,7 +56,7 @@ class Guard:
         except LinMDPError:
             raise
         except Exception as error:
-            raise InvalidData(f"Episode {k}, step {h} must not fail. Got {_words(error)}.") from error
+            raise InvalidData(f"Episode {k}, step {h} must not fail. Got {described(error)}.") from error
         value = check_reward(reward, self.task.reward_range, k, h)
         self._check_state(state, k, h)
         return state, value, terminated, truncated
@@ -69,7 +69,8 @@ class Guard:
             rule = "" if isinstance(state, WHOLE) and 0 <= state < S else f"a whole number in [0, {S - 1}]"
         if rule:
             which = f"first state of episode {k}" if h is None else f"state after episode {k}, step {h}"
-            raise InvalidData(f"The {which} must be {rule}. Got {_short(state)}.")
+            form = f"{state.dtype} of shape {state.shape}: " if isinstance(state, np.ndarray) else ""
+            raise InvalidData(f"The {which} must be {rule}. Got {form}{one_line(repr(state), 120)}.")
 
     def _broken_rule(self, state: State) -> str:
         array = np.asarray(state)
@@ -81,14 +82,3 @@ class Guard:
             shape, dtype = self._form
             return f"{dtype} of shape {shape}, as the first one"
         return "" if np.isfinite(array).all() else "finite"
-
-
-def _short(state: State) -> str:
-    """A state in one line; of an array its type and shape as well."""
-    shape = f"{state.dtype} of shape {state.shape}: " if isinstance(state, np.ndarray) else ""
-    return shape + one_line(repr(state), 120)
-
-
-def _words(error: Exception) -> str:
-    """An error in one line."""
-    return one_line(f"{type(error).__name__}: {error}".rstrip(".: \n"), 200)

@@ -5,7 +5,6 @@ A pool gives back what came of each piece as soon as it is there, in any order, 
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import platform
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from linmdp.errors import ClusterError, LinMDPError, LinMDPWarning
+from linmdp.errors import ClusterError, LinMDPError, LinMDPWarning, needed
 from linmdp.results.store import machine
 from linmdp.runner.progress import Advance, FileMeter, watched
 
@@ -151,7 +150,7 @@ class Dask:
         with _quiet(), self._client() as client:
             self._wait_for_a_worker(client)
             self._check_that_workers_have_linmdp(client)
-            tasks = [Task(function, piece, versions()) for piece in pieces]
+            tasks = [Parcel(function, piece, versions()) for piece in pieces]
             futures = client.map(do, tasks, pure=False)
             places, deaths = {f.key: i for i, f in enumerate(futures)}, [0] * len(pieces)
             finished = self._dask.as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
@@ -232,7 +231,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class Parcel:
     """One piece of work on its way to a worker, with the versions that it must find there."""
 
     function: Function
@@ -240,7 +239,7 @@ class Task:
     versions: dict[str, str]
 
 
-def do(task: Task) -> Outcome:
+def do(task: Parcel) -> Outcome:
     """A task, done on a worker."""
     from threadpoolctl import threadpool_limits
 
@@ -292,7 +291,5 @@ def _quiet() -> Iterator[None]:
 
 
 def _distributed() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ModuleNotFoundError:
-        raise ClusterError("A dask cluster needs dask.distributed: install linmdp with its extra 'dask'.") from None
+    words = "A dask cluster needs dask.distributed: install linmdp with its extra 'dask'."
+    return needed("distributed", words, ClusterError)

@@ -7,26 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from linmdp.agents import (
-    LSVIPHE,
-    LSVIUCB,
-    ConstantAgent,
-    LSVIUCBAdaptive,
-    LSVIUCBFixed,
-    LSVIUCBFold,
-    LSVIUCBRareSwitch,
-    OptimalAgent,
-    QLearning,
-    QLearningGreedy,
-    RandomAgent,
-)
+import linmdp.agents as built_in
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, one_line, unknown
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, described, unknown
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.runner.guard import task_of
 from linmdp.runner.spec import Value, check_names, parse_spec
@@ -68,17 +56,17 @@ AGENTS: Names[type[Agent]] = Names(
     {
         agent.name: agent
         for agent in (
-            LSVIUCB,
-            LSVIUCBFixed,
-            LSVIUCBAdaptive,
-            LSVIUCBFold,
-            LSVIUCBRareSwitch,
-            LSVIPHE,
-            QLearning,
-            QLearningGreedy,
-            RandomAgent,
-            OptimalAgent,
-            ConstantAgent,
+            built_in.LSVIUCB,
+            built_in.LSVIUCBFixed,
+            built_in.LSVIUCBAdaptive,
+            built_in.LSVIUCBFold,
+            built_in.LSVIUCBRareSwitch,
+            built_in.LSVIPHE,
+            built_in.QLearning,
+            built_in.QLearningGreedy,
+            built_in.RandomAgent,
+            built_in.OptimalAgent,
+            built_in.ConstantAgent,
         )
     },
     _check_agent,
@@ -180,8 +168,8 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
     except LinMDPError:
         raise
     except Exception as error:
-        words = one_line(f"{type(error).__name__}: {error}", 300)
-        raise InvalidParameter(f"The environment '{name}' cannot be made with {parameters}: {words}.") from error
+        words = f"The environment '{name}' cannot be made with {parameters}: {described(error, 300)}."
+        raise InvalidParameter(words) from error
 
 
 def make_model(spec: str) -> LinearModel:
@@ -237,14 +225,14 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
         from linmdp.envs.raw import RawEpisodes
 
         return SB3_AGENTS[name](task, raw=RawEpisodes(env), episodes=episodes, **parameters)
-    if name != OptimalAgent.name:
+    if name != built_in.OptimalAgent.name:
         return make_learner(spec, task, episodes)
     check_names(name, parameters, agent_parameters(name))
     if getattr(env, "model", None) is None:
         raise InvalidParameter(
             "The optimal policy is known only where the model is: not for gym environments and games."
         )
-    make: Any = OptimalAgent
+    make: Any = built_in.OptimalAgent
     agent: Agent = make(task, Q=env.optimum.Q, **parameters)
     return agent
 

@@ -17,7 +17,7 @@ from linmdp.runner.registry import make_agent, make_env
 GIB = 2**30
 
 
-class Sizes(NamedTuple):
+class Footprint(NamedTuple):
     """Bytes of an agent at the end of a run, and of its environment."""
 
     agent: int
@@ -54,7 +54,7 @@ def _check_memory(work: Sequence[Sequence[Job]], found: Sequence[int], processes
         )
 
 
-def unit_bytes(work: Sequence[Sequence[Job]], sizes: Mapping[Job, Sizes] | None = None) -> list[int]:
+def unit_bytes(work: Sequence[Sequence[Job]], sizes: Mapping[Job, Footprint] | None = None) -> list[int]:
     """Peak bytes of each unit: runs in lockstep share the model, and each has its agent and its two curves twice."""
     sizes = sizes_of([unit[0] for unit in work]) if sizes is None else sizes
     first = [(unit[0], len(unit), sizes[_setting(unit[0])]) for unit in work]
@@ -66,9 +66,9 @@ def _setting(job: Job) -> Job:
     return Job(job.env, job.agent, job.episodes, 0, 1)
 
 
-def sizes_of(jobs: Sequence[Job]) -> dict[Job, Sizes]:
+def sizes_of(jobs: Sequence[Job]) -> dict[Job, Footprint]:
     """The bytes of each setting."""
-    found: dict[Job, Sizes] = {}
+    found: dict[Job, Footprint] = {}
     name, env = "", None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)  # the plan has warned
@@ -76,7 +76,7 @@ def sizes_of(jobs: Sequence[Job]) -> dict[Job, Sizes]:
             if name != job.env:
                 name, env = job.env, make_env(job.env)
             held = make_agent(job.agent, env, job.episodes).bytes_after(job.episodes)
-            found[job] = Sizes(held, _model_bytes(env))
+            found[job] = Footprint(held, _model_bytes(env))
     return found
 
 
@@ -89,9 +89,7 @@ def _model_bytes(env: Any) -> int:
 
 def available_memory() -> int | None:
     """Bytes that programs may still take, or None where the system does not say."""
-    found = [_meminfo(), _container_limit()]
-    known = [value for value in found if value is not None]
-    return min(known, default=None)
+    return min((found for found in (_meminfo(), _container_limit()) if found is not None), default=None)
 
 
 def free_disk(folder: Path) -> int:

@@ -47,6 +47,11 @@ def parse_value(text: str) -> Value:
     return text
 
 
+def value_text(value: Any) -> str:
+    """The text that `parse_value` reads as this value."""
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
 def check_names(owner: str, given: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
     """Refuse parameters that `owner` does not have, with the nearest match."""
     for name in given:
@@ -56,8 +61,7 @@ def check_names(owner: str, given: Mapping[str, Any], known: Mapping[str, inspec
 
 def written_spec(name: str, parameters: Mapping[str, Any]) -> str:
     """The spec that `parse_spec` reads as this name and these parameters; a value that no spec can hold is refused."""
-    words = {True: "true", False: "false", None: "none"}
-    texts = {k: words[v] if v is None or isinstance(v, bool) else str(v) for k, v in parameters.items()}
+    texts = {key: value_text(value) for key, value in parameters.items()}
     for key, text in texts.items():
         if "," in text or parse_value(text.strip()) != parameters[key]:
             invalid(name, key, "a number, true, false, none, or text without a comma", parameters[key])

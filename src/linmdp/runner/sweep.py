@@ -34,7 +34,7 @@ from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.pool import Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.resources import check_room
-from linmdp.runner.spec import parse_spec
+from linmdp.runner.spec import parse_spec, value_text
 from linmdp.types import RunResult, Task
 
 Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
@@ -172,7 +172,7 @@ def _expand(
             wrong.append(f"{where}: {error}")
             continue
         parameters = {**given, **chosen}
-        yield name + ":" * bool(parameters) + ",".join(f"{k}={_written(v)}" for k, v in parameters.items())
+        yield name + ":" * bool(parameters) + ",".join(f"{k}={value_text(v)}" for k, v in parameters.items())
 
 
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
@@ -275,10 +275,8 @@ def run_missing(
 
 def run_key(job: Job) -> str:
     """The hash of a run's full configuration: all that its numbers depend on."""
-    configuration = job._asdict()
-    for name in ("checkpoint", "every", "save"):
-        del configuration[name]
-    return Store.key(configuration)
+    kept_beside = ("checkpoint", "every", "save")
+    return Store.key({name: value for name, value in job._asdict().items() if name not in kept_beside})
 
 
 def _listed(value: Any) -> list[Any]:
@@ -290,10 +288,6 @@ def _parameters(agent: str) -> set[str]:
         return set(agent_parameters(parse_spec(agent)[0]))
     except (KeyError, LinMDPError):
         return set()  # an unknown agent is reported where it is made
-
-
-def _written(value: Value | None) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 
 def _together(path: Path, found: Sequence[str]) -> str:

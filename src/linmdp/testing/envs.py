@@ -10,7 +10,7 @@ import numpy as np
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.errors import LinMDPError, one_line
+from linmdp.errors import LinMDPError, described
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.guard import Guard, task_of
 from linmdp.runner.registry import make_env
@@ -50,8 +50,7 @@ def _check_gymnasium(env: Any) -> None:
             adapted = isinstance(env.unwrapped, gymnasium.Wrapper)  # a GymTask cannot be made again from its id alone
             check_gymnasium_env(env.unwrapped, skip_render_check=True, skip_close_check=adapted)
         except Exception as error:
-            words = one_line(f"{type(error).__name__}: {error}", 300)
-            raise AssertionError(f"it must pass Gymnasium's env_checker. Got {words}") from error
+            raise AssertionError(f"it must pass Gymnasium's env_checker. Got {described(error, 300)}") from error
 
 
 def _check_play(env: Any, model: Any) -> list[Any]:

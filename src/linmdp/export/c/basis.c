@@ -1,3 +1,11 @@
+/* linmdp_features.c: see linmdp_features.h. Written by `linmdp export`. */
+#include "linmdp_features.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+$tables
 int linmdp_is_state(linmdp_state state)
 {
     if (state == NULL)
