@@ -168,7 +168,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("compare lock", "Missing argument"),
     ("compare lock random nosuch", "There is no agent 'nosuch'"),
     ("compare nosuch random", "There is no environment 'nosuch'"),
-    ("compare lock lsvi-ucb lsvi-ucb", "'agents' parameter of compare must be given once each"),
+    ("compare lock lsvi-ucb lsvi-ucb", "Each agent of a comparison must be given once. Got 'lsvi-ucb' twice"),
     ("compare lock random --seeds 0", "'seeds' parameter of run"),
     ("check", "Missing argument"),
     ("check nosuch", "There is no environment 'nosuch'"),

@@ -257,7 +257,7 @@ def test_a_folded_agent_becomes_what_it_was_before_it_folded(env_spec: str, spec
     agent = linmdp.make_agent(spec, env)
     before = agent.state_dict()
     linmdp.run(env, agent, episodes=30)
-    assert agent.state_dict()["folded"].any() or env_spec != CARTPOLE
+    assert agent.state_dict()["planner.storage.folded"].any() or env_spec != CARTPOLE
     agent.load_state_dict(before)
     for name, saved in before.items():
         np.testing.assert_array_equal(agent.state_dict()[name], saved)
@@ -269,10 +269,11 @@ def test_a_load_that_fails_changes_nothing(entry: str) -> None:
     agent, fresh = (linmdp.make_agent("lsvi-ucb-fold:M=12,stationary=true", env) for _ in range(2))
     linmdp.run(env, agent, episodes=30)
     bad = agent.state_dict()
-    bad[entry] = (
-        bad[entry] - 10**6
-        if entry == "folded"
-        else bad[entry] + np.array(2**31, dtype=np.uint32).astype(bad[entry].dtype)
+    at = f"planner.storage.{entry}"
+    bad[at] = (
+        bad[at] - 10**6
+        if entry in ("folded", "buffer.times")
+        else bad[at] + np.array(2**31, dtype=np.uint32).astype(bad[at].dtype)
     )
     before = fresh.state_dict()
     with pytest.raises(linmdp.InvalidData, match=entry.partition(".")[2] or entry):

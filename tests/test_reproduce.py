@@ -73,9 +73,12 @@ def test_the_published_setting_is_the_papers() -> None:
         "dtype": "float64",
         "episodes": 100,
         "rho": 0.5,
-        "stationary": False,
+        "stationary": "auto",
         "discount": 1.0,
         "max_bytes": None,
+        "M": None,
+        "probes": "reservoir",
+        "correction": "slope",
     }
 
 

@@ -27,7 +27,7 @@ FIELDS = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight runs: numbers, words and nothing as parameters, and an environment without regret."""
     found = tmp_path_factory.mktemp("store")
-    agents = ["lsvi-ucb:beta=0.1", "lsvi-ucb:beta=published", "random"]
+    agents = ["lsvi-ucb:beta=0.1,lam=0.1", "lsvi-ucb:beta=published,lam=0.1", "random"]
     jobs = jobs_for("lock:H=4", agents, episodes=30, seeds=2)
     jobs += jobs_for("gym:FrozenLake-v1,H=10", ["random"], episodes=5, seeds=2)
     run_sweep(jobs, store := Store(found), processes=1)

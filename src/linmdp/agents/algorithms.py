@@ -47,7 +47,7 @@ class LSVIUCB(LSVIAgent):
         {"stationary": True, "discount": 0.8, "storage": "features"},
         {"storage": "fold", "M": 20, "replan": 0.1},
         {"lam": 0.1},
-        {"lam": "auto", "storage": "states"},
+        {"lam": "auto", "storage": "features"},
         {"lam": "auto", "stationary": True, "discount": 0.9},
     )
 

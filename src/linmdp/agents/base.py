@@ -35,7 +35,7 @@ class Component:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that this part owns now."""
-        return sum(getattr(self, name).nbytes for name in (*self._arrays, *self._scratch))
+        return sum(getattr(self, name).nbytes for name in (*self._arrays, *self._scratch, *self._derived))
 
     def state_dict(self) -> StateDict:
         """A copy of everything that this part has learned."""

@@ -5,7 +5,7 @@ Arrays have the axes (G, *batch, ...): G regressions; `batch` is empty for one a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,11 +71,15 @@ def downdate(Lambda_inv: Any, phi: Any) -> Any:
     return v
 
 
-def masked_groups(mask: BoolArray) -> Iterator[tuple[int, Any]]:
-    """The regressions of a mask (G, *batch), each with an index of its runs."""
-    for g, runs in enumerate(mask):
-        if runs.any():
-            yield g, runs if mask.ndim > 1 else ...
+def masked_groups(mask: BoolArray) -> list[int]:
+    """The regressions of a mask (G, *batch)."""
+    found: list[int] = np.flatnonzero(mask if mask.ndim == 1 else mask.any(axis=1)).tolist()
+    return found
+
+
+def runs_in(mask: BoolArray, g: int) -> Any:
+    """An index of the runs of regression g in a mask."""
+    return ... if mask.ndim == 1 else mask[g]
 
 
 def add_sample(pending: Any, u: Any, phi: Any, reward: Any) -> None:
@@ -108,12 +112,15 @@ class Ridge(Component):
     pending : (G, *batch, d) phi not yet in Lambda; zero where there is none
     behind : (G, *batch) samples beside the pending one, or a reset, have not reached Lambda_inv
     empty : (G, *batch) there has been a reset, and no sample but the pending one since
+    lam : (*batch) the ridge parameter
     absorbed, delayed : updates since the inverses were made afresh, and since Lambda was settled
+    changed : 1 if lam is not the one that Lambda was made with
     """
 
-    _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending", "waiting", "behind", "empty")
-    _counters: ClassVar = ("absorbed", "delayed")
-    _derived: ClassVar = ("lam", "_lam_kept")
+    _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending", "waiting", "behind", "empty", "lam")
+    _counters: ClassVar = ("absorbed", "delayed", "changed")
+    _derived: ClassVar = ("_lam_kept",)
+    _run_axis: ClassVar = {"lam": 0}
 
     def __init__(
         self,
@@ -125,7 +132,7 @@ class Ridge(Component):
         backend: Backend = NUMPY,
         delay: int = DELAY,
     ) -> None:
-        self.lam = self._lam_kept = backend.array(np.broadcast_to(lam, batch))
+        self.lam, self._lam_kept = (backend.array(np.array(np.broadcast_to(lam, batch))) for _ in range(2))
         self.backend, self._d, self.keep_Lambda = backend, d, delay > 0
         kept = G * self.keep_Lambda
         self.Lambda = backend.zeros((kept, *batch, d, d))
@@ -135,7 +142,7 @@ class Ridge(Component):
         self.waiting = backend.zeros((kept, *batch, delay, d))
         self.behind, self.empty = np.zeros((G, *batch), dtype=np.bool_), np.zeros((G, *batch), dtype=np.bool_)
         self.absorbed = self.delayed = 0
-        self.changed = False
+        self.changed = 0
         everything = np.ones((G, *batch), dtype=np.bool_)
         self.drop(everything)
         self.restart(everything)
@@ -143,7 +150,8 @@ class Ridge(Component):
     def drop(self, mask: BoolArray) -> None:
         """Forget the samples of `mask`, (G, *batch). Lambda_inv, with which the old Q acts, stays."""
         eye = self.backend.array(np.eye(self._d))
-        for g, runs in masked_groups(mask):
+        for g in masked_groups(mask):
+            runs = runs_in(mask, g)
             self.u[g][runs] = 0.0
             self.pending[g][runs] = 0.0
             if self.keep_Lambda:
@@ -155,7 +163,8 @@ class Ridge(Component):
     def restart(self, mask: BoolArray) -> None:
         """Let the next Q of `mask` start from nothing; its samples have been dropped."""
         eye = self.backend.array(np.eye(self._d))
-        for g, runs in masked_groups(mask):
+        for g in masked_groups(mask):
+            runs = runs_in(mask, g)
             self.Lambda_inv[g][runs] = eye / self.lam[runs][..., None, None]
         self.behind &= ~mask
         self.empty &= ~mask
@@ -206,7 +215,8 @@ class Ridge(Component):
 
     def change_lam(self, lam: float) -> None:
         """Another ridge parameter, for one agent, from the next fresh inverse on."""
-        self.lam, self.changed = np.asarray(lam), True
+        self.lam[...] = lam
+        self.changed = 1
         self.behind[:] = True
 
     @property
@@ -223,20 +233,21 @@ class Ridge(Component):
 
     def refactor(self, mask: BoolArray, rebuild: Rebuild | None = None) -> None:
         """Invert Lambda afresh where `mask` says; what was derived from the old inverses has to follow."""
-        for g, runs, Lambda in self._each_Lambda(mask, rebuild):
-            self.Lambda_inv[g][runs] = fresh_inverse(Lambda, self.backend)
+        self.settle()
+        for g in masked_groups(mask):
+            runs = runs_in(mask, g)
+            if (Lambda := self._Lambda_of(g, runs, rebuild)) is not None:
+                self.Lambda_inv[g][runs] = fresh_inverse(Lambda, self.backend)
         self.behind &= ~mask
         self.empty &= ~mask
 
-    def _each_Lambda(self, mask: BoolArray, rebuild: Rebuild | None) -> Iterator[tuple[int, Any, Any]]:
-        """The regressions of `mask`, each with an index of its runs and its Lambda there."""
-        self.settle()
-        for g, runs in masked_groups(mask):
-            if self.keep_Lambda:
-                shift = (self.lam - self._lam_kept)[runs][..., None, None]
-                yield g, runs, self.Lambda[g][runs] + shift * np.eye(self._d) if self.changed else self.Lambda[g][runs]
-            elif rebuild is not None:
-                yield g, runs, rebuild(g)
+    def _Lambda_of(self, g: int, runs: Any, rebuild: Rebuild | None) -> Any:
+        """Lambda_g in those runs; None where it is neither kept nor can be made again."""
+        if not self.keep_Lambda:
+            return None if rebuild is None else rebuild(g)
+        if not self.changed:
+            return self.Lambda[g][runs]
+        return self.Lambda[g][runs] + (self.lam - self._lam_kept)[runs][..., None, None] * np.eye(self._d)
 
     def solve(self, g: int, z: Any) -> Any:
         """w = Lambda_g^-1 (u_g + z), (*batch, d)."""
@@ -245,10 +256,13 @@ class Ridge(Component):
     def drift(self, rebuild: Rebuild | None = None) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, (*batch)."""
         xp, eye = self.backend.xp, self.backend.array(np.eye(self._d))
-        worst = xp.zeros_like(self.lam)
-        for g, runs, Lambda in self._each_Lambda(~self.behind, rebuild):
-            off = xp.amax(abs(Lambda @ self.Lambda_inv[g][runs] - eye), (-1, -2))
-            worst[runs] = xp.maximum(worst[runs], off)
+        worst, mask = xp.zeros_like(self.lam), ~self.behind
+        self.settle()
+        for g in masked_groups(mask):
+            runs = runs_in(mask, g)
+            if (Lambda := self._Lambda_of(g, runs, rebuild)) is not None:
+                off = xp.amax(abs(Lambda @ self.Lambda_inv[g][runs] - eye), (-1, -2))
+                worst[runs] = xp.maximum(worst[runs], off)
         return worst
 
 

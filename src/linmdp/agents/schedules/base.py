@@ -62,6 +62,7 @@ class Schedule(Component):
 
     def __init__(self, G: int) -> None:
         self._all, self._none = np.ones(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
+        self._learn_all = Decision(reset=False, plan=self._all, store=self._all)
 
     @abstractmethod
     def begin_episode(self) -> Decision:
@@ -69,6 +70,8 @@ class Schedule(Component):
 
     def learn(self, which: BoolArray) -> Decision:
         """Plan these regressions, and store their samples."""
+        if which is self._all:
+            return self._learn_all
         return Decision(reset=False, plan=which, store=which)
 
     def planned(self) -> None:

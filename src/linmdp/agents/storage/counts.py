@@ -9,7 +9,7 @@ import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.bonus import optimistic
-from linmdp.agents.ridge import masked_groups, matvec
+from linmdp.agents.ridge import masked_groups, matvec, runs_in
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import BoolArray, State
@@ -93,7 +93,8 @@ class Counts(Storage):
         if not self.exploration.keeps_forms:
             return
         squares = (self.columns * self.columns).sum(0)
-        for g, runs in masked_groups(mask):
+        for g in masked_groups(mask):
+            runs = runs_in(mask, g)
             self.forms[g][runs] = self._cast(squares / self.ridge.lam[runs][..., None])
 
     def refresh(self, mask: BoolArray) -> None:
@@ -101,9 +102,9 @@ class Counts(Storage):
             return
         # runs at once: on a CPU the product of one fits the cache, a GPU wants many
         size = 1 if self.backend.is_numpy else 64
-        for g, runs in masked_groups(mask):
+        for g in masked_groups(mask):
             which = np.flatnonzero(mask[g])
-            for part in [...] if runs is ... else [which[i : i + size] for i in range(0, len(which), size)]:
+            for part in [...] if mask.ndim == 1 else [which[i : i + size] for i in range(0, len(which), size)]:
                 inverses = self._cast(self.ridge.Lambda_inv[g][part])
                 self.forms[g][part] = abs((self.columns * (inverses @ self.columns)).sum(-2))
 

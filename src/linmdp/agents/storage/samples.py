@@ -28,10 +28,12 @@ def block_size(A: int, d: int, dtype: str, capacity: int | None) -> int:
 class _Block:
     """Space for a few samples of one regression, side by side; blocks are added, never copied.
 
-    phi is scaled by the root of the sample's weight; `scale` is that root, or 0 where nothing follows.
+    phi is scaled by the root of the sample's weight. `numbers` has a row per sample: V, that root or 0 where nothing
+    follows (`scale`) and, where they are needed, the reward times the root.
     """
 
-    NAMES: ClassVar = ("phi", "next", "scale", "forms", "V", "reward")
+    NAMES: ClassVar = ("phi", "next", "forms", "numbers")
+    __slots__ = ("count", "forms", "next", "numbers", "phi")
 
     def __init__(
         self, size: int, d: int, next_shape: tuple[int, ...], next_dtype: Any, dtype: str, forms: int, rewards: bool
@@ -39,10 +41,18 @@ class _Block:
         self.count = 0
         self.phi = np.zeros((size, d), dtype=dtype)
         self.next = np.zeros((size, *next_shape), dtype=next_dtype)
-        self.scale = np.zeros(size, dtype=dtype)
         self.forms = np.zeros((size, forms), dtype=dtype)
-        self.reward = np.zeros(size * rewards)  # scaled as phi
-        self.V = np.zeros(size, dtype=dtype)
+        self.numbers = np.zeros((size, 2 + rewards), dtype=dtype)
+
+    @property
+    def V(self) -> Array:
+        """Values of what followed, times the root of the weight, (size,)."""
+        return self.numbers[:, 0]
+
+    @property
+    def scale(self) -> Array:
+        """Roots of the weights, (size,); 0 where nothing follows."""
+        return self.numbers[:, 1]
 
     @property
     def nbytes(self) -> int:
@@ -77,7 +87,7 @@ class Samples(Storage):
         state = A * d * np.dtype(self.dtype).itemsize if self.keep_features else 8
         if not self.keep_features and any(self.blocks):
             state = next(b for b in self.blocks if b)[0].next[0].nbytes  # the steps fill up from the first on
-        one = (d + A * explore.keeps_forms + 2) * np.dtype(self.dtype).itemsize + 8 * explore.adaptive
+        one = (d + A * explore.keeps_forms + 2 + explore.adaptive) * np.dtype(self.dtype).itemsize
         return -(-samples // self.size) * self.size * (self.horizon.groups * one + self.horizon.followed * state)
 
     def add(self, h: int, sample: Sample) -> None:
@@ -95,8 +105,8 @@ class Samples(Storage):
         i = block.count
         block.phi[i], block.next[i] = sample.phi if root == 1 else root * sample.phi, entry
         block.scale[i] = root * (followed and not sample.terminated)
-        if len(block.reward):
-            block.reward[i] = root * sample.reward
+        if self.exploration.adaptive:
+            block.numbers[i, 2] = root * sample.reward
         block.count = i + 1
 
     def _append(self, g: int, next_shape: tuple[int, ...], next_dtype: Any) -> _Block:
@@ -134,8 +144,9 @@ class Samples(Storage):
     def squares(self, h: int) -> float:
         total = 0.0
         for block in self.blocks[self.horizon.group(h)]:
-            V, n = self.horizon.discount * block.V[: block.count].astype(np.float64), block.count
-            total += float(V @ V + 2 * block.reward[:n] @ V)
+            V, _, rewards = block.numbers[: block.count].astype(np.float64).T
+            V = self.horizon.discount * V
+            total += float(V @ V + 2 * rewards @ V)
         return total
 
     def sweep(self, h: int, v: Array | None) -> None:
