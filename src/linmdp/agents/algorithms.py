@@ -31,7 +31,7 @@ class LSVIUCB(LSVIAgent):
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
         and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
-    replan : plan when the number of episodes has grown by this fraction; 0: in every episode; default: 0, or 0.05 if
+    replan : plan when the number of episodes has grown by this fraction; 0: in every episode; default: 0, or 0.02 if
         lam is "auto"
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512
     probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
@@ -56,7 +56,7 @@ class LSVIUCB(LSVIAgent):
         super().__init__(task, lam=lam, **common)
 
     def make_schedule(self) -> Schedule:
-        usual = 0.05 if self.auto else 0.0
+        usual = 0.02 if self.auto else 0.0
         fraction = check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
         return Growing(self.horizon.groups, fraction) if fraction else Always(self.horizon.groups)
 

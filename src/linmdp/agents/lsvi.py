@@ -247,7 +247,7 @@ class LSVIAgent(Agent):
         whole = bool(self._plan.all())
         if whole and self._auto_beta:  # a Q that is not planned again keeps the width that it was planned with
             self.beta_value = self._auto_beta.choose()
-            self._exploration.change_beta(self.beta_value)
+            self._planner.change_beta(self.beta_value)
         self._planner.plan(self._plan, whole=whole, rng=self.rng)
         if self.auto:
             self.beta_value, self.lam_value = float(self._exploration.beta.mean()), float(self._planner.ridge.lam)

@@ -45,8 +45,10 @@ class Planner:
         self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
         self.w = backend.zeros((horizon.levels, *batch, d))
         exploration.bind(self.ridge, self.w)
+        self.incremental = not (horizon.shared or exploration.adaptive)
+        self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
-        self.incremental = self.storage.incremental and not (horizon.shared or exploration.adaptive)
+        self.incremental &= self.storage.incremental
 
     def drop_samples(self, runs: Any = ...) -> None:
         """Delete the working space (of some runs). The old Q acts on."""
@@ -89,6 +91,8 @@ class Planner:
         """
         horizon, storage, w = self.horizon, self.storage, self.w
         v = self.ridge.absorb(mask, whole=whole) if self.incremental else None  # line 5
+        if v is not None and self.scaled:
+            v *= self.exploration.beta[..., None]
         self.exploration.begin()
         storage.begin()
         if horizon.discounted:
@@ -131,6 +135,13 @@ class Planner:
         self.w[self.horizon.level(h)] = new = matvec(self.ridge.Lambda_inv[g], target)
         explore.fitted(h, target, self.storage.squares(h) if self.horizon.leads_on(h) else 0.0)
         return np.asarray(new)
+
+    def change_beta(self, beta: float) -> None:
+        """Another width, for one agent, from the next planning of all steps on."""
+        before = self.exploration.beta.copy()
+        self.exploration.change_beta(beta)
+        if self.scaled:
+            self.storage.rescale((self.exploration.beta / before) ** 2)
 
     def greedy(self) -> Array:
         """Weights planned from the samples without exploration, (levels, d), for one agent."""

@@ -34,6 +34,9 @@ class Exploration(Component):
     """
 
     keeps_forms: ClassVar[bool] = False
+    scalable: ClassVar[bool] = False
+    """Whether the forms may be kept times `scale`, and v likewise."""
+    scaled: bool = False
     adaptive: ClassVar[bool] = False
     """Whether it chooses lam and its widths from the data: see `fitted`."""
     offset: float = 0.0
@@ -53,6 +56,10 @@ class Exploration(Component):
     def bind(self, ridge: Ridge, w: Any) -> None:
         """Share the regressions and the weights w (levels, *batch, d) of a planner."""
         self.ridge, self.w = ridge, w
+
+    def scale(self, h: int, runs: Any = ...) -> Any:
+        """What the forms of step h are kept times, (*batch)."""
+        return 1.0
 
     def seed(self, generators: Sequence[np.random.Generator]) -> None:
         """Take what randomness it needs from the generators of the runs, once, before the first episode."""

@@ -17,29 +17,41 @@ class Bonus(Exploration):
     """The formula of line 10 of Algorithm 1; `kernels.py` has it a second time, for GPUs.
 
     The forms phi' Lambda^-1 phi are kept for every row; they fall by (phi'v)^2 when Lambda grows (see `downdate`).
+    Where that is how they are kept up (`scaled`), they are kept times beta^2, and v times beta: one pass less.
     """
 
     keeps_forms: ClassVar = True
+    scalable: ClassVar = True
     batched: ClassVar = True
 
     def vectors(self, h: int, v: Any = None) -> Any:
         w = self.w[self.horizon.level(h)]
         return (w,) if v is None else (w, v)
 
-    @property
-    def _plain(self) -> bool:
-        """Whether the formula is this one, and not that of a subclass."""
-        return type(self).raised is Bonus.raised and type(self).vectors is Bonus.vectors
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._plain = cls.scalable = cls.raised is Bonus.raised and cls.vectors is Bonus.vectors
+
+    _plain: ClassVar[bool] = True
+    """Whether the formula is this one, and not that of a subclass."""
 
     @property
     def on_gpu(self) -> bool:
         return self._plain
 
+    def scale(self, h: int, runs: Any = ...) -> Any:
+        return self.beta[h][runs] ** 2 if self.scaled else 1.0
+
+    def forms(self, h: int, rows: Array) -> Array:
+        forms = super().forms(h, rows)
+        return forms * self.beta[h] ** 2 if self.scaled else forms
+
     def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
         if not self._plain:
             return super().q_of_rows(h, rows, forms)
         mean, forms = rows @ self.w[self.horizon.level(h)], self.forms(h, rows) if forms is None else forms
-        q: Array = np.minimum(optimistic(mean, forms, self.beta[h]), self.caps[h])
+        q: Array = optimistic(mean, forms, None if self.scaled else self.beta[h])
+        np.minimum(q, self.caps[h], out=q)
         return q
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
@@ -49,15 +61,21 @@ class Bonus(Exploration):
             change *= change
             forms -= change
             self.backend.xp.abs(forms, out=forms)  # at least 0; rounding may leave it slightly below
+        if self.scaled:
+            return optimistic(products[0], forms, None, self.backend, change)
         beta = self.beta[h]
         beta = beta if beta.ndim == 0 else beta.reshape(beta.shape + (1,) * (forms.ndim - beta.ndim))
         return optimistic(products[0], forms, beta, self.backend, change)
 
 
 def optimistic(mean: Any, forms: Any, beta: Any, backend: Backend = NUMPY, out: Any = None) -> Any:
-    """phi'w + beta sqrt(phi' Lambda^-1 phi), from mean = phi'w; in place of `out`, if that is given."""
+    """phi'w + beta sqrt(phi' Lambda^-1 phi), from mean = phi'w; in place of `out`, if that is given.
+
+    beta is None where the forms are already times beta^2.
+    """
     q = backend.xp.sqrt(forms, out=out)
-    q *= beta
+    if beta is not None:
+        q *= beta
     q += mean
     return q
 

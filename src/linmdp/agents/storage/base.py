@@ -80,6 +80,9 @@ class Storage(Component):
     def refresh(self, mask: BoolArray) -> None:
         """The inverses in `mask` have been made afresh: what was derived from them must follow."""
 
+    def rescale(self, factors: Array) -> None:
+        """The forms of every step, where they are kept, are to be kept times these factors, (H,)."""
+
     def begin(self) -> None:
         """A planning begins; Lambda and its inverse are up to date."""
 

@@ -12,7 +12,7 @@ from linmdp.agents.exploration.bonus import optimistic
 from linmdp.agents.ridge import masked_groups, matvec, runs_in
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import BoolArray, State
+from linmdp.types import Array, BoolArray, State
 
 
 class Counts(Storage):
@@ -95,7 +95,8 @@ class Counts(Storage):
         squares = (self.columns * self.columns).sum(0)
         for g in masked_groups(mask):
             runs = runs_in(mask, g)
-            self.forms[g][runs] = self._cast(squares / self.ridge.lam[runs][..., None])
+            scale = self.exploration.scale(g, runs) / self.ridge.lam[runs]
+            self.forms[g][runs] = self._cast(squares * scale[..., None])
 
     def refresh(self, mask: BoolArray) -> None:
         if not self.exploration.keeps_forms:
@@ -106,7 +107,13 @@ class Counts(Storage):
             which = np.flatnonzero(mask[g])
             for part in [...] if mask.ndim == 1 else [which[i : i + size] for i in range(0, len(which), size)]:
                 inverses = self._cast(self.ridge.Lambda_inv[g][part])
-                self.forms[g][part] = abs((self.columns * (inverses @ self.columns)).sum(-2))
+                forms = abs((self.columns * (inverses @ self.columns)).sum(-2))
+                if self.exploration.scaled:
+                    forms = self._cast(forms * self.exploration.scale(g, part)[..., None])
+                self.forms[g][part] = forms
+
+    def rescale(self, factors: Array) -> None:
+        self.forms *= factors[:, None].astype(self.forms.dtype)
 
     def target(self, h: int) -> Any:
         return self._product(self.N[self.horizon.group(h)], self.V[h + 1 if self.tables else 0])

@@ -134,6 +134,11 @@ class Samples(Storage):
         for g in np.flatnonzero(mask if self.horizon.shared else mask[1:]):  # samples of step h look at step h+1
             self.valued[g] = 0
 
+    def rescale(self, factors: Array) -> None:
+        for h, blocks in enumerate(self.blocks[:-1]):
+            for block in blocks:
+                block.forms *= factors[h + 1]
+
     def target(self, h: int) -> Array:
         g, z = self.horizon.group(h), np.zeros(self.features.d)
         self._value(h, None, new_only=True)
