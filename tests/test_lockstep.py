@@ -151,6 +151,9 @@ def test_the_kernel_is_the_formula() -> None:
         agent: Any = make_learner("lsvi-ucb:beta=0.3", model.task, 9)
         runs = [Run(agent.lockstep()._replace(beta=beta), "", seed) for seed, beta in enumerate((0.3, 1.0, 0.0))]
         planners.append(Lockstep(model, runs, backend).planner)
+    for planner in planners:  # the kernel has forms without beta
+        planner.scaled = planner.exploration.scaled = False
+        planner.storage.restart(np.ones((model.H, 3), dtype=np.bool_))
     cpu, gpu = planners
     rng = np.random.default_rng(0)
     w, v = rng.normal(size=(2, 3, model.d))

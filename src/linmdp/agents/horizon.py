@@ -66,7 +66,7 @@ class Horizon:
 
     def level(self, h: int) -> int:
         """The Q of step h."""
-        return min(h, self.levels - 1)
+        return 0 if self.discounted else min(h, self.H - 1)
 
     def leads_on(self, h: int) -> bool:
         """Whether the Q of step h depends on that of a following step."""

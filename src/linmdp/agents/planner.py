@@ -97,24 +97,30 @@ class Planner:
         storage.begin()
         if horizon.discounted:
             w[0] = fixed_point(w[0].copy(), self._backup, float(self.exploration.caps[0]))
-            self._renew(0, None, None)
+            self._renew()
         else:
-            skip = not whole and self.backend.is_numpy
+            skip, explore, ridge, last = (
+                not whole and self.backend.is_numpy,
+                self.exploration,
+                self.ridge,
+                horizon.H - 1,
+            )
             for h in reversed(range(horizon.H)):
-                g = horizon.group(h)
+                g = 0 if horizon.shared else h
                 if skip and not mask[g].any():
                     continue
-                z = storage.target(h) if horizon.leads_on(h) else 0.0  # lines 7 and 8
-                new = self._fit(h, z) if self.exploration.adaptive else self._solve(h, z)  # line 9
+                z = storage.target(h) if h < last else 0.0  # lines 7 and 8
+                new = self._fit(h, z) if explore.adaptive else ridge.solve(g, z)  # line 9
                 w[h] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[h])
-                self._renew(h, None if v is None else v[g], None if whole else mask[g])  # lines 10 and 11
+                explore.planned(h, None if whole else mask[g])
+                storage.sweep(h, None if v is None else v[g])  # lines 10 and 11
         storage.end(rng)
         self.exploration.end()
 
-    def _renew(self, h: int, v: Any, mask: Any) -> None:
-        """w_h has changed."""
-        self.exploration.planned(h, mask)
-        self.storage.sweep(h, v)
+    def _renew(self) -> None:
+        """The weights of the one Q have changed."""
+        self.exploration.planned(0, None)
+        self.storage.sweep(0, None)
 
     def _solve(self, h: int, z: Any) -> Any:
         """w_h (line 9), (*batch, d)."""
@@ -123,7 +129,7 @@ class Planner:
     def _backup(self, w: Array) -> Array:
         """The weights that w, as those of the following step, leads to."""
         self.w[0] = w
-        self._renew(0, None, None)
+        self._renew()
         z = self.storage.target(0)
         new: Array = self._fit(0, z) if self.exploration.adaptive else self._solve(0, z)
         return new
@@ -166,10 +172,14 @@ class Planner:
         phi = sample.phi = self.storage.kept(sample.phi)
         if self.horizon.shared:  # several may come before the next planning
             self.ridge.defer(None, np.ones_like(self.ridge.behind))
-        root, sample.reward = sample.weight**0.5, reward
+        sample.reward = reward
         if self.exploration.adaptive:
             self.exploration.seen(g, sample)
-        self.ridge.add(g, phi if root == 1 else phi * root, reward * root)
+        if sample.weight == 1:
+            self.ridge.add(g, phi, reward)
+        else:
+            root = sample.weight**0.5
+            self.ridge.add(g, phi * root, reward * root)
         self.storage.add(h, sample)
 
     def drift(self) -> Any:

@@ -116,7 +116,7 @@ class Counts(Storage):
         self.forms *= factors[:, None].astype(self.forms.dtype)
 
     def target(self, h: int) -> Any:
-        return self._product(self.N[self.horizon.group(h)], self.V[h + 1 if self.tables else 0])
+        return self._product(self.N[h], self.V[h + 1]) if self.tables else self._product(self.N[0], self.V[0])
 
     def squares(self, h: int) -> float:
         (times, rewards), V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
@@ -131,7 +131,7 @@ class Counts(Storage):
         """
         if not self.tables and h == 0 and not self.horizon.discounted:
             return  # nobody asks for the value of the first step
-        xp, explore, g = self.backend.xp, self.exploration, self.horizon.group(h)
+        xp, explore, g = self.backend.xp, self.exploration, h if self.tables else 0
         V, vectors = self.V[h if self.tables else 0], explore.vectors(h, v)
         n = len(vectors)
         for i in range(n):
