@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -134,6 +135,16 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened(env_spec: str, spec: s
 @every_agent
 def test_a_copy_goes_its_own_way(spec: str) -> None:
     check_copy(case_of(ENVS[0], spec))
+
+
+@every_agent
+def test_a_copy_in_another_process_goes_its_own_way(spec: str) -> None:
+    """Agents travel to the processes of --jobs as joblib sends them."""
+    env, agent = case_of(ENVS[0], spec).fresh()
+    play_for(env, agent, 9)
+    before = [agent.q_values(0, s).copy() for s in range(12)]
+    play_for(env, pickle.loads(pickle.dumps(agent)), 5)
+    np.testing.assert_array_equal([agent.q_values(0, s) for s in range(12)], before)
 
 
 @every_env
