@@ -6,6 +6,7 @@ from linmdp.features.blocks import BlockFeatures
 from linmdp.features.onehot import OneHot
 from linmdp.features.scaling import Scaling
 from linmdp.features.tabular import TableFeatures, one_hot
+from linmdp.features.unit import UnitFeatures
 
 __all__ = [
     "RBF",
@@ -18,6 +19,7 @@ __all__ = [
     "Scaling",
     "TableFeatures",
     "Tiles",
+    "UnitFeatures",
     "check_phi",
     "one_hot",
 ]

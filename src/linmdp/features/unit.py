@@ -1,0 +1,47 @@
+"""Unit vectors without a table: phi(s, a) is the unit vector number `index(s)[a]`, in as many dimensions as it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmdp.errors import InvalidParameter, check_int
+from linmdp.types import Array, IntArray
+
+LARGEST_DENSE = 1 << 14
+"""The largest d for which `phi` and `batch` still write the vectors out."""
+
+
+class UnitFeatures:
+    """The tabular case as a linear one, d = S * A, in no memory: phi(s, a) is the unit vector of s * A + a.
+
+    Parameters
+    ----------
+    S : number of states; states are whole numbers from 0 on
+    A : number of actions
+    """
+
+    bound = 1.0
+    nbytes = 0
+
+    def __init__(self, S: int, A: int) -> None:
+        self.S, self.A = check_int("unit features", "S", S, low=1), check_int("unit features", "A", A, low=1)
+        self.d = self.S * self.A
+
+    def index(self, state: int) -> IntArray:
+        """Which entry of phi(state, a) is 1, for every action, (A,)."""
+        return int(state) * self.A + np.arange(self.A)
+
+    def phi(self, state: int) -> Array:
+        """Features of `state`, (A, d)."""
+        phi: Array = self.batch(np.array([state]))[0]
+        return phi
+
+    def batch(self, states: np.ndarray) -> Array:
+        """Features of n states, (n, A, d)."""
+        if self.d > LARGEST_DENSE:
+            raise InvalidParameter(
+                f"Unit vectors can be written out up to d = {LARGEST_DENSE}; beyond, use storage=sparse. Got {self.d}."
+            )
+        rows, each = np.zeros((len(states), self.A, self.d)), np.arange(self.A)
+        np.put_along_axis(rows, (np.asarray(states)[:, None] * self.A + each)[..., None], 1.0, axis=2)
+        return rows
