@@ -1,4 +1,4 @@
-"""Unit vectors without a table: phi(s, a) is the unit vector number `index(s)[a]`, in as many dimensions as it takes."""
+"""Unit vectors without a table: phi(s, a) is the unit vector number `index(s)[a]`, in any number of dimensions."""
 
 from __future__ import annotations
 
