@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.errors import InvalidParameter, check_int
+from linmdp.features.base import FeatureMap
+from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray
 
 LARGEST_DENSE = 1 << 14
@@ -45,3 +47,18 @@ class UnitFeatures:
         rows, each = np.zeros((len(states), self.A, self.d)), np.arange(self.A)
         np.put_along_axis(rows, (np.asarray(states)[:, None] * self.A + each)[..., None], 1.0, axis=2)
         return rows
+
+
+def unit_index(features: FeatureMap) -> IntArray | None:
+    """Which entry of phi(s, a) is 1, (S, A), where a table has unit vectors only; else None."""
+    if not isinstance(features, TableFeatures):
+        return None
+    columns = features.columns
+    if not (((columns == 0) | (columns == 1)).all() and (columns.sum(axis=0) == 1).all()):
+        return None
+    return np.ascontiguousarray(columns.argmax(axis=0).reshape(features.A, features.S).T)
+
+
+def is_unit(features: FeatureMap) -> bool:
+    """Whether every phi(s, a) is a unit vector: a table of them, or a map that has `index` in place of a table."""
+    return hasattr(features, "index") or unit_index(features) is not None
