@@ -9,8 +9,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from linmdp.envs.actions import Actions
 from linmdp.envs.games import make_gym
-from linmdp.envs.mapping import EnvView, map_by_name, map_parameters
+from linmdp.envs.mapping import EnvView, map_by_name, map_parameters, usual_map
 from linmdp.envs.observations import counted
 from linmdp.envs.rewards import reward_rule
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid
@@ -41,18 +42,22 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     H : steps per episode; default: the environment's own limit, which is also the maximum
     reward_low, reward_high : the range of one reward; known for the classic environments, default for others: 0 and 1
     reward : what to do with a reward outside its range: "error", "clip" or "rescale" (see `envs.rewards`)
-    features : onehot, fourier, tiles, rbf, rff, or a FeatureMap from observations to (A, d); by default onehot
-        where observations are whole numbers, rbf for CartPole and Acrobot, else fourier
+    features : onehot, hashed, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by default
+        onehot where observations are whole numbers that can be counted, hashed where they cannot, else auto
     order : of onehot and fourier
     coupling : of fourier, the most coordinates that one cosine joins
     tilings, tiles : of tiles
     centres : of rbf
-    dim : of tiles (at most) and rff
-    bandwidth : of rbf and rff
+    dim : of tiles (at most), rff and auto
+    bandwidth : of rbf, rff and auto
     scaling : "bounds" of the space where it has some, or "data": the range seen in the warm-up
     warmup : steps of a random policy before the first episode, for features that are fitted to data
-    seed : seed of the warm-up and of rff
+    seed : seed of the warm-up, of rff and of auto
     kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
+
+    Attributes
+    ----------
+    chosen : what was not given and is not the environment's own: features and their d
     """
 
     model = None  # unknown: no V*, hence no exact regret
@@ -88,10 +93,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         else:
             env = make_gym(id, kwargs)
         super().__init__(env)
-        if not isinstance(env.action_space, gymnasium.spaces.Discrete):
-            raise InvalidParameter(f"The action space of '{id}' must be Discrete. Got {env.action_space}.")
-        A = int(env.action_space.n)
-        self._first_action = int(env.action_space.start)
+        self._actions, self.chosen = Actions(id, env.action_space), dict[str, Any]()
+        A = self._actions.A
         self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
         if H is None and limit is None:
@@ -103,7 +106,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         usual = REWARDS.get(re.sub(r"-v\d+$", "", id), (0.0, 1.0))
         low = check_number(id, "reward_low", usual[0] if reward_low is None else reward_low)
         high = check_number(id, "reward_high", usual[1] if reward_high is None else reward_high, low=low)
-        S, phi = self._mapped(id, A, features, given)
+        S, phi = self._mapped(id, features, given)
         self.id, self._h = id, 0
         shape = self.observation_space.shape
         state_bytes = None if shape is None else 8 * math.prod(shape)
@@ -120,12 +123,17 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._paid = reward_rule(env, id, reward, low, high, H)
 
     def _mapped(
-        self, id: str, A: int, features: str | FeatureMap | None, given: dict[str, Any]
+        self, id: str, features: str | FeatureMap | None, given: dict[str, Any]
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
+        A = self._actions.A
         if features is None or isinstance(features, str):
-            reading, phi = map_by_name(features, EnvView(id, self.env, A), given)
+            view = EnvView(id, self.env, self._actions)
+            name = usual_map(view, given) if features is None else features
+            reading, phi = map_by_name(name, view, given)
             self._state, self.observation_space = reading.read, reading.space
+            if features is None:
+                self.chosen |= {"features": name, "d": phi.d}
             return reading.S, phi
         if given:
             name, value = next(iter(given.items()))
@@ -168,7 +176,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """One step; truncated also after step H."""
         if not 0 <= action < self.task.A:
             raise InvalidParameter(f"The action of '{self.id}' must be in [0, {self.task.A - 1}]. Got {action!r}.")
-        state, reward, terminated, truncated, info = self.env.step(action + self._first_action)
+        state, reward, terminated, truncated, info = self.env.step(self._actions(action))
         self._h += 1
         if self._paid is not None:
             reward = self._paid(reward)

@@ -71,12 +71,17 @@ def _parts(id: str, space: spaces.Space[Any]) -> list[tuple[str, int]]:
         return [("onehot", int(n)) for n in space.nvec.ravel()]
     if isinstance(space, spaces.Dict | spaces.Tuple):
         inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
-        return [part for one in inner for part in _parts(id, one)]
+        return [part for one in inner if not is_text(one) for part in _parts(id, one)]
     raise InvalidParameter(f"Observations of '{id}' must be Box, Discrete, or Dict or Tuple of those. Got {space}.")
 
 
+def is_text(space: spaces.Space[Any]) -> bool:
+    """Whether it is a space of words, which no map here can read: they are left out of a Dict or a Tuple."""
+    return space.dtype is not None and space.dtype.kind == "U"
+
+
 def flat(space: spaces.Space[Any], observation: Any) -> list[np.ndarray]:
-    """The numbers of an observation, part by part; whole numbers count from 0."""
+    """The numbers of an observation, part by part; whole numbers count from 0, and words are left out."""
     if isinstance(space, spaces.Discrete):
         return [np.atleast_1d(np.asarray(observation) - space.start)]
     if isinstance(space, spaces.MultiDiscrete):
@@ -85,6 +90,8 @@ def flat(space: spaces.Space[Any], observation: Any) -> list[np.ndarray]:
         return [piece for key, one in space.spaces.items() for piece in flat(one, observation[key])]
     if isinstance(space, spaces.Tuple):
         return [piece for one, part in zip(space.spaces, observation, strict=True) for piece in flat(one, part)]
+    if is_text(space):
+        return []
     return [np.asarray(observation).ravel()]
 
 
