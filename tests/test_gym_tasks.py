@@ -146,42 +146,6 @@ def test_what_the_environment_chose_is_said() -> None:
     assert linmdp.GymTask("Taxi-v3", features="onehot", order=2).chosen == {}
 
 
-class Chain(gymnasium.Env[Any, Any]):
-    """Steps to the left and to the right, shown as 40 numbers of which most never change."""
-
-    action_space = spaces.Discrete(2)
-
-    def __init__(self, space: spaces.Space[Any], shown: Any) -> None:
-        self.observation_space, self.shown, self.at = space, shown, 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.at = 0
-        return self.shown(self.at), {}
-
-    def step(self, action: int) -> Any:
-        self.at = min(max(self.at + 2 * int(action) - 1, 0), 9)
-        return self.shown(self.at), float(self.at == 9), self.at == 9, False, {}
-
-
-def test_whole_numbers_that_cannot_be_counted_are_hashed_if_they_come_again() -> None:
-    for space in (spaces.Box(0, 255, (5, 8), np.uint8), spaces.MultiDiscrete([256] * 40)):
-        env: Any = linmdp.GymTask(Chain(space, lambda at, s=space: np.full(s.shape, at, s.dtype)), H=30)
-        assert isinstance(env.task.features, HashedFeatures)
-        assert env.chosen == {"features": "hashed", "d": 2 << 40}
-        state, _ = env.reset(seed=0)
-        codes = {state, *(env.step(1)[0] for _ in range(9))}
-        assert len(codes) == 10
-        assert all(code in env.observation_space for code in codes)
-        assert state == env.reset()[0] == 122383328868  # the same in every process
-        np.testing.assert_array_equal(env.task.features.index(state), [2 * state, 2 * state + 1])
-        with pytest.raises(linmdp.InvalidParameter, match="Unit vectors can be written out up to d = 16384"):
-            env.task.features.phi(state)
-        assert linmdp.run(env, linmdp.RandomAgent(env.task), episodes=3).rewards.max() <= 1
-    with pytest.raises(linmdp.InvalidParameter, match="must be whole numbers for hashed features"):
-        linmdp.GymTask("CartPole-v1", features="hashed")
-
-
 def test_speeds_beyond_those_of_random_play_stay_apart_by_default() -> None:
     auto, rff = (linmdp.GymTask("CartPole-v1", features=name).task.features for name in ("auto", "rff"))
     assert isinstance(auto, RandomFourier)
@@ -229,7 +193,7 @@ def test_every_combination_of_parts_is_a_state_of_its_own() -> None:
         ("gym:Acrobot-v1,features=fourier,order=9", "must have d = A * p at most 2048. Got 3 * 1270 = 3810"),
         ("gym:FrozenLake-v1,order=2", "The 'order' parameter of onehot must be a whole number in [1, 1]"),
         ("gym:Taxi-v3,order=3", "must have d = A * p at most 2048"),
-        ("gym:CliffWalking-v1", "The 'H' parameter of 'CliffWalking-v1' must be given"),
+        ("gym:FrozenLake-v1,reward=half", "'reward' parameter of FrozenLake-v1 must be one of 'auto', 'error'"),
     ],
 )
 def test_bad_specs_are_refused_in_one_line(spec: str, words: str) -> None:

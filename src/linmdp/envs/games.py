@@ -30,11 +30,16 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         name = TWINS[name]
     if name.startswith("ALE/"):
         _register_atari(id)
+    elif name.startswith(("MiniGrid-", "BabyAI-")):
+        needed("minigrid", f"'{id}' needs minigrid, which is not installed: pip install 'linmdp[minigrid]'.")
     try:
         env = gymnasium.make(name, **{**extra, **kwargs})
         env.reset(seed=0)
     except gymnasium.error.UnregisteredEnv:
         unknown("Gymnasium environment", id, gymnasium.registry)
+    except gymnasium.error.DependencyNotInstalled as error:
+        fix = " Or pip install 'linmdp[box2d]'." if "box2d" in str(error).lower() else ""
+        raise InvalidParameter(f"Gymnasium cannot make '{id}'. {described(error)}.{fix}") from error
     except Exception as error:
         raise InvalidParameter(f"Gymnasium cannot make '{id}'. {described(error)}.") from error
     return env

@@ -100,6 +100,14 @@ def inner_spaces(space: spaces.Space[Any]) -> dict[Any, spaces.Space[Any]]:
     return dict(enumerate(space.spaces)) if isinstance(space, spaces.Tuple) else {}
 
 
+def leaves(space: spaces.Space[Any], name: str = "observation") -> dict[str, spaces.Space[Any]]:
+    """The spaces that are no Dict and no Tuple, by name."""
+    inner = inner_spaces(space)
+    if not inner:
+        return {name: space}
+    return {path: leaf for key, one in inner.items() for path, leaf in leaves(one, str(key)).items()}
+
+
 def _without_images(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Callable[[Any], Any] | None]:
     """The space with grey levels for images, and how an observation gets there; None where it has no image."""
     if is_image(space):
