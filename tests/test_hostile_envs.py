@@ -227,8 +227,9 @@ def test_a_range_that_random_play_showed_never_ends_a_run() -> None:
         ((-1.0,), (-1, 0)),
         ((0.5,), (0, 0.5)),
         ((-1.0, 0.0, 10.0), (-1, 10)),
-        (tuple(np.linspace(-2, 2, 50).tolist()), (-4, 4)),
-        (tuple(np.linspace(1, 2, 50).tolist()), (0, 3)),
+        (tuple(np.linspace(-2, 2.1, 50).tolist()), (-2, 5)),
+        (tuple(np.linspace(0.1, 0.97, 50).tolist()), (0, 1)),
+        (tuple(np.linspace(-9.99, -3, 50).tolist()), (-10, 0)),
     ],
 )
 def test_a_range_from_random_play_contains_0_and_is_wider_for_many_values(rewards: Any, low_high: Any) -> None:

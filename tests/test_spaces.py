@@ -12,7 +12,7 @@ from gymnasium import spaces
 import linmdp
 from linmdp.envs.actions import Actions
 from linmdp.envs.images import Grey, is_image
-from linmdp.features import HashedFeatures, RandomFourier
+from linmdp.features import HashedFeatures, RandomFourier, UnitFeatures
 from linmdp.features.unit import code_of
 
 
@@ -50,6 +50,17 @@ def test_whole_numbers_that_cannot_be_counted_are_hashed_if_they_come_again() ->
         assert linmdp.run(env, linmdp.RandomAgent(env.task), episodes=3).rewards.max() <= 1
     with pytest.raises(linmdp.InvalidParameter, match="must be whole numbers for hashed features"):
         linmdp.GymTask("CartPole-v1", features="hashed")
+
+
+def test_unit_vectors_of_one_s_own_number_the_states() -> None:
+    taxi = linmdp.GymTask("Taxi-v3", features=UnitFeatures(500, 6))
+    assert (taxi.task.S, taxi.task.d) == (500, 3000)
+    assert taxi.reset(seed=0)[0] in spaces.Discrete(500)
+    hashed = linmdp.GymTask("Blackjack-v1", features=HashedFeatures(2))
+    assert hashed.task.S is None
+    assert hashed.reset(seed=0)[0] in hashed.observation_space
+    with pytest.raises(linmdp.InvalidParameter, match="feature table of 'Taxi-v3' must be for the states of"):
+        linmdp.GymTask("Taxi-v3", features=UnitFeatures(400, 6))
 
 
 def test_parts_in_another_order_have_another_code() -> None:

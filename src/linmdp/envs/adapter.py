@@ -11,13 +11,12 @@ import numpy as np
 from linmdp.envs.actions import Actions
 from linmdp.envs.games import is_text, make_gym
 from linmdp.envs.images import SIDE, is_image
-from linmdp.envs.mapping import EnvView, map_by_name, map_parameters, usual_map
-from linmdp.envs.observations import counted, leaves
+from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
+from linmdp.envs.observations import leaves
 from linmdp.envs.rewards import FEW_EPISODES, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trial, random_play
 from linmdp.errors import InvalidParameter, check_int, invalid
 from linmdp.features.base import FeatureMap
-from linmdp.features.tabular import TableFeatures
 from linmdp.types import State, Task
 
 
@@ -116,9 +115,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, id: str, features: str | FeatureMap | None, given: dict[str, Any]
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
-        A = self._actions.A
+        A, view = self._actions.A, EnvView(id, self.env, self._actions)
         if features is None or isinstance(features, str):
-            view = EnvView(id, self.env, self._actions)
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)
             self._state, self.observation_space = reading.read, reading.space
@@ -136,17 +134,12 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(
                 f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
             )
-        if isinstance(features, TableFeatures):
-            space: gymnasium.Space[Any] = self.env.observation_space
-            finite = counted(id, space)
-            if finite is None or finite.S != features.S:
-                raise InvalidParameter(
-                    f"The feature table of '{id}' must be for the states of {space}. Got {features.S}."
-                )
-            self._state, self.observation_space = finite.read, finite.space
-            return finite.S, features
-        self._state = np.asarray
-        return None, features
+        finite = finite_reading(view, features)
+        if finite is None:
+            self._state = np.asarray
+            return None, features
+        self._state, self.observation_space = finite.read, finite.space
+        return finite.S, features
 
     def _trial(self, episodes: int) -> Trial:
         limit = self.env.spec.max_episode_steps if self.env.spec else None

@@ -219,7 +219,9 @@ def map_by_name(name: str, view: EnvView, given: dict[str, Any]) -> Mapped:
         if key not in known:
             invalid(f"'{view.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
     made = MAPS[name](view, **given)
-    reading, phi = made if isinstance(made, tuple) else (_reading(view, made), made)
+    if not isinstance(made, tuple):
+        made = finite_reading(view, made) or numbers(view.id, view.space), made
+    reading, phi = made
     if not isinstance(phi, FeatureMap) or phi.A != view.A:
         raise InvalidParameter(f"features={name} must make a FeatureMap for {view.A} actions. Got {phi!r:.80}.")
     return reading, phi
@@ -230,9 +232,15 @@ def map_parameters(name: Any) -> dict[str, inspect.Parameter]:
     return settable(MAPS[name]) if name in MAPS else {}
 
 
-def _reading(view: EnvView, features: Any) -> Reading:
-    """Numbered states for a table, flat vectors for any other map."""
-    finite = counted(view.id, view.space) if isinstance(features, TableFeatures) else None
-    if finite is not None and finite.S != features.S:
-        raise InvalidParameter(f"A feature table of '{view.id}' must have {finite.S} states. Got {features.S}.")
-    return finite or numbers(view.id, view.space)
+def finite_reading(view: EnvView, features: Any) -> Reading | None:
+    """Numbered states for a table and for unit vectors, hashed ones for theirs; None for any other map."""
+    if isinstance(features, HashedFeatures):
+        return observations.hashed(view.id, view.space)
+    if not isinstance(features, TableFeatures | UnitFeatures):
+        return None
+    finite = counted(view.id, view.space)
+    if finite is None or finite.S != features.S:
+        raise InvalidParameter(
+            f"The feature table of '{view.id}' must be for the states of {view.space}. Got {features.S}."
+        )
+    return finite

@@ -121,14 +121,21 @@ def _finite(reported: Any) -> tuple[float, float] | None:
 def observed_range(rewards: tuple[float, ...]) -> tuple[float, float]:
     """A range for all rewards, from those seen in random play, in order.
 
-    It contains 0. Rewards of many different values will take others: a side on which there are some is widened by half
-    of the range. Where nothing but 0 was paid, something is hidden, and [0, 1] is the custom.
+    It contains 0. Rewards of many different values will take others: the bounds are then rounded outwards, to 1, 2 or
+    5 times a power of ten. Where nothing but 0 was paid, something is hidden, and [0, 1] is the custom.
     """
     low, high = min(rewards[0], 0.0), max(rewards[-1], 0.0)
     if low == high:
         return 0.0, 1.0
-    more = (high - low) / 2 if len(rewards) > FEW_VALUES else 0.0
-    return low - more * (low < 0), high + more * (high > 0)
+    return (-_rounded(-low), _rounded(high)) if len(rewards) > FEW_VALUES else (low, high)
+
+
+def _rounded(bound: float) -> float:
+    """The next of 1, 2 and 5 times a power of ten; 0 stays 0."""
+    if bound <= 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(bound))
+    return power * next(step for step in (1, 2, 5, 10) if bound <= step * power * (1 + ROUNDING))
 
 
 def _rescaled(id: str, low: float | None, high: float | None, trial: Trial) -> Rewards:
