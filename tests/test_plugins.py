@@ -269,7 +269,9 @@ def test_registered_features_have_parameters_of_their_own() -> None:
     assert env.task.S == 16
     assert seen == [5]
     linmdp.register_features("small", lambda view: linmdp.one_hot(2, view.A))
-    with pytest.raises(linmdp.InvalidParameter, match=r"'FrozenLake-v1' must be for the states of Discrete\(16\). Got 2"):
+    with pytest.raises(
+        linmdp.InvalidParameter, match=r"'FrozenLake-v1' must be for the states of Discrete\(16\). Got 2"
+    ):
         linmdp.make_env("gym:FrozenLake-v1,features=small")
     linmdp.register_features("nothing", lambda view: None)
     with pytest.raises(
