@@ -9,10 +9,9 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.actions import Actions
-from linmdp.envs.games import is_text, make_gym
+from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
-from linmdp.envs.observations import leaves
 from linmdp.envs.rewards import FEW_EPISODES, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trial, random_play
 from linmdp.errors import InvalidParameter, check_int, invalid
@@ -148,8 +147,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     @property
     def notes(self) -> list[str]:
         """What is left out of the observations, and whether rewards were."""
-        words = [name for name, part in leaves(self.env.observation_space).items() if is_text(part)]
-        found = [f"Observations of '{self.id}' have text, which is left out: {', '.join(words)}."] if words else []
+        found = text_notes(self.id, self.env.observation_space)
         if self._pay is not None and self._pay.warns and self._pay.clipped:
             low, high = self.task.reward_range
             fix = "give reward_low and reward_high"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import flat, is_text, layout_of
+from linmdp.envs.games import flat, inner_spaces, is_text, layout_of
 from linmdp.envs.images import Grey, is_image
 from linmdp.errors import InvalidParameter
 from linmdp.features.onehot import Decode
@@ -91,21 +91,6 @@ def numbers(id: str, space: spaces.Space[Any]) -> Reading:
     if simplified is None:
         return Reading(read=lambda o: _vector(space, o).astype(dtype), space=box)
     return Reading(read=lambda o: _vector(plain, simplified(o)).astype(dtype), space=box)
-
-
-def inner_spaces(space: spaces.Space[Any]) -> dict[Any, spaces.Space[Any]]:
-    """What a Dict or a Tuple is made of, by key or place; of any other space, nothing."""
-    if isinstance(space, spaces.Dict):
-        return dict(space.spaces)
-    return dict(enumerate(space.spaces)) if isinstance(space, spaces.Tuple) else {}
-
-
-def leaves(space: spaces.Space[Any], name: str = "observation") -> dict[str, spaces.Space[Any]]:
-    """The spaces that are no Dict and no Tuple, by name."""
-    inner = inner_spaces(space)
-    if not inner:
-        return {name: space}
-    return {path: leaf for key, one in inner.items() for path, leaf in leaves(one, str(key)).items()}
 
 
 def _without_images(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Callable[[Any], Any] | None]:
