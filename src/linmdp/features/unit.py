@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from linmdp.errors import InvalidParameter, check_int
@@ -11,6 +13,8 @@ from linmdp.types import Array, IntArray
 
 LARGEST_DENSE = 1 << 14
 """The largest d for which `phi` and `batch` still write the vectors out."""
+CODES = 1 << 40
+"""Numbers that states are hashed to: with 1,024 actions, d is still well below 2^63."""
 
 
 class UnitFeatures:
@@ -22,6 +26,7 @@ class UnitFeatures:
     A : number of actions
     """
 
+    S: int | None
     bound = 1.0
     nbytes = 0
 
@@ -62,3 +67,24 @@ def unit_index(features: FeatureMap) -> IntArray | None:
 def is_unit(features: FeatureMap) -> bool:
     """Whether every phi(s, a) is a unit vector: a table of them, or a map that has `index` in place of a table."""
     return hasattr(features, "index") or unit_index(features) is not None
+
+
+class HashedFeatures(UnitFeatures):
+    """Unit vectors of states that are too many to be counted: `code_of` gives each of them one of 2^40 numbers.
+
+    Two states share a number with a probability of n^2 / 2^41, if n are ever seen: 1 in 220 for 100,000.
+
+    Parameters
+    ----------
+    A : number of actions
+    """
+
+    def __init__(self, A: int) -> None:
+        super().__init__(CODES, A)
+        self.S = None
+
+
+def code_of(parts: np.ndarray) -> int:
+    """The number of a state that is made of whole numbers, below 2^40: the same one in every process."""
+    digest = hashlib.blake2b(parts.astype("<i8").tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % CODES
