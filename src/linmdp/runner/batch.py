@@ -34,6 +34,7 @@ from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
+from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
@@ -154,12 +155,12 @@ def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunR
 
 
 def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
-    from linmdp.runner.loop import run
+    from linmdp.runner.loop import learn
 
     env = _env(job.env)
     agent = make_agent(job.agent, env, job.episodes)
     try:
-        result = run(
+        result = learn(
             env,
             agent,
             episodes=job.episodes,
@@ -253,14 +254,30 @@ def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: boo
 
 
 def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False) -> Results:
-    """The results of every unit, with its place in `work`, in the order in which they finish."""
+    """The results of every unit, with its place in `work`, in the order in which they finish.
+
+    They get their verdicts here and not where they run: random play is played once, not in every process.
+    """
+    known: dict[str, RandomPlay] = {}
     with progress_bar("episodes", sum(job.episodes for unit in work for job in unit), progress) as advance:
         try:
             with closing(pool.run(carried(run_counted), work, advance)) as finished:
-                yield from finished
+                for done in finished:
+                    for job, result in zip(work[done.place], done.value, strict=True):
+                        if job.env not in known:
+                            known[job.env] = _random_play(job.env)
+                        with_verdict(result, known[job.env])
+                    yield done
         except PieceFailed as error:
             unit = work[error.place]
             raise ClusterError(f"{_words(unit)} failed: {error}.") from error
+
+
+def _random_play(spec: str) -> RandomPlay:
+    """In an instance of its own of the environment."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinMDPWarning)
+        return random_play(_env(spec))
 
 
 def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:
