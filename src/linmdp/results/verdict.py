@@ -16,7 +16,7 @@ NOT_JUDGED = ("random", "constant", "optimal")
 ERRORS = 2.0
 """Standard errors by which a mean must lie above another."""
 
-LEAST_GAIN = 0.01
+LEAST_GAIN = 0.05
 """Of exact values: the part of the way from random to optimal that counts as more than none."""
 
 MOSTLY = 0.5

@@ -60,7 +60,17 @@ class Job(NamedTuple):
     """The file that the agent goes to at the end of the run."""
 
 
-def jobs_for(
+def jobs_for(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> list[Job]:
+    """Every agent with every seed, after one trial of each spec: bad input is refused before anything runs.
+
+    The options are those of `planned`.
+    """
+    jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
+    made_for(jobs, make_env(env))
+    return jobs
+
+
+def planned(
     env: str,
     agents: Sequence[str],
     *,
@@ -72,24 +82,28 @@ def jobs_for(
     checkpoint: str | None = None,
     every: int | None = None,
 ) -> list[Job]:
-    """Every agent with every seed, after one trial of each spec: bad input is refused before anything runs."""
+    """The same with numbers checked, and specs not yet tried."""
     check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
     check_int("run", "seeds", seeds, low=1, high=1_000_000)
     check_int("run", "seed", seed, low=0)
     check_int("run", "eval_every", eval_every, low=1)
     backend_for(device)
     _check_checkpoint(device, checkpoint, every)
-    environment = make_env(env)
     rest = (eval_every, device, checkpoint, every)
-    jobs = [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
-    for job in jobs[::seeds]:
-        made = make_agent(job.agent, environment, episodes)
-        if device != "cpu" and isinstance(made, LSVIAgent) and not runs_in_lockstep(job):
+    return [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
+
+
+def made_for(jobs: Sequence[Job], environment: Any) -> dict[str, Agent]:
+    """An agent of each spec, made for the environment of the jobs."""
+    found: dict[str, Agent] = {}
+    for job in {job.agent: job for job in jobs}.values():
+        found[job.agent] = made = make_agent(job.agent, environment, job.episodes)
+        if job.device != "cpu" and isinstance(made, LSVIAgent) and not runs_in_lockstep(job):
             raise InvalidParameter(
                 f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts, a bonus "
-                f"and beta=NUMBER, not stationary. Got {device!r}."
+                f"and beta=NUMBER, not stationary. Got {job.device!r}."
             )
-    return jobs
+    return found
 
 
 def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) -> None:
