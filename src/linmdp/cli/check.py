@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
@@ -9,28 +10,37 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.errors import check_int
+from linmdp.errors import LinMDPError, check_int
 from linmdp.io.units import human_bytes
+from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
+from linmdp.runner.estimate import in_words, job_seconds
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
+from linmdp.runner.resources import LESS, available_memory, predicted_bytes
 from linmdp.runner.spec import parse_spec
+from linmdp.runner.start import TRIAL
+from linmdp.types import Task
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
+
+WHILE = 600.0
+"""Seconds that a suggested run may take."""
 
 
 def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
     env = make_env(spec)
-    learner = make_agent(agent, env, episodes) if agent else None
+    learner = make_agent(agent, env, episodes) if agent and fits(agent, env.task, episodes) else None
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
-    ok = True
+    ok, findings = True, list[Finding]()
     if env.model is None:
         print("  The model is not known, so neither is V*: rewards can be measured, regret cannot.")
-        ok = _print_findings(check_behaviour(env))
+        findings = check_behaviour(env)
+        ok = _print_findings(findings)
         print(f"  It {'behaves' if ok else 'does NOT behave'}.")
     elif not isinstance(env.model, LinearModel):
         print("  The model is known, so V* and regret are exact; it is NOT linear in these features.")
@@ -41,10 +51,47 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         print(f"  It is {'' if ok else 'NOT '}a linear MDP.")
         _print_values(env, 0)
     _check_linearity(spec)
-    if learner:
+    if agent:
         print(f"{agent}, {episodes:,} episodes:")
+    if learner:
         _check_agent(env, learner, episodes)
+    elif agent:
+        print(f"  memory: {human_bytes(predicted_bytes(agent, task, episodes) or 0)}, more than there is: {LESS}.")
+    if env.model is None:
+        print(f"try: {suggested(spec, agent, env, episodes) if ok else _repaired(spec, findings)}")
     return ok
+
+
+def fits(agent: str, task: Task, episodes: int) -> bool:
+    """Whether memory is enough for it, as far as one knows without making it."""
+    needed, available = predicted_bytes(agent, task, episodes), available_memory()
+    return needed is None or available is None or needed <= available
+
+
+def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
+    """A command that can be run here: within memory, and in ten minutes or so."""
+    usual = "lsvi-ucb" if env.task.S is not None else "lsvi-ucb-fold"
+    choices = [a for a in (agent, usual, "lsvi-ucb-fold") if a and fits(a, env.task, episodes)]
+    found = choices[0] if choices else "lsvi-ucb-fold:max_bytes=64MiB"
+    command = f"linmdp run {spec} {found} --episodes"
+    try:
+        learner = make_agent(found, env, episodes)
+        seconds = job_seconds(Job(spec, found, episodes, 0, 1), env, learner, seconds=TRIAL)
+    except LinMDPError:
+        return f"{command} {episodes}"
+    if seconds > WHILE:
+        episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
+    words = in_words(min(seconds, WHILE))
+    return f"{command} {episodes}  # {words}, at most {human_bytes(learner.bytes_after(episodes))}"
+
+
+def _repaired(spec: str, findings: list[Finding]) -> str:
+    """The next check, with what the findings say is to be given."""
+    texts = " ".join(finding.text for finding in findings if not finding.ok)
+    given = re.search(r"Give ((reward_\w+)=[-+.\de]+\d)", texts)
+    if not given:
+        return f"linmdp check {spec} again when that is mended"
+    return f"linmdp check {re.sub(rf',{given[2]}=[^,]*', '', spec)},{given[1]}"
 
 
 def _print_findings(findings: list[Finding]) -> bool:

@@ -22,6 +22,7 @@ from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.start import checked_start, say, stop
 from linmdp.cli.table import table
+from linmdp.cli.tune import tune
 from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, invalid
 
 if TYPE_CHECKING:
@@ -217,6 +218,7 @@ def _list(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter
 app.command()(linearize)
 app.command()(export)
 app.command()(table)
+app.command()(tune)
 
 
 @app.callback(invoke_without_command=True)
