@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.errors import LinMDPError, check_int
+from linmdp.errors import check_int
 from linmdp.io.units import human_bytes
 from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
@@ -20,11 +21,11 @@ from linmdp.runner.registry import env_parameters, make_agent, make_env
 from linmdp.runner.resources import LESS, available_memory, predicted_bytes
 from linmdp.runner.spec import parse_spec
 from linmdp.runner.start import TRIAL
-from linmdp.types import Task
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
 
+TOO_MUCH = f"more than there is: {LESS}."
 WHILE = 600.0
 """Seconds that a suggested run may take."""
 
@@ -33,7 +34,7 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
     env = make_env(spec)
-    learner = make_agent(agent, env, episodes) if agent and fits(agent, env.task, episodes) else None
+    learner = _made(agent, env, episodes) if agent else None
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
     ok, findings = True, list[Finding]()
@@ -56,29 +57,30 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     if learner:
         _check_agent(env, learner, episodes)
     elif agent:
-        print(f"  memory: {human_bytes(predicted_bytes(agent, task, episodes) or 0)}, more than there is: {LESS}.")
+        print(f"  memory: {human_bytes(predicted_bytes(agent, task, 1) or 0)} from the start, {TOO_MUCH}")
     if env.model is None:
         print(f"try: {suggested(spec, agent, env, episodes) if ok else _repaired(spec, findings)}")
     return ok
 
 
-def fits(agent: str, task: Task, episodes: int) -> bool:
-    """Whether memory is enough for it, as far as one knows without making it."""
-    needed, available = predicted_bytes(agent, task, episodes), available_memory()
-    return needed is None or available is None or needed <= available
+def _made(agent: str, env: Env, episodes: int) -> Agent | None:
+    """The agent, if memory is enough to make it."""
+    needed, available = predicted_bytes(agent, env.task, 1), available_memory()
+    return None if needed and available is not None and needed > available else make_agent(agent, env, episodes)
 
 
 def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
     """A command that can be run here: within memory, and in ten minutes or so."""
     usual = "lsvi-ucb" if env.task.S is not None else "lsvi-ucb-fold"
-    choices = [a for a in (agent, usual, "lsvi-ucb-fold") if a and fits(a, env.task, episodes)]
-    found = choices[0] if choices else "lsvi-ucb-fold:max_bytes=64MiB"
-    command = f"linmdp run {spec} {found} --episodes"
-    try:
-        learner = make_agent(found, env, episodes)
-        seconds = job_seconds(Job(spec, found, episodes, 0, 1), env, learner, seconds=TRIAL)
-    except LinMDPError:
+    available = available_memory() or math.inf
+    for name in dict.fromkeys(a for a in (agent, usual, "lsvi-ucb-fold", "lsvi-ucb-fold:max_bytes=64MiB") if a):
+        learner = _made(name, env, episodes)
+        if learner and learner.bytes_after(episodes) <= available:
+            break
+    command = f"linmdp run {spec} {name} --episodes"
+    if learner is None:
         return f"{command} {episodes}"
+    seconds = job_seconds(Job(spec, name, episodes, 0, 1), env, learner, seconds=TRIAL)
     if seconds > WHILE:
         episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
     words = in_words(min(seconds, WHILE))
@@ -121,6 +123,8 @@ def _check_linearity(spec: str) -> None:
 
 
 def _check_agent(env: Env, agent: Agent, episodes: int) -> None:
-    print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
+    then, available = agent.bytes_after(episodes), available_memory()
+    too_much = f", {TOO_MUCH}" if available is not None and then > available else ""
+    print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(then)} then{too_much}")
     if isinstance(agent, LSVIAgent) and isinstance(env.model, LinearModel):
         print("  " + forecast(agent, env.model, episodes))

@@ -74,17 +74,17 @@ def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **op
     """Every agent with every seed, checked by making each once, if memory is enough for that."""
     jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
     made = make_env(env)
-    check_agents_fit(agents, made, episodes)
+    check_can_be_made(agents, made)
     return Start(jobs, made, made_for(jobs, made))
 
 
-def check_agents_fit(agents: Sequence[str], env: Any, episodes: int) -> None:
-    """Raise if one of the agents alone would not fit into memory; none is made."""
+def check_can_be_made(agents: Sequence[str], env: Any) -> None:
+    """Raise if one of the agents would not fit into memory before its first episode; none is made."""
     available = available_memory()
     for spec in agents if available is not None else ():
-        needed = predicted_bytes(spec, env.unwrapped.task, episodes)
+        needed = predicted_bytes(spec, env.unwrapped.task, 1)
         if needed is not None and available is not None and needed > available:
             raise InvalidParameter(
-                f"'{spec}' will need about {human_bytes(needed)} of memory for {episodes} episodes, and "
-                f"{human_bytes(available)} are available: {LESS}."
+                f"'{spec}' needs about {human_bytes(needed)} of memory from the start, and {human_bytes(available)} "
+                f"are available: {LESS}."
             )

@@ -21,6 +21,7 @@ from linmdp.results.verdict import last_tenth
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.spec import parse_spec, value_text
+from linmdp.runner.start import check_can_be_made
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import RunResult, Task
 
@@ -139,7 +140,7 @@ class Search:
     def _some(self, count: int) -> list[Setting]:
         """The default, and as many others as make `count`: an even choice of all that can be made."""
         made: dict[str, Any] = {self.default.env: make_env(self.default.env)}
-        make_agent(self.default.agent, made[self.default.env], self.episodes)  # what is wrong with it is said at once
+        self._try(self.default, made)  # what is wrong with it is said at once
         everything = list(self._all(made[self.default.env].unwrapped.task))
         if not everything:
             name = parse_spec(self.default.agent)[0]
@@ -150,13 +151,18 @@ class Search:
                 break
             setting = everything[place]
             try:
-                if setting.env not in made:
-                    made[setting.env] = make_env(setting.env)
-                make_agent(setting.agent, made[setting.env], self.episodes)
+                self._try(setting, made)
             except LinMDPError:
                 continue
             found.append(setting)
         return found
+
+    def _try(self, setting: Setting, made: dict[str, Any]) -> None:
+        """Raise if it cannot be made."""
+        if setting.env not in made:
+            made[setting.env] = make_env(setting.env)
+        check_can_be_made([setting.agent], made[setting.env])
+        make_agent(setting.agent, made[setting.env], self.episodes)
 
     def _all(self, task: Task) -> Iterator[Setting]:
         """Every setting but the default."""
@@ -175,13 +181,13 @@ class Search:
     def run(self, store: Store, *, processes: int | None = None, progress: bool = False) -> Tuned:
         """Run what the store does not have yet, round by round."""
         left = self.settings
-        for number, length in enumerate(self.lengths):
+        for length in self.lengths:
             failed = set(store.notes(FAILED))
             left = [setting for setting in left if " ".join(setting) not in failed]
-            results = _played(left, length, FIRST_SEED, SEARCH_SEEDS, store, processes, progress)
-            left = sorted(results, key=lambda s: -np.mean([score(run) for run in results[s]]))
-            keep = 1 if number + 1 == len(self.lengths) else -(-len(left) // FRACTION)
-            left = left[:keep]
+            if len(left) > 1:
+                results = _played(left, length, FIRST_SEED, SEARCH_SEEDS, store, processes, progress)
+                ranked = sorted(results, key=lambda s: -np.mean([score(run) for run in results[s]]))
+                left = ranked[: 1 if length == self.episodes else max(1, len(left) // FRACTION)]
         finalists = list(dict.fromkeys([*left, self.default]))
         judged = _played(finalists, self.episodes, 0, self.seeds, store, processes, progress)
         if self.default not in judged:
