@@ -133,7 +133,8 @@ def test_one_lucky_episode_is_no_proof_and_many_good_ones_are() -> None:
         ({"tied": 0.9}, "features that tell actions apart, since most are tied", "smaller beta"),
         ({"env": "gym:X-v0,features=rff"}, "another feature map", "smaller beta"),
         ({"chosen": {"features": "onehot"}}, "more episodes (--episodes 100)", "feature map"),
-        ({}, "a smaller H or linmdp tune gym:X-v0 lsvi-ucb", "smaller beta"),
+        ({"tied": 0.9, "env": "lock"}, "try more episodes", "tied"),
+        ({"agent": "lsvi-ucb:M=9"}, "a smaller H or linmdp tune gym:X-v0 lsvi-ucb", "smaller beta"),
         ({"env": "lock", "params": {}}, "try more episodes (--episodes 100) (0 an episode, random 1)", "tune"),
     ],
 )

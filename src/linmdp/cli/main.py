@@ -285,9 +285,6 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
             print(f"(regret evaluated in every {results[0].eval_every}th episode, held in between)")
     for words in dict.fromkeys(words for result in results for words in result.warnings):
         say(f"warning: {words}")
-    found = verdicts(results)
-    for agent, words in found.items():
-        (say if as_json else print)(f"{agent}: {words}" if len(found) > 1 else words)
     if out:
         title = f"{env}: {results[0].episodes:,} episodes"
         write_atomic(out / "table.md", f"{title}\n\n{table}\n".encode())
@@ -299,6 +296,9 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
             except NoFigures as missing:
                 say(str(missing))
         say("written: " + ", ".join(map(str, paths)))
+    found = verdicts(results)
+    for agent, words in found.items():
+        (say if as_json else print)(f"{agent}: {words}" if len(found) > 1 else words)
 
 
 def _terminate(*_: object) -> NoReturn:

@@ -92,19 +92,20 @@ def verdicts(results: Sequence[RunResult]) -> dict[str, str]:
 def advice(runs: Sequence[RunResult]) -> str:
     """What to try next, by what is known of the runs."""
     first, gym = runs[0], runs[0].env.startswith("gym:")
+    mapped = gym and first.chosen.get("features") != "onehot"
     beta = first.params.get("beta")
     found = [f"more episodes (--episodes {10 * first.episodes})"]
     if beta is not None and np.mean([run.saturated for run in runs]) > MOSTLY:
         given = "a number for beta, as in beta=0.1" if beta == "auto" else f"a smaller beta (it is {beta})"
         found.insert(0, f"{given}, since Q is at its cap")
-    elif np.mean([run.tied for run in runs]) > MOSTLY:
+    elif mapped and np.mean([run.tied for run in runs]) > MOSTLY:
         found.insert(0, "features that tell actions apart, since most are tied")
-    if gym and first.chosen.get("features") != "onehot":
+    if mapped:
         found.append("another feature map (features=rff, rbf, fourier or tiles)")
     if gym and "H=" not in first.env:
         found.append("a smaller H")
     if beta is not None:
-        found.append(f"linmdp tune {first.env} {first.agent}")
+        found.append(f"linmdp tune {first.env} {first.agent.partition(':')[0]}")
     return ", ".join(found[:-1]) + " or " * (len(found) > 1) + found[-1]
 
 
