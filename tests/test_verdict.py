@@ -158,6 +158,14 @@ def test_every_agent_of_a_comparison_has_a_line(tmp_path: Path) -> None:
     assert lines[0] in compared._repr_html_()
 
 
+def test_an_environment_that_is_an_object_is_named_by_its_id() -> None:
+    env = linmdp.make_env("gym:MountainCar-v0,H=20")
+    words = "linmdp tune gym:MountainCar-v0 lsvi-ucb"
+    assert words in linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=3).verdict
+    for run in linmdp.compare(env, ["lsvi-ucb"], episodes=3, seeds=2, jobs=1, baselines=False):
+        assert words in run.verdict
+
+
 def test_json_stays_pure_and_the_line_goes_to_standard_error(tmp_path: Path) -> None:
     done = command("run", "gym:FrozenLake-v1,H=10", "lsvi-ucb", "--episodes", "20", "--json", "--out", str(tmp_path))
     record = json.loads(done.out)

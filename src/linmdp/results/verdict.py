@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -91,7 +92,9 @@ def verdicts(results: Sequence[RunResult]) -> dict[str, str]:
 
 def advice(runs: Sequence[RunResult]) -> str:
     """What to try next, by what is known of the runs."""
-    first, gym = runs[0], runs[0].env.startswith("gym:")
+    first = runs[0]
+    env = f"gym:{first.env}" if re.fullmatch(r"[\w/-]+-v\d+", first.env) else first.env  # of an object: its id
+    gym = env.startswith("gym:")
     mapped = gym and first.chosen.get("features") != "onehot"
     beta = first.params.get("beta")
     found = [f"more episodes (--episodes {10 * first.episodes})"]
@@ -102,10 +105,10 @@ def advice(runs: Sequence[RunResult]) -> str:
         found.insert(0, "features that tell actions apart, since most are tied")
     if mapped:
         found.append("another feature map (features=rff, rbf, fourier or tiles)")
-    if gym and "H=" not in first.env:
+    if gym and "H=" not in env:
         found.append("a smaller H")
     if beta is not None:
-        found.append(f"linmdp tune {first.env} {first.agent.partition(':')[0]}")
+        found.append(f"linmdp tune {env} {first.agent.partition(':')[0]}")
     return ", ".join(found[:-1]) + " or " * (len(found) > 1) + found[-1]
 
 
