@@ -121,6 +121,7 @@ def test_the_command_shows_best_default_and_random(tmp_path: Path) -> None:
         ((LOCK, "lsvi-ucb", "--seeds", "1"), "The 'seeds' parameter of tune must be a whole number >= 2. Got 1."),
         ((LOCK, "lsvi-ucb", "--episodes", "0"), "The 'episodes' parameter of tune must be a whole number >= 1. Got 0."),
         ((LOCK, "q-learning-greedy"), "'q-learning-greedy' has nothing to tune"),
+        (("gym:CartPole-v1,H=20", "random"), "'random' has nothing to tune"),
         ((LOCK, "lsvi-ucbb"), "Did you mean 'lsvi-ucb'?"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
@@ -11,7 +12,7 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.errors import check_int
+from linmdp.errors import LinMDPError, check_int
 from linmdp.io.units import human_bytes
 from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
@@ -73,18 +74,17 @@ def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
     """A command that can be run here: within memory, and in ten minutes or so."""
     usual = "lsvi-ucb" if env.task.S is not None else "lsvi-ucb-fold"
     available = available_memory() or math.inf
-    for name in dict.fromkeys(a for a in (agent, usual, "lsvi-ucb-fold", "lsvi-ucb-fold:max_bytes=64MiB") if a):
-        learner = _made(name, env, episodes)
-        if learner and learner.bytes_after(episodes) <= available:
-            break
-    command = f"linmdp run {spec} {name} --episodes"
-    if learner is None:
-        return f"{command} {episodes}"
-    seconds = job_seconds(Job(spec, name, episodes, 0, 1), env, learner, seconds=TRIAL)
-    if seconds > WHILE:
-        episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
-    words = in_words(min(seconds, WHILE))
-    return f"{command} {episodes}  # {words}, at most {human_bytes(learner.bytes_after(episodes))}"
+    for name in filter(None, (agent, usual, "lsvi-ucb-fold", "lsvi-ucb-fold:max_bytes=64MiB")):
+        with suppress(LinMDPError):  # 64 MiB may be too few, and what goes wrong in a run is for the run to say
+            learner = _made(name, env, episodes)
+            if learner is None or learner.bytes_after(episodes) > available:
+                continue
+            seconds = job_seconds(Job(spec, name, episodes, 0, 1), env, learner, seconds=TRIAL)
+            if seconds > WHILE:
+                episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
+            words = f"{in_words(min(seconds, WHILE))}, at most {human_bytes(learner.bytes_after(episodes))}"
+            return f"linmdp run {spec} {name} --episodes {episodes}  # {words}"
+    return f"linmdp run {spec} {agent or usual} --episodes {episodes}"
 
 
 def _repaired(spec: str, findings: list[Finding]) -> str:

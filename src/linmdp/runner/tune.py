@@ -165,11 +165,13 @@ class Search:
         make_agent(setting.agent, made[setting.env], self.episodes)
 
     def _all(self, task: Task) -> Iterator[Setting]:
-        """Every setting but the default."""
+        """Every setting but the default; none for an agent without a width."""
         (env, env_given), (agent, given) = parse_spec(self.default.env), parse_spec(self.default.agent)
         grid = {name: values for name, values in AGENT.items() if name in agent_parameters(agent)}
+        if "beta" not in grid:
+            return
         scale = max(map(abs, task.reward_range)) or 1.0
-        grid["beta"] = tuple(float(f"{scale * value:.3g}") for value in grid.get("beta", ()))
+        grid["beta"] = tuple(float(f"{scale * value:.3g}") for value in grid["beta"])
         if not task.stationary:
             grid.pop("stationary", None)
         maps = list(_feature_maps(env_given)) if env == "gym" and task.S is None else [{}]
