@@ -31,7 +31,7 @@ class Chooses(linmdp.QLearning):
 
     def __init__(self, task: linmdp.Task, **parameters: Any) -> None:
         super().__init__(task, **parameters)
-        self.chosen = {"lam": 0.0123456, "stationary": True}
+        self.chosen = {"lam": 0.0123456, "beta": 0.5, "stationary": True}
 
 
 def task_that_chooses() -> Any:
@@ -51,9 +51,9 @@ def choosing() -> Iterator[None]:
 def test_what_was_chosen_is_said_at_the_start_and_in_the_table(tmp_path: Path) -> None:
     words = ("compare", "task-that-chooses", "chooses", "lsvi-ucb:max_bytes=1MiB", "--episodes", "4", "--jobs", "1")
     done = command(*words, "--out", str(tmp_path))
-    said = "task-that-chooses: chosen features=onehot, d=64; chooses: chosen lam=0.0123, stationary=true; lsvi-ucb:max"
-    assert done.err.startswith(said)
-    shown = "| features=onehot, d=64, lam=0.0123, stationary=true "
+    said = "task-that-chooses: chosen features=onehot, d=64; chooses: chosen stationary=true, lam and beta from"
+    assert done.err.startswith(said + " the data; lsvi-ucb:max_bytes=1MiB: chosen stationary=true, storage=")
+    shown = "| features=onehot, d=64, lam=0.0123, beta=0.5, stationary=true "
     assert shown in done.out
     assert shown in command("table", str(tmp_path)).out
     command("table", str(tmp_path), "--csv", str(tmp_path / "runs.csv"))
@@ -165,8 +165,8 @@ def test_check_predicts_what_would_not_fit() -> None:
 
 
 def test_check_says_how_to_go_on_where_a_reward_is_out_of_range() -> None:
-    done = command("check", "gym:CliffWalking-v1,H=50,reward_low=-2,max_episode_steps=60")
+    done = command("check", "gym:CliffWalking-v1,H=50,reward_low=-2,reward=error")
     assert done.status == 1
-    again = "linmdp check gym:CliffWalking-v1,H=50,max_episode_steps=60,reward_low=-100"
+    again = "linmdp check gym:CliffWalking-v1,H=50,reward=error,reward_low=-100"
     assert done.out.splitlines()[-1] == f"try: {again}"
     assert command(*again.split()[1:]).status == 0

@@ -46,7 +46,7 @@ def test_csv_gives_back_every_run(folder: Path, tmp_path: Path) -> None:
     write_csv(tmp_path / "runs.csv", run_columns(rows), rows)
     back = read_csv(tmp_path / "runs.csv")
     assert list(back[0])[:3] == ["env", "agent", "param.beta"]
-    named = [name for name in back[0] if not name.startswith("param.")]
+    named = [name for name in back[0] if not name.startswith(("param.", "chosen."))]
     assert named == [*FIELDS, "switches", "random_return", "optimal_return", "verdict", *BESIDE]
     for row, run in zip(back, store.stored(), strict=True):
         r = run.result

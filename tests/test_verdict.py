@@ -26,6 +26,7 @@ from linmdp.runner.random_play import EPISODES, STEPS, random_play
 from linmdp.types import Array, RunResult
 
 LOCK = "lock:H=4,A=3"
+RANGE: dict[str, Any] = {"reward_low": 0, "reward_high": 1}  # so that no play is needed to find it
 
 
 class Pays(gymnasium.Env[Any, Any]):
@@ -70,7 +71,7 @@ def test_baselines_are_not_judged() -> None:
 
 def test_runs_are_what_they_were_and_random_play_is_played_once() -> None:
     inner = Pays()
-    env = linmdp.GymTask(inner, H=4)
+    env = linmdp.GymTask(inner, H=4, **RANGE)
 
     def run(play: Any) -> Array:
         rewards: Array = play(env, linmdp.LSVIUCB(env.task), episodes=8, seed=3, eval_every=1, name=None).rewards
@@ -91,8 +92,13 @@ def test_random_play_is_short_and_always_the_same() -> None:
     assert np.mean(once.returns) == pytest.approx(1500, rel=0.05)
 
 
+def test_rewards_that_are_rescaled_are_judged_as_they_were() -> None:
+    once, other = (random_play(linmdp.GymTask(Pays(), H=4, reward=rule)).returns for rule in ("error", "rescale"))
+    assert once == other
+
+
 def test_an_environment_that_fails_in_random_play_leaves_the_run_as_it_is() -> None:
-    env = linmdp.GymTask(Pays(fails_from=9), H=4)
+    env = linmdp.GymTask(Pays(fails_from=9), H=4, **RANGE)
     found = linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=9)
     assert (found.episodes, found.random_return, found.verdict) == (9, None, "")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,12 +43,13 @@ def checked_start(
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
     start = prepared(env, agents, **sizes)
-    if words := start.chosen():
-        say(words)
+    words = start.chosen()  # as it is before a trial run
     if left := _left(start.jobs, out):
         start.check_memory(left, jobs)
         size = max(start.agents[job.agent].bytes_after(job.episodes) for job in left)
         confirm(start.seconds(left, jobs), size, yes, "fewer --episodes or --seeds, more --jobs, or linmdp check")
+    if words:
+        say(words)
     return start.jobs
 
 
@@ -72,12 +71,12 @@ def confirm(seconds: float, size: int, yes: bool, less: str) -> None:
 
 
 def _left(planned: list[Job], out: Path | None) -> list[Job]:
-    """The jobs that the folder does not have."""
-    if out is None or not os.path.isfile(out / "runs.sqlite"):  # a name that is too long is no file, either
+    """The jobs that the folder does not have; a folder that cannot be written to is refused here."""
+    if out is None:
         return planned
-    from linmdp.results.store import existing_store
+    from linmdp.results.store import opened_store
     from linmdp.runner.sweep import run_key
 
-    with closing(existing_store(out)) as store:
+    with opened_store(out) as store:
         done = store.keys()
     return [job for job in planned if run_key(job) not in done]

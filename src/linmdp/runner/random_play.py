@@ -59,7 +59,7 @@ def _played(guard: Guard) -> list[float]:
             total, steps = total + reward, steps + 1
             if terminated or truncated:
                 break
-        returns.append(total)
+        returns.append(guard.original(total))
     return returns
 
 

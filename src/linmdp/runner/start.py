@@ -41,9 +41,9 @@ class Start(NamedTuple):
 
     def chosen(self) -> str:
         """What was chosen for parameters that were left open, in one line; empty where nothing was."""
-        names = {self.jobs[0].env: getattr(self.env.unwrapped, "chosen", {})}
-        names |= {spec: getattr(agent, "chosen", {}) for spec, agent in self.agents.items()}
-        return "; ".join(f"{spec}: chosen {_words(chosen)}" for spec, chosen in names.items() if chosen)
+        said = [(self.jobs[0].env, getattr(self.env.unwrapped, "chosen", {}), ())]
+        said += [(spec, getattr(agent, "chosen", {}), _learned(agent)) for spec, agent in self.agents.items()]
+        return "; ".join(f"{spec}: chosen {_words(chosen, later)}" for spec, chosen, later in said if chosen)
 
     def check_memory(self, jobs: Sequence[Job], processes: int | None) -> None:
         """Raise if those of the jobs that are to be run would not fit into memory side by side."""
@@ -65,9 +65,18 @@ class Start(NamedTuple):
             return 0.0
 
 
-def _words(chosen: dict[str, Any]) -> str:
-    words = [chosen_words([chosen])] if set(chosen) - {"bytes"} else []
-    return ", ".join([*words, *([f"at most {human_bytes(chosen['bytes'])}"] if "bytes" in chosen else [])])
+def _learned(agent: Agent) -> tuple[str, ...]:
+    """What follows from the data, so that there is nothing to say of it before there are any."""
+    return ("lam", "beta") if getattr(agent, "auto", True) else ("beta",)
+
+
+def _words(chosen: dict[str, Any], later: Sequence[str]) -> str:
+    words = [chosen_words([{name: value for name, value in chosen.items() if name not in later}])]
+    if learned := [name for name in later if name in chosen]:
+        words.append(f"{' and '.join(learned)} from the data")
+    if "bytes" in chosen:
+        words.append(f"at most {human_bytes(chosen['bytes'])}")
+    return ", ".join(filter(None, words))
 
 
 def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> Start:
