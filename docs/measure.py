@@ -41,7 +41,7 @@ def cli(*arguments: str) -> str:
     """A command and what it prints, as a block of a page."""
     program = Path(sys.executable).parent / "linmdp"
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
-    return f"```console\n$ linmdp {' '.join(arguments)}\n{done.stdout}{done.stderr}```\n"
+    return f"```console\n$ linmdp {' '.join(arguments)}\n{done.stderr}{done.stdout}```\n"
 
 
 def sweep_table(found: list[RunResult], label: Callable[[str], str], head: str) -> str:

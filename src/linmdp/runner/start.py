@@ -41,7 +41,8 @@ class Start(NamedTuple):
 
     def chosen(self) -> str:
         """What was chosen for parameters that were left open, in one line; empty where nothing was."""
-        said = [(self.jobs[0].env, getattr(self.env.unwrapped, "chosen", {}), ())]
+        said: list[tuple[str, Any, tuple[str, ...]]] = []
+        said.append((self.jobs[0].env, getattr(self.env.unwrapped, "chosen", {}), ()))
         said += [(spec, getattr(agent, "chosen", {}), _learned(agent)) for spec, agent in self.agents.items()]
         return "; ".join(f"{spec}: chosen {_words(chosen, later)}" for spec, chosen, later in said if chosen)
 
