@@ -87,7 +87,7 @@ def test_switches_and_choices_are_measured_alone_and_in_lockstep() -> None:
         assert together.chosen == alone.chosen
         assert together.chosen["storage"] == "counts"
     env = linmdp.make_env(ENV)
-    agent = linmdp.make_agent("lsvi-ucb-fold:max_bytes=64KiB", env)
+    agent = linmdp.make_agent("lsvi-ucb-fold:storage=fold,max_bytes=64KiB", env)
     first, second = (linmdp.run(env, agent, episodes=30) for _ in range(2))
     assert first.chosen == agent.chosen  # type: ignore[attr-defined]
     assert first.chosen["M"] > 0
