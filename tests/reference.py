@@ -176,18 +176,22 @@ class ReferenceEvidence:
         self.last_lam = lam = self.lam
         for h in reversed(range(H)):
             Lambda: Array = lam * np.eye(d)
-            z, yy, n = np.zeros(d), 0.0, 0
+            z, total, yy, n = np.zeros(d), 0.0, 0.0, 0
             for phi, cost, next_phi, over in self.samples[h]:
                 ahead = 0.0
                 if h < H - 1:
                     ahead = (H - h - 1) * self.best if over else float(self.W(h + 1, next_phi).min())
                 known = [(x, (H - h) * self.best) for x in next_phi] if over and self.absorbing else []
                 for x, y in [(phi, cost + ahead), *known]:
-                    Lambda, z, yy, n = Lambda + np.outer(x, x), z + x * y, yy + y * y, n + 1
+                    Lambda, z, n = Lambda + np.outer(x, x), z + x * y, n + 1
+                    total, yy = total + y, yy + y * y
             inverse = np.linalg.inv(Lambda)
             w, dof = inverse @ z, d - lam * np.trace(inverse)
             rss = max(0.0, float(yy - w @ z - lam * w @ w))
-            variance = (rss + 0.01 * yy / max(n, 1)) / (max(n - dof, 0.0) + 0.01)
+            spread = yy / max(n, 1) - (total / max(n, 1)) ** 2
+            rss = 0.0 if rss <= 1e-7 * yy else rss  # rounding
+            spread = 0.0 if max(n, 1) * spread <= 1e-7 * yy else spread
+            variance = (rss + 0.01 * spread) / (max(n - dof, 0.0) + 0.01)
             self.fits[h] = w, inverse, 3 / math.sqrt(H) * math.sqrt(variance)
             evidence, size = evidence + variance * float(dof), size + float(w @ w)
         every = [x for samples in (self.samples[:1] if self.stationary else self.samples) for x in samples]

@@ -144,8 +144,8 @@ def test_no_agent_ever_holds_more_than_it_may(spec: str, env_spec: str, peaks: d
 
 def test_with_room_to_spare_nothing_is_given_up() -> None:
     env: Any = linmdp.make_env("synthetic:S=60,A=4,d=12,H=8")
-    free: Any = linmdp.make_agent("lsvi-ucb-fold", env)
-    bounded: Any = linmdp.make_agent("lsvi-ucb-fold:max_bytes=1GiB", env)
+    free: Any = linmdp.make_agent("lsvi-ucb-fold:lam=0.1", env)
+    bounded: Any = linmdp.make_agent("lsvi-ucb-fold:lam=0.1,max_bytes=1GiB", env)
     assert bounded.nbytes == free.nbytes
     assert bounded.chosen["M"] == 64
     assert bounded.chosen["correction"] == "slope"
@@ -187,7 +187,7 @@ class Wide(gymnasium.Env[Any, Any]):
 
 @pytest.mark.parametrize("agent", ["lsvi-ucb-fold:stationary=true", "lsvi-ucb-fixed:storage=states", "lsvi-ucb-fold"])
 def test_large_observations_count(agent: str) -> None:
-    env = linmdp.GymTask(Wide(), H=5, features="rff", dim=16)
+    env = linmdp.GymTask(Wide(), H=5, features="rff", dim=16, reward_low=0.0, reward_high=1.0)
     assert env.task.state_bytes == 16_000
     made: Any = linmdp.make_agent(f"{agent}{',' if ':' in agent else ':'}max_bytes=4MiB", env, episodes=40)
     forecast = made.bytes_after(40)

@@ -104,7 +104,7 @@ def unit_task(features: Any, S: int | None) -> Task:
 
 
 @pytest.mark.parametrize(
-    "parameters", [{}, {"beta": 0.3}, {"stationary": False}, {"stationary": True, "discount": 0.9}]
+    "parameters", [{"discount": 1.0}, {"beta": 0.3}, {"stationary": False}, {"stationary": True, "discount": 0.9}]
 )
 def test_a_table_unit_vectors_and_hashed_states_are_the_same_to_a_learner(parameters: dict[str, Any]) -> None:
     table, unit, hashed = linmdp.features.one_hot(7, 3), UnitFeatures(7, 3), HashedFeatures(3)

@@ -65,8 +65,13 @@ class Horizon:
         return max(self.H, self.episode) if self.shared else 1
 
     def planned(self, h: int) -> int:
-        """The planned step whose Q serves step h of an episode."""
+        """The planned step that step h of an episode is."""
         return max(0, h - max(0, self.episode - self.H))
+
+    def acting(self, h: int) -> int:
+        """The planned step whose Q is kept and serves step h of an episode."""
+        step = self.planned(h)
+        return step - step % self.stride
 
     def group(self, h: int) -> int:
         """The regression of step h."""

@@ -45,7 +45,7 @@ class Common(TypedDict, total=False):
     dtype: str
     episodes: int | None
     stationary: bool | str
-    discount: float
+    discount: float | str
     lookahead: int | str
     max_bytes: int | str | None
     M: int | None
@@ -89,7 +89,7 @@ class LSVIAgent(Agent):
         dtype: str = "float64",
         episodes: int | None = None,
         stationary: bool | str = "auto",
-        discount: float = 1.0,
+        discount: float | str = "auto",
         lookahead: int | str = "auto",
         max_bytes: int | str | None = None,
         M: int | None = None,
@@ -138,10 +138,11 @@ class LSVIAgent(Agent):
             invalid(self.name, "lam", f"at least {1 / LARGEST_BONUS:g}, or 'auto'", self.lam)
         if self.stationary != "auto" and not isinstance(self.stationary, bool):
             invalid(self.name, "stationary", "true, false or 'auto'", self.stationary)
-        check_number(self.name, "discount", self.discount, low=0.0, high=1.0, open_low=True)
-        if self.discount < 1 and self.stationary is not True:
-            rule = "1 unless stationary=true: only then is there one Q for all steps"
-            invalid(self.name, "discount", rule, self.discount)
+        if self.discount != "auto":
+            discount = check_number(self.name, "discount", self.discount, low=0.0, high=1.0, open_low=True)
+            if discount < 1 and self.stationary is not True:
+                rule = "1 unless stationary=true: only then is there one Q for all steps"
+                invalid(self.name, "discount", rule, self.discount)
 
     @property
     def chosen(self) -> Choice:
@@ -285,7 +286,7 @@ class LSVIAgent(Agent):
 
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
-        tied = self._planner.storage.best_actions(self.horizon.planned(h), state).nonzero()[0]
+        tied = self._planner.storage.best_actions(self.horizon.acting(h), state).nonzero()[0]
         if len(tied) == 0:
             raise InvalidData(f"Q of {self.name} at step {h} is NaN: beta, lam or the features are too extreme.")
         if len(tied) == 1 or self.ties == "first":
@@ -335,12 +336,12 @@ class LSVIAgent(Agent):
 
     def q_values(self, h: int, state: State) -> Array:
         """The optimistic value of every action, (A,)."""
-        q: Array = self._planner.storage.q_values(self.horizon.planned(h), state)
-        return q + self.caps[h] if self.auto else q
+        q: Array = self._planner.storage.q_values(self.horizon.acting(h), state)
+        return np.asarray(q + self.caps[h] if self.auto else np.minimum(q, self.caps[h]))
 
     def policy(self, h: int) -> Array | IntArray:
         """(S,) actions or, where random ties are left, (S, A) probabilities."""
-        best: BoolArray = self._planner.storage.best_table(self.horizon.planned(h))
+        best: BoolArray = self._planner.storage.best_table(self.horizon.acting(h))
         if self.ties == "first" or np.count_nonzero(best) == best.shape[-1]:
             actions: IntArray = best.argmax(axis=0)
             return actions

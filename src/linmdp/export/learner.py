@@ -81,7 +81,7 @@ def check_exportable(agent: Agent) -> None:
             invalid(f"an exported {agent.name}", name, "left out", value)
     if isinstance(agent, LSVIAgent) and agent.auto:
         invalid(f"an exported {agent.name}", "lam", "a number", agent.lam)
-    if isinstance(agent, LSVIAgent) and agent.discount < 1 and agent.task.H == 1:
+    if isinstance(agent, LSVIAgent) and agent.horizon.discounted and agent.task.H == 1:
         invalid(f"an exported {agent.name}", "discount", "1 where episodes have one step", agent.discount)
     if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
         invalid(f"an exported {agent.name}", "episodes", "given", None)
@@ -140,11 +140,11 @@ def common_of(agent: Agent) -> dict[str, Any]:
     return found | {
         "groups": agent.horizon.groups,
         "levels": agent.horizon.levels,
-        "discount": float(agent.discount),
+        "discount": agent.horizon.discount,
         "beta": agent.beta_value,
         "auto": agent._auto_beta is not None,
         "cap": float(agent.caps[0]),
         "lam": agent.lam_value,
-        "cap_remaining": agent.cap == "remaining" and agent.discount == 1,
+        "cap_remaining": agent.cap == "remaining" and not agent.horizon.discounted,
         "random_ties": agent.ties == "random",
     }

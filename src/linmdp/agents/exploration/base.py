@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,14 @@ from linmdp.types import Array, BoolArray
 
 if TYPE_CHECKING:
     from linmdp.agents.storage.base import Sample
+
+
+class Moments(NamedTuple):
+    """The samples of a regression: how many, the sum of their targets, and that of their squares."""
+
+    n: float
+    total: float
+    squares: float
 
 
 class Exploration(Component):
@@ -100,15 +108,12 @@ class Exploration(Component):
     def ended_target(self, h: int) -> Any:
         """sum phi V over the terminal samples of step h, (d,), where it is adaptive."""
 
-    def moments(self, h: int, squares: float) -> tuple[float, float]:
-        """Samples of step h and the sum of their squared targets, where it is adaptive; see `Storage.squares`."""
+    def moments(self, h: int, total: float, squares: float) -> Moments:
+        """What the regression of step h rests on, where it is adaptive; see `Storage.ahead`."""
         raise NotImplementedError
 
-    def fitted(self, h: int, n: float, squares: float, rss: float) -> None:
-        """The regression of step h has just been solved, where it is adaptive.
-
-        It rests on n samples; `squares` and `rss` are the sums of their squared targets and residuals.
-        """
+    def fitted(self, h: int, moments: Moments, rss: float) -> None:
+        """The regression of step h has just been solved, where it is adaptive; `rss`: its squared residuals."""
 
     def best_possible(self, realised: float) -> bool:
         """Whether an episode with that sum of rewards, counted from `offset`, is as good as any can be."""

@@ -4,7 +4,7 @@ What is regressed is the shortfall W = cap - Q, written here as Q - cap <= 0: re
 step can pay (`offset`), a terminal state is worth -cap, and zero weights mean full optimism, whatever the sign and the
 offset of the rewards. After each regression the noise of its targets is
 
-    sigma_h^2 = (RSS_h + NU yy_h / n) / (max(n - dof, 0) + NU),   RSS_h = yy_h - w'z - lam |w|^2,   yy_h = sum y_i^2,
+    sigma_h^2 = (RSS_h + NU var(y)) / (max(n - dof, 0) + NU),   RSS_h = sum y_i^2 - w'z - lam |w|^2,
 
 the width is beta_h = WIDTH / sqrt(H) sigma_h, and lam of the next planning is the evidence for it,
 sum_h sigma_h^2 dof / sum_h |w_h|^2, within bounds.
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import saved_array, tie_tolerance
+from linmdp.agents.exploration.base import Moments
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
 from linmdp.features.base import FeatureMap
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 WIDTH = 3.0
 NU = 0.01
-"""Weight, in samples, of the belief that all of a target is noise."""
+"""Weight, in samples, of the belief that all differences among targets are noise."""
+
+ROUNDING = 1e-7
+"""Squared residuals below this fraction of the squared targets may be rounding, and count as none."""
 
 FIRST_LAM = 1e-4
 UNIT_FLOOR = 0.03
@@ -54,7 +58,7 @@ class Evidence(Bonus):
     ----------
     lam : of the next planning
     ended : (G, d) sum of phi over terminal samples, where the storage does not count them
-    sums : (G, 5) samples, sum of squared rewards, terminal samples, their rewards, sum of |phi|^2
+    sums : (G, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
@@ -75,7 +79,7 @@ class Evidence(Bonus):
         self.terminal, self.ended_value = -np.append(caps[1:], caps[0] if horizon.discounted else 0.0), -caps
         self.d, self.tie = d, tie_tolerance(caps)
         self.table, self.unit = isinstance(features, TableFeatures), is_unit(features)
-        self.ended, self.sums = np.zeros((G, 0 if own_ends else d)), np.zeros((G, 5))
+        self.ended, self.sums = np.zeros((G, 0 if own_ends else d)), np.zeros((G, 6))
         self.last, self.repeats, self.surprises = np.zeros(0, dtype=np.int64), 1, 1
         self._lam, self._gathered = np.full((), FIRST_LAM), np.zeros(2)
         self.dof: Array = np.zeros(G)
@@ -88,10 +92,10 @@ class Evidence(Bonus):
     def seen(self, g: int, sample: Sample) -> None:
         phi, reward, weight = sample.phi, sample.reward, sample.weight
         norm = 1.0 if self.unit else float(phi @ phi)
-        self.sums[g] += weight * np.array((1.0, reward * reward, 0.0, 0.0, norm))
+        self.sums[g] += weight * np.array((1.0, reward, reward * reward, 0.0, 0.0, norm))
         if sample.terminated and self.ended.size:
             self.ended[g] += weight * phi
-            self.sums[g, 2:4] += weight, weight * reward
+            self.sums[g, 3:5] += weight, weight * reward
         if self.unit:
             cell = sample.cell if sample.cell >= 0 else int(phi.argmax())
             self._surprised(cell, sample.to if sample.to >= 0 else self.d if sample.terminated else sample.next_state)
@@ -119,14 +123,16 @@ class Evidence(Bonus):
     def ended_target(self, h: int) -> Any:
         return self.terminal[h] * self.ended[self.horizon.group(h)]
 
-    def moments(self, h: int, squares: float) -> tuple[float, float]:
-        n, rr, ends, ended, _ = self.sums[self.horizon.group(h)]
+    def moments(self, h: int, total: float, squares: float) -> Moments:
+        n, r, rr, ends, ended, _ = self.sums[self.horizon.group(h)]
         value = self.horizon.discount * self.terminal[h]
-        return n, rr + squares + ends * value * value + 2 * ended * value
+        return Moments(n, r + total + ends * value, rr + squares + ends * value * value + 2 * ended * value)
 
-    def fitted(self, h: int, n: float, squares: float, rss: float) -> None:
-        g, w = self.horizon.group(h), self.w[self.horizon.level(h)]
-        variance = (rss + NU * squares / max(n, 1.0)) / (max(n - self.dof[g], 0.0) + NU)
+    def fitted(self, h: int, moments: Moments, rss: float) -> None:
+        g, w, n = self.horizon.group(h), self.w[self.horizon.level(h)], max(moments.n, 1.0)
+        spread, least = moments.squares / n - (moments.total / n) ** 2, ROUNDING * moments.squares
+        rss, spread = rss * (rss > least), spread * (n * spread > least)
+        variance = (rss + NU * spread) / (max(moments.n - self.dof[g], 0.0) + NU)
         self.beta[0 if self.horizon.discounted else h] = WIDTH / math.sqrt(self.horizon.H) * math.sqrt(variance)
         if self.horizon.discounted:  # of the last backup alone
             self._gathered[:] = 0.0
@@ -143,7 +149,7 @@ class Evidence(Bonus):
             self.beta[:] = self.beta[steps - steps % self.horizon.stride]
         n = self.sums[:, 0].sum()
         if n:
-            trace = self.sums[:, 4].sum() / n
+            trace = self.sums[:, 5].sum() / n
             floor = self._floor(trace)
             self._lam[...] = min(max(self._gathered[0] / max(self._gathered[1], 1e-12), floor), max(trace, floor))
 

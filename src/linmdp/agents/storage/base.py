@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.exploration.base import Exploration, Moments
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge
 from linmdp.errors import InvalidParameter
@@ -54,7 +54,7 @@ class Storage(Component):
     compact = False
     """Whether it makes the features that it needs from the states: samples then come without phi."""
     own_ends = False
-    """Whether `target` and `squares` count the samples that ended an episode."""
+    """Whether `target` and `ahead` count the samples that ended an episode."""
     resize: Callable[[int], None]
     """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 
@@ -77,18 +77,18 @@ class Storage(Component):
     def greedy_target(self, h: int, w: Any) -> Any:
         """The same with Q = min(phi'w, cap), for one agent: weights w (d,) of the following step, no exploration."""
 
-    def squares(self, h: int) -> float:
-        """sum (discount V)^2 + 2 r discount V over the samples of step h that `target` counts, for one agent."""
+    def ahead(self, h: int) -> tuple[float, float]:
+        """sum discount V and sum (discount V)^2 + 2 r discount V over the samples of step h that `target` counts."""
         raise InvalidParameter(f"lam='auto' does not work with {type(self).__name__.lower()} as storage.")
 
-    def moments(self, h: int) -> tuple[float, float]:
-        """How many samples the regression of step h rests on, and the sum of their squared targets, for one agent."""
-        return self.exploration.moments(h, self.squares(h) if self.horizon.leads_on(h) else 0.0)
+    def moments(self, h: int) -> Moments:
+        """What the regression of step h rests on, for one agent."""
+        return self.exploration.moments(h, *(self.ahead(h) if self.horizon.leads_on(h) else (0.0, 0.0)))
 
-    def residuals(self, h: int, w: Array, target: Array) -> tuple[float, float, float]:
+    def residuals(self, h: int, w: Array, target: Array) -> tuple[Moments, float]:
         """`moments`, and the sum of squared residuals of w = Lambda^-1 target."""
-        n, squares = self.moments(h)
-        return n, squares, max(0.0, squares - float(w @ target) - float(self.ridge.lam) * float(w @ w))
+        moments = self.moments(h)
+        return moments, max(0.0, moments.squares - float(w @ target) - float(self.ridge.lam) * float(w @ w))
 
     @abstractmethod
     def bytes_after(self, samples: int) -> int:

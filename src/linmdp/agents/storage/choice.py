@@ -27,13 +27,16 @@ STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "fold")
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
-LEAST_MERGED = 64
+LEAST_MERGED = 8
 
 LOOKAHEAD = 200
 """Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
 
-MERGED_LEVELS, SPARSE_LEVELS, DENSEST = 3 << 17, 1 << 20, 1 << 13
-"""Bytes of the weights of all levels, about, and the most weights of one that are thought of."""
+MERGED_LEVELS = 3 << 17
+"""Bytes of the weights of all steps, at most, with merged transitions; if they would take more, steps share."""
+
+SPARSE_LEVELS, DISCOUNT = 1 << 20, 0.99
+"""If the weights of all steps take more bytes than this with unit vectors, there is one Q, of discounted rewards."""
 
 
 class StorageChoice:
@@ -75,9 +78,12 @@ class StorageChoice:
             if ahead < task.H and not shared:
                 invalid(agent.name, "lookahead", "'auto' unless stationary=true: only then do steps share", ahead)
         H = min(ahead, task.H)
-        most = {"merged": MERGED_LEVELS, "sparse": SPARSE_LEVELS}.get(self.asked)
-        stride = 1 if most is None or agent.discount < 1 else -(-8 * H * min(task.d, DENSEST) // most)
-        return Horizon(H, shared, float(agent.discount), min(stride, H), task.H)
+        discount, levels = agent.discount, 8 * H * task.d
+        if discount == "auto":
+            many = agent.auto and shared and self.asked == "sparse" and levels > SPARSE_LEVELS
+            discount = DISCOUNT if many else 1.0
+        stride = -(-levels // MERGED_LEVELS) if self.asked == "merged" and discount == 1 else 1
+        return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it."""
@@ -86,6 +92,8 @@ class StorageChoice:
             found["stationary"] = agent.horizon.shared
         if agent.storage == "auto":
             found["storage"] = self.name
+        if agent.discount == "auto" and agent.horizon.discounted:
+            found["discount"] = agent.horizon.discount
         if agent.lookahead == "auto" and agent.horizon.H < agent.task.H:
             found["lookahead"] = agent.horizon.H
         for name in ("lam", "beta"):

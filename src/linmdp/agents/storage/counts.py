@@ -118,10 +118,10 @@ class Counts(Storage):
     def target(self, h: int) -> Any:
         return self._product(self.N[h], self.V[h + 1]) if self.tables else self._product(self.N[0], self.V[0])
 
-    def squares(self, h: int) -> float:
+    def ahead(self, h: int) -> tuple[float, float]:
         (times, rewards), V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
         V = self.horizon.discount * V
-        return float(times @ (V * V) + 2 * rewards @ V)
+        return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
 
     def sweep(self, h: int, v: Any) -> None:
         """One pass over the features: a product with a few vectors, then a few operations in place.

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, prefixed, saved_array, under
-from linmdp.agents.exploration.base import stacked
+from linmdp.agents.exploration.base import Moments, stacked
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.transitions import Transitions
 from linmdp.errors import InvalidData
@@ -150,33 +150,29 @@ class Fold(Storage):
     def target(self, h: int) -> Array:
         return self._target(h, fold=bool(self._staying) and not self.horizon.discounted)
 
-    def residuals(self, h: int, w: Array, target: Array) -> tuple[float, float, float]:
+    def residuals(self, h: int, w: Array, target: Array) -> tuple[Moments, float]:
         """Those of the buffer exactly, and for all that was folded those of the probes, an even choice of it."""
         g = self.horizon.group(h)
         if g >= len(self.folded):  # nothing follows the last step: its targets are rewards, whose sums are exact
             return super().residuals(h, w, target)
-        n, held = self.exploration.moments(h, 0.0)[0], float(self.buffer.times[g, : int(self.buffer.count[g])].sum())
-        squares, rss = self._errors(h, self.buffer, w)
-        if self.folded[g] and (probed := float(self.probe.times[g, : int(self.probe.count[g])].sum())):
-            more, missed = self._errors(h, self.probe, w)
-            share = (n - held) / probed
-            squares, rss = squares + share * more, rss + share * missed
-        return n, squares, rss
+        n, sums = self.exploration.moments(h, 0.0, 0.0).n, self._errors(h, self.buffer, w)
+        if self.folded[g] and (probed := self._errors(h, self.probe, w))[0]:
+            sums = sums + (n - sums[0]) / probed[0] * probed
+        return Moments(n, sums[1], sums[2]), sums[3]
 
-    def squares(self, h: int) -> float:
-        return 0.0  # asked for where nothing follows, alone
+    def ahead(self, h: int) -> tuple[float, float]:
+        return 0.0, 0.0  # asked for where nothing follows, alone
 
-    def _errors(self, h: int, samples: Transitions, w: Array) -> tuple[float, float]:
-        """Sums of squared targets and of squared residuals over some samples."""
+    def _errors(self, h: int, samples: Transitions, w: Array) -> Array:
+        """Of some samples: their number, and the sums of their targets, squared targets and squared residuals."""
         g, ahead = self.horizon.group(h), self._ahead(h, samples)
         n, times = len(ahead.phi), ahead.times[:, 0]
         V = self._value(h, samples, ahead).V if self.horizon.leads_on(h) else np.zeros(n)
         V = np.where(samples.alive[g, :n], V, self.exploration.terminal[h])
         paid, squared = samples.paid[g, :n].T
         y = paid + self.horizon.discount * V
-        within = float(times @ (squared - paid * paid))
-        missed = y - ahead.phi @ w
-        return float(times @ (y * y)) + within, float(times @ (missed * missed)) + within
+        within, missed = float(times @ (squared - paid * paid)), y - ahead.phi @ w
+        return np.array((times.sum(), times @ y, times @ (y * y) + within, times @ (missed * missed) + within))
 
     def greedy_target(self, h: int, w: Array) -> Array:
         return self._target(h, fold=False, greedy=w)

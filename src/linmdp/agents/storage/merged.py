@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import saved_array
+from linmdp.agents.exploration.base import Moments
 from linmdp.agents.ridge import quadratic_forms
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.errors import InvalidData
@@ -172,7 +173,7 @@ class Merged(Storage):
             distances = self._distances(np.concatenate((self.state[i].ravel(), self.following[i].ravel())), n)
             distances[i] = np.inf
             nearest.append(distances.min())
-        self.radius[...] = FIRST_RADIUS * np.sqrt(np.median(nearest)) + 1e-9
+        self.radius[...] = FIRST_RADIUS * np.sqrt(sorted(nearest)[PROBED // 2]) + 1e-9
 
     def clear(self, runs: Any = ...) -> None:
         self.count = 0
@@ -255,11 +256,11 @@ class Merged(Storage):
         V[held.ended] = 0.0
         return self._summed(held, V)
 
-    def moments(self, h: int) -> tuple[float, float]:
+    def moments(self, h: int) -> Moments:
         held = self.hold(self.horizon.group(h))
         y, final = held.reward + self.horizon.discount * self._V, float(self.exploration.ended_value[h])
         squares = float(held.times @ (y * y)) + held.within + held.finals * final * final
-        return float(held.times.sum()) + held.finals, squares
+        return Moments(float(held.times.sum()) + held.finals, float(held.times @ y) + held.finals * final, squares)
 
     def end(self, rng: np.random.Generator | None) -> None:
         self.forget()
@@ -283,7 +284,7 @@ class Merged(Storage):
     # memory and files
 
     def bytes_after(self, samples: int) -> int:
-        return self.nbytes + (0 if len(self.state) else 2 * (self.M + 1) * self._state_bytes)
+        return self.nbytes + (0 if len(self.state) else (2 * (self.M + 1) + 1) * self._state_bytes)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         for name in ("state", "following", "scale"):

@@ -146,13 +146,13 @@ class Samples(Storage):
             z += block.V[: block.count] @ block.phi[: block.count]
         return z
 
-    def squares(self, h: int) -> float:
-        total = 0.0
+    def ahead(self, h: int) -> tuple[float, float]:
+        total = squares = 0.0
         for block in self.blocks[self.horizon.group(h)]:
-            V, _, rewards = block.numbers[: block.count].astype(np.float64).T
+            V, roots, rewards = block.numbers[: block.count].astype(np.float64).T
             V = self.horizon.discount * V
-            total += float(V @ V + 2 * rewards @ V)
-        return total
+            total, squares = total + float(roots @ V), squares + float(V @ V + 2 * rewards @ V)
+        return total, squares
 
     def sweep(self, h: int, v: Array | None) -> None:
         if h > 0 or self.horizon.discounted:

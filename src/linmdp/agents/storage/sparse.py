@@ -175,10 +175,10 @@ class Sparse(Storage):
         total: Array = np.bincount(cells, times * self._V, self.visits.shape[1]).astype(np.float64, copy=False)
         return total
 
-    def squares(self, h: int) -> float:
+    def ahead(self, h: int) -> tuple[float, float]:
         _, _, (times, rewards) = self._split[self.horizon.group(h)]
         V = self.horizon.discount * self._V
-        return float(times @ (V * V) + 2 * rewards @ V)
+        return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
 
     def _products(self, h: int) -> Array:
         return np.stack([self.of_states(vector) for vector in self.exploration.vectors(h)])
