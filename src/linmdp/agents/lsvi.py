@@ -229,6 +229,7 @@ class LSVIAgent(Agent):
         self._next, self._earned = 0, 0.0
         if not self.policy_version:
             self._exploration.seed([self.rng])
+            self.schedule.seed(self.rng)
         self._tie_draws = self.rng.random(self.task.H)
         reset, self._plan[:], self._store[:] = self.schedule.begin_episode()
         if reset:

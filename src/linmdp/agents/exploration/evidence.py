@@ -90,6 +90,10 @@ class Evidence(Bonus):
             self.surprises += int(0 <= self.last[i] != to)
             self.last[i] = to
 
+    def fade(self, factor: float) -> None:
+        self.ended *= factor
+        self.sums *= factor
+
     def forget(self) -> None:
         self.ended[:], self.sums[:], self.last[:] = 0.0, 0.0, -1
 

@@ -73,6 +73,10 @@ class Storage(Component):
     def bytes_after(self, samples: int) -> int:
         """Bytes once that many samples per regression are held."""
 
+    def fade(self, factor: float) -> None:
+        """Let every sample so far count `factor` times as much, for one agent."""
+        raise InvalidParameter(f"The samples of {type(self).__name__.lower()} as storage cannot fade.")
+
     def restart(self, mask: BoolArray) -> None:
         """The regressions in `mask` start from nothing: what was derived from their inverses must follow."""
         self.refresh(mask)

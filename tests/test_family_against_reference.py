@@ -1,0 +1,132 @@
+"""The relatives of LSVI-UCB do what their literal transcriptions do: same Q, same actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import linmdp
+from linmdp import AdaLSVIUCBRestart, LSVIUCBRestart, OptWLSVI, Task
+from linmdp.agents.schedules.ada_restart import windows
+from linmdp.agents.storage.samples import faded_after
+from reference_family import ReferenceAdaRestart, ReferenceOptWLSVI, ReferenceRestart
+from test_agents_against_reference import STORAGES, assert_same, common, many, runs, tasks
+
+Parameters = dict[str, Any]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, W=st.integers(1, 8))
+def test_restart_plans_from_nothing_every_w_episodes(
+    storage: str, task: Task, common: Parameters, run: Parameters, W: int
+) -> None:
+    fast = LSVIUCBRestart(task, storage=storage, W=W, **common)
+    assert_same(fast, ReferenceRestart(task, W=W, **common), task, **run)
+    assert fast.resets == (run["episodes"] - 1) // W
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    c=st.floats(0.1, 1.5),
+    arms=st.sampled_from((None, 2, 4)),
+    K=st.integers(0, 9),
+)
+def test_ada_restart_is_exp3p_over_windows(
+    storage: str, task: Task, common: Parameters, run: Parameters, c: float, arms: int | None, K: int
+) -> None:
+    own: Parameters = {"c": c, "arms": arms}
+    fast = AdaLSVIUCBRestart(task, storage=storage, episodes=run["episodes"] + K, **own, **common)
+    assert_same(fast, ReferenceAdaRestart(task, K=run["episodes"] + K, **own, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, W=st.integers(2, 12))
+def test_opt_wlsvi_is_its_paper_divided_by_the_largest_weight(
+    storage: str, task: Task, common: Parameters, run: Parameters, W: int
+) -> None:
+    fast = OptWLSVI(task, storage=storage, W=W, **common)
+    assert_same(fast, ReferenceOptWLSVI(task, W=W, **common), task, **run, tolerance=1e-6)
+
+
+@many
+@given(task=tasks(), common=common, run=runs, stationary=st.booleans(), W=st.integers(1, 5))
+def test_what_fades_is_the_same_however_it_is_kept(
+    task: Task, common: Parameters, run: Parameters, stationary: bool, W: int
+) -> None:
+    """Long enough that samples are dropped."""
+    one, two = (OptWLSVI(task, storage=name, W=W, stationary=stationary, **common) for name in ("counts", "features"))
+    assert_same(one, two, task, **run | {"episodes": 4 * run["episodes"]}, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_auto_forgets_too(storage: str) -> None:
+    """A window far beyond the run is no window."""
+    results = []
+    for spec in (f"opt-wlsvi:W=1000000000,storage={storage}", f"lsvi-ucb:replan=0,storage={storage}"):
+        env = linmdp.make_env("riverswim:H=6")
+        results.append(linmdp.run(env, linmdp.make_agent(spec, env), episodes=60, seed=1))
+    np.testing.assert_allclose(results[0].regret, results[1].regret, atol=1e-6)
+
+
+def test_samples_that_have_faded_are_dropped() -> None:
+    env = linmdp.make_env("riverswim:H=3")
+    agent = linmdp.make_agent("opt-wlsvi:W=2,beta=0.1,lam=0.1,storage=states", env)
+    linmdp.run(env, agent, episodes=600, seed=0)
+    held = agent.nbytes
+    linmdp.run(env, agent, episodes=600, seed=0)
+    assert agent.nbytes == held
+    assert faded_after(0.5) == 34
+    assert 0.5**34 < 1e-10 < 0.5**33
+
+
+def test_windows_by_hand() -> None:
+    assert windows(64, 4) == [1, 4, 16, 64]
+    assert windows(20, 4) == [1, 1, 5, 20]
+    assert windows(100, None) == [1, 2, 6, 15, 39, 100]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("opt-wlsvi:storage=fold", "'storage' parameter of opt-wlsvi must be one whose samples can fade"),
+        ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
+        ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
+        ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),
+        ("ada-lsvi-ucb-restart", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
+    ],
+)
+def test_bad_parameters_are_named(spec: str, words: str) -> None:
+    with pytest.raises(linmdp.InvalidParameter, match=words):
+        linmdp.make_agent(spec, linmdp.make_env("riverswim"), None if spec == "ada-lsvi-ucb-restart" else 30)
+
+
+def test_the_default_window_is_that_of_the_theory() -> None:
+    env = linmdp.make_env("riverswim")  # d = 12
+    agent: Any = linmdp.make_agent("lsvi-ucb-restart:B=3", env, episodes=900)
+    assert agent.schedule.W == 60
+    agent = linmdp.make_agent("opt-wlsvi:B=3", env, episodes=900)
+    assert agent.schedule.eta == pytest.approx(1 - 1 / 60)
+
+
+def test_after_a_switch_those_that_forget_lose_less() -> None:
+    env = linmdp.make_env("drift:base=lock,H=4,A=3,every=150")
+    regret = {}
+    for spec in ("lsvi-ucb", "lsvi-ucb-restart:W=150", "opt-wlsvi:W=30"):
+        agent = linmdp.make_agent(f"{spec}{',' if ':' in spec else ':'}beta=1,lam=1", env, episodes=600)
+        regret[spec] = linmdp.run(env, agent, episodes=600, seed=0).final_regret
+    exact, restart, fading = regret.values()
+    assert restart is not None
+    assert fading is not None
+    assert exact is not None
+    assert restart < exact / 2
+    assert fading < exact
