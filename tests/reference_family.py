@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.types import Array, Task
-from reference import TIE, ReferenceLSVI
+from reference import TIE, ReferenceLSVI, ReferencePHE
 
 
 class ReferenceRestart(ReferenceLSVI):
@@ -92,6 +92,76 @@ class ReferenceOptWLSVI(ReferenceLSVI):
     def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
         super().observe(h, state, action, reward, next_state, terminated)
         self.arrived[h].append(self.k)
+
+
+class ReferenceBatch(ReferenceLSVI):
+    """LSVI-UCB-Batch: B plannings, on a grid that is fixed in advance."""
+
+    def __init__(self, task: Task, *, K: int, batches: int, grid: str, **common: Any) -> None:
+        super().__init__(task, **common)
+        B = min(batches, K)
+        self.grid = [1 + b * (K // B) for b in range(B)]
+        if grid == "geometric":
+            self.grid = [math.ceil(K ** (b / B) - 1e-9) for b in range(B)]
+
+    def begin_episode(self) -> None:
+        self.start_episode()
+        self.learns = [True] * self.task.H
+        if self.k in self.grid:
+            for h in reversed(range(self.task.H)):
+                self.learn_step(h)
+
+
+class ReferenceOptRLSVI(ReferencePHE):
+    """OPT-RLSVI: one draw, a default value where little is known, no cap."""
+
+    def __init__(self, task: Task, *, threshold: float, **common: Any) -> None:
+        super().__init__(task, draws=1, **common)
+        self.threshold = threshold
+
+    def Q(self, h: int, phi: Array) -> Array:
+        values, cap = [], self.cap_at(h)
+        low = self.threshold * cap / (2 * max(self.beta, 1e-12) * math.sqrt(self.task.d))
+        high = 2 * low
+        for x in phi:
+            norm, drawn = math.sqrt(x @ self.inverse[h] @ x), float(x @ self.perturbed[h][0])
+            if norm <= low:
+                values.append(drawn)
+            elif norm >= high:
+                values.append(cap)
+            else:
+                values.append(((high - norm) * drawn + (norm - low) * cap) / (high - low))
+        return np.array(values)
+
+
+class ReferenceLMC(ReferenceLSVI):
+    """LMC-LSVI: J noisy gradient steps on the regression's loss, from the weights of the last planning."""
+
+    def __init__(self, task: Task, *, steps: int, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.steps, self.seed = steps, 0
+
+    def begin_episode(self) -> None:
+        self.seed = self.seed or int(self.rng.integers(1, 2**62))
+        self.start_episode()
+        H, d = self.task.H, self.task.d
+        self.learns = [True] * H
+        noise = np.random.default_rng((self.seed, self.k)).standard_normal((H, self.steps, d))
+        for h in reversed(range(H)):
+            Lambda, target = self.lam * np.eye(d), np.zeros(d)
+            for sample in self.samples[h]:
+                y = sample.reward
+                if h < H - 1 and sample.next_phi is not None:
+                    y += max(self.Q(h + 1, sample.next_phi))
+                Lambda, target = Lambda + np.outer(sample.phi, sample.phi), target + sample.phi * y
+            rho = 1 / (4 * np.linalg.eigvalsh(Lambda)[-1])
+            temperature = 2 * self.beta**2  # 1 / kappa
+            for j in range(self.steps):
+                gradient = 2 * (Lambda @ self.w[h] - target)
+                self.w[h] = self.w[h] - rho * gradient + math.sqrt(2 * rho * temperature) * noise[h, j]
+
+    def Q(self, h: int, phi: Array) -> Array:
+        return np.array([min(float(x @ self.w[h]), self.cap_at(h)) for x in phi])
 
 
 class ReferenceTabular:

@@ -10,10 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp import AdaLSVIUCBRestart, LSVIUCBRestart, OptWLSVI, Task
+from linmdp import LMCLSVI, RLSVI, AdaLSVIUCBRestart, LSVIUCBBatch, LSVIUCBRestart, OptRLSVI, OptWLSVI, Task
 from linmdp.agents.schedules.ada_restart import windows
+from linmdp.agents.schedules.batch import grid_of
 from linmdp.agents.storage.samples import faded_after
-from reference_family import ReferenceAdaRestart, ReferenceOptWLSVI, ReferenceRestart
+from reference import ReferencePHE
+from reference_family import (
+    ReferenceAdaRestart,
+    ReferenceBatch,
+    ReferenceLMC,
+    ReferenceOptRLSVI,
+    ReferenceOptWLSVI,
+    ReferenceRestart,
+)
 from test_agents_against_reference import STORAGES, assert_same, common, many, runs, tasks
 
 Parameters = dict[str, Any]
@@ -87,6 +96,58 @@ def test_samples_that_have_faded_are_dropped() -> None:
     assert agent.nbytes == held
     assert faded_after(0.5) == 34
     assert 0.5**34 < 1e-10 < 0.5**33
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    batches=st.integers(1, 9),
+    grid=st.sampled_from(("uniform", "geometric")),
+)
+def test_batch_plans_on_its_grid(
+    storage: str, task: Task, common: Parameters, run: Parameters, batches: int, grid: str
+) -> None:
+    own: Parameters = {"batches": batches, "grid": grid}
+    fast = LSVIUCBBatch(task, storage=storage, episodes=run["episodes"], **own, **common)
+    assert_same(fast, ReferenceBatch(task, K=run["episodes"], **own, **common), task, **run)
+    assert fast.policy_version <= batches
+
+
+def test_grids_by_hand() -> None:
+    assert sorted(grid_of("uniform", 11, 3)) == [1, 4, 7]
+    assert sorted(grid_of("geometric", 1000, 3)) == [1, 10, 100]
+    assert sorted(grid_of("geometric", 4, 10)) == [1, 2, 3]
+    assert grid_of("uniform", 2, 9) == {1, 2}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs)
+def test_rlsvi_acts_on_one_draw(storage: str, task: Task, common: Parameters, run: Parameters) -> None:
+    assert_same(RLSVI(task, storage=storage, **common), ReferencePHE(task, draws=1, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, threshold=st.floats(0.1, 3.0))
+def test_opt_rlsvi_defaults_where_it_knows_nothing(
+    storage: str, task: Task, common: Parameters, run: Parameters, threshold: float
+) -> None:
+    fast = OptRLSVI(task, storage=storage, threshold=threshold, **common)
+    assert_same(fast, ReferenceOptRLSVI(task, threshold=threshold, **common), task, **run, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, steps=st.integers(1, 6))
+def test_lmc_is_gradient_steps_with_noise(
+    storage: str, task: Task, common: Parameters, run: Parameters, steps: int
+) -> None:
+    fast = LMCLSVI(task, storage=storage, steps=steps, **common)
+    assert_same(fast, ReferenceLMC(task, steps=steps, **common), task, **run)
 
 
 def test_windows_by_hand() -> None:

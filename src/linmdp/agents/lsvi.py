@@ -77,6 +77,8 @@ class LSVIAgent(Agent):
 
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, for forecasts of memory."""
+    follows_evidence: ClassVar[bool] = True
+    """Whether its exploration can take beta and lam from the data (`Evidence`), if both are "auto"."""
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class LSVIAgent(Agent):
         self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
         self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
-        self.auto = lam == beta == "auto" and storage != "fold" and cap == "remaining"
+        self.auto = self.follows_evidence and lam == beta == "auto" and storage != "fold" and cap == "remaining"
         self._check_parameters()
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
