@@ -300,3 +300,63 @@ class ReferencePSRL(ReferenceTabular):
     def backup(self, h: int, s: int, a: int, V: list[float]) -> float:
         r, P = self.model[0 if self.stationary else h, s, a]
         return r + float(P @ np.array(V))
+
+
+class ReferencePlusPlus(ReferenceTabular):
+    """LSVI-UCB++ with unknown rewards, from all samples at every planning."""
+
+    def __init__(self, task: Task, *, constants: str, beta: float | None, lam: float, delta: float, K: int) -> None:
+        super().__init__(task, stationary=False, K=K)
+        d, H = task.d, task.H
+        self.constants, self.lam = constants, lam
+        L = math.log(d * H * K / (delta * lam))
+        self.beta = H * math.sqrt(d * lam) + math.sqrt(d) * L if beta is None else beta
+        self.beta_bar = H * math.sqrt(d * lam) + math.sqrt(d**3 * H**2) * L if beta is None else beta
+        self.beta_tilde = H**2 * math.sqrt(d * lam) + math.sqrt(d**3 * H**4) * L
+        self.lower = np.zeros_like(self.Q)
+        self.samples: list[list[tuple[Array, float, int | None, float]]] = [[] for _ in range(H)]
+        self.reference = [np.linalg.det(lam * np.eye(d))] * H
+        self.fits: list[tuple[Array, Array, Array, Array, Array]] = []
+
+    def matrix(self, h: int) -> Array:
+        Sigma: Array = self.lam * np.eye(self.task.d)
+        for phi, _, _, sigma in self.samples[h]:
+            Sigma = Sigma + np.outer(phi, phi) / sigma**2
+        return Sigma
+
+    def begin_episode(self) -> None:
+        H, S = self.task.H, self.task.S or 0
+        determinants = [float(np.linalg.det(self.matrix(h))) for h in range(H)]
+        switch = any(now >= 2 * before for now, before in zip(determinants, self.reference, strict=True))
+        self.reference = determinants if switch else self.reference
+        self.fits = [None] * H  # type: ignore[list-item]
+        V, low = [0.0] * S, [0.0] * S
+        for h in reversed(range(H)):
+            inverse, sums = np.linalg.inv(self.matrix(h)), [np.zeros(self.task.d) for _ in range(4)]
+            for phi, reward, to, sigma in self.samples[h]:
+                ahead, behind = (0.0, 0.0) if to is None else (V[to], low[to])
+                for i, y in enumerate((reward, ahead, behind, ahead**2)):
+                    sums[i] = sums[i] + phi * y / sigma**2
+            r, w, w_low, w_square = (inverse @ x for x in sums)
+            self.fits[h] = (inverse, r, w, w_low, w_square)
+            for s in range(S):
+                for a, phi in enumerate(self.task.features.phi(s)):
+                    if switch:
+                        norm = math.sqrt(phi @ inverse @ phi)
+                        up, down = phi @ (r + w) + self.beta * norm, phi @ (r + w_low) - self.beta_bar * norm
+                        self.Q[h, s, a] = min(up, self.Q[h, s, a], H - h)
+                        self.lower[h, s, a] = max(down, self.lower[h, s, a], 0.0)
+            V, low = [max(q) for q in self.Q[h]], [max(q) for q in self.lower[h]]
+
+    def observe(self, h: int, state: int, action: int, reward: float, next_state: int, terminated: bool) -> None:
+        d, H, (inverse, _, w, w_low, w_square) = self.task.d, self.task.H, self.fits[h]
+        phi = self.task.features.phi(state)[action].copy()
+        norm = math.sqrt(phi @ inverse @ phi)
+        variance = min(max(phi @ w_square, 0.0), H**2) - min(max(phi @ w, 0.0), H) ** 2
+        if self.constants == "practical":
+            sigma = math.sqrt(max(variance, 0.25, 0.01 * (H - h) ** 2))
+        else:
+            E = min(self.beta_tilde * norm, H**2) + min(2 * H * self.beta_bar * norm, H**2)
+            D = min(4 * d**3 * H**2 * (phi @ w - phi @ w_low + 2 * self.beta_bar * norm), d**3 * H**3)
+            sigma = max(math.sqrt(max(variance + E + D + H, H)), 2 * d**3 * H**2 * math.sqrt(norm))
+        self.samples[h].append((phi, reward, None if terminated else next_state, sigma))

@@ -1,7 +1,8 @@
-"""UCBVI, PSRL and UCRL2: each is its literal transcription, and learns."""
+"""Agents with tables, UCBVI, PSRL, UCRL2 and LSVI-UCB++: each is its literal transcription, and learns."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp import PSRL, UCBVI, UCRL2, Task
+from linmdp import PSRL, UCBVI, UCRL2, LSVIUCBPlusPlus, Task
 from linmdp.agents.tabular.ucrl2 import favourable
-from reference_family import ReferencePSRL, ReferenceUCBVI, ReferenceUCRL2
+from reference_family import ReferencePlusPlus, ReferencePSRL, ReferenceUCBVI, ReferenceUCRL2
 from test_agents_against_reference import assert_same, many, runs, tasks
 
 Parameters = dict[str, Any]
@@ -50,6 +51,38 @@ def test_psrl_is_its_paper(task: Task, run: Parameters, prior: float, stationary
     assert_same(PSRL(task, **own), ReferencePSRL(task, K=1, **own), task, **run)
 
 
+@many
+@given(task=tasks(), run=runs, beta=st.floats(0.0, 3.0), lam=st.floats(0.01, 2.0), theory=st.booleans())
+def test_plusplus_is_its_paper(task: Task, run: Parameters, beta: float, lam: float, theory: bool) -> None:
+    lam *= 1 + np.pi * 1e-6  # away from determinants that are exactly doubled
+    own: Parameters = {"constants": "theory" if theory else "practical", "beta": None if theory else beta, "lam": lam}
+    fast = LSVIUCBPlusPlus(task, episodes=run["episodes"], **own)
+    slow = ReferencePlusPlus(task, K=run["episodes"], delta=0.1, **own)
+    assert_same(fast, slow, task, **run, tolerance=1e-6)
+    for h in range(task.H):
+        np.testing.assert_allclose(fast._Sigma[h], slow.matrix(h), rtol=1e-6)
+        np.testing.assert_allclose(fast._low[h], slow.lower[h], atol=1e-6)
+
+
+def test_noisy_samples_count_less() -> None:
+    """In state 0 one action leads to state 2, which pays nothing, the other there or to state 1, which always pays."""
+    rng, features = np.random.default_rng(0), linmdp.one_hot(3, 2)
+    agent = LSVIUCBPlusPlus(Task(S=3, A=2, d=6, H=20, reward_range=(0.0, 1.0), features=features), beta=0.1)
+    for _ in range(200):
+        agent.begin_episode()
+        state = 0
+        for h in range(20):
+            action, gamble = int(rng.integers(2)), int(rng.integers(1, 3))
+            after = state or (gamble if action else 2)
+            agent.observe(h, state, action, float(state == 1), after, False)
+            state = after
+        agent.end_episode()
+    agent.begin_episode()
+    certain, noisy = (agent._deviation(0, features.phi(0)[a]) for a in range(2))
+    assert noisy == pytest.approx(19 / 2, rel=0.1)  # of 0 or 19, each with the same chance
+    assert certain < noisy / 3
+
+
 @given(
     p=st.lists(st.floats(0.01, 1.0), min_size=2, max_size=6),
     radius=st.floats(0.0, 2.5),
@@ -67,7 +100,7 @@ def test_no_distribution_in_reach_is_better_than_the_favourable_one(p: list[floa
         assert (P + step * (other - P)) @ V <= best @ V + 1e-9
 
 
-@pytest.mark.parametrize("agent", ["ucbvi", "ucbvi:bonus=hoeffding", "psrl", "ucrl2"])
+@pytest.mark.parametrize("agent", ["ucbvi", "ucbvi:bonus=hoeffding", "psrl", "ucrl2", "lsvi-ucb++"])
 def test_each_solves_riverswim_without_a_parameter(agent: str) -> None:
     env = linmdp.make_env("riverswim:S=4,H=12")
     result = linmdp.run(env, linmdp.make_agent(agent, env, episodes=1500), episodes=1500, seed=0)
@@ -83,9 +116,9 @@ def test_ucrl2_switches_rarely() -> None:
     assert 5 < result.switches < 12 * (1 + np.log2(500 * 20))
 
 
-@pytest.mark.parametrize("agent", ["ucbvi", "psrl", "ucrl2"])
+@pytest.mark.parametrize("agent", ["ucbvi", "psrl", "ucrl2", "lsvi-ucb++"])
 def test_continuous_states_are_refused(agent: str) -> None:
-    with pytest.raises(linmdp.InvalidParameter, match=f"{agent} needs finite states"):
+    with pytest.raises(linmdp.InvalidParameter, match=f"{re.escape(agent)} needs finite states"):
         linmdp.make_agent(agent, linmdp.make_env("gym:MountainCar-v0,H=9"))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, under
+from linmdp.agents.base import Agent, StateDict, check_step, load_array, prefixed, under
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, confidence_width
@@ -275,7 +275,7 @@ class LSVIAgent(Agent):
         return int(tied[int(self._tie_draws[h] * len(tied))])
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        self._check_observation(h, action, reward)
+        self._next = check_step(self.task, self._next, h, action, reward)
         features = self._features.phi(state)
         if self.chosen and self.task.S is None and np.asarray(state).nbytes > self._state_bytes:
             raise InvalidData(
@@ -297,15 +297,6 @@ class LSVIAgent(Agent):
             self._auto_beta.end(over=self._over or self._next == self.task.H)
         self._next = self.task.H
         self.schedule.end_episode(self._earned)
-
-    def _check_observation(self, h: int, action: int, reward: float) -> None:
-        if h != self._next:
-            expected = f"step {self._next}" if self._next < self.task.H else "begin_episode()"
-            raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {expected}.")
-        if not 0 <= action < self.task.A:
-            raise InvalidData(f"The action must be in [0, {self.task.A - 1}]. Got {action!r}.")
-        check_reward(reward, self.task.reward_range, None, h)
-        self._next = h + 1
 
     # what it believes
 

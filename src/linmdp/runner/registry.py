@@ -65,6 +65,7 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.LSVIUCBRestart,
             built_in.AdaLSVIUCBRestart,
             built_in.OptWLSVI,
+            built_in.LSVIUCBPlusPlus,
             built_in.LSVIPHE,
             built_in.RLSVI,
             built_in.OptRLSVI,

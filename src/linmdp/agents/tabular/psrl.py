@@ -29,6 +29,7 @@ class PSRL(TabularModel):
         self.prior = prior
         self._prior = check_number(self.name, "prior", prior, low=0.0, open_low=True) / self._Q.shape[1]
         self._drawn: list[tuple[Array, Array]] = []
+        self._hold_to_limit()
 
     def _plan(self) -> None:
         self._drawn = [self._draw(t) for t in range(len(self._N))]

@@ -45,6 +45,7 @@ class UCBVI(TabularModel):
         self._delta = check_number(self.name, "delta", delta, low=0.0, high=1.0, open_low=True)
         self._width = task.reward_range[1] - task.reward_range[0]
         self._at = np.zeros((task.H, self._Q.shape[1]))  # N': visits of each state at each step
+        self._hold_to_limit()
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         super().observe(h, state, action, reward, next_state, terminated)

@@ -34,6 +34,7 @@ class UCRL2(TabularModel):
         self._c = check_number(self.name, "c", c, low=0.0)
         self._delta = check_number(self.name, "delta", delta, low=0.0, high=1.0, open_low=True)
         self._before = np.zeros_like(self._N)  # visits at the last planning
+        self._hold_to_limit()
 
     def _due(self) -> bool:
         return self._k == 1 or bool((self._N - self._before >= np.maximum(self._before, 1.0)).any())
