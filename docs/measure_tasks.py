@@ -26,12 +26,16 @@ GYM = (
     "gym:MountainCar-v0",
     "gym:FrozenLake-v1",
     "gym:Taxi-v3",
-    "gym:CliffWalking-v1,H=100",
+    "gym:CliffWalking-v1",
+    "gym:Blackjack-v1",
+    "gym:LunarLander-v3",
+    "gym:MiniGrid-Empty-5x5-v0",
+    "gym:MiniGrid-DoorKey-5x5-v0",
 )
 DEVICES = {"sensor": "beta=0.3,lam=0.0005", "inventory": "beta=0.5,lam=0.001"}
 TABULAR = ("q-learning", "q-learning:stationary=true", "q-learning-greedy:stationary=true")
 CARTPOLE = "gym:CartPole-v1,H=200"
-MAPS = ("rbf", "rbf,centres=30", "rff", "fourier,order=1,coupling=4", "fourier,order=3", "tiles,dim=128")
+MAPS = ("auto", "rbf", "rbf,centres=30", "rff", "fourier,order=1,coupling=4", "fourier,order=3", "tiles,dim=128")
 
 
 def tasks_gym() -> str:
@@ -40,9 +44,8 @@ def tasks_gym() -> str:
     for spec in GYM:
         env: Any = linmdp.make_env(spec)
         task, low_high = env.task, "{:g} to {:g}".format(*env.task.reward_range)
-        kind = getattr(task.features, "name", "onehot")
-        states = "-" if task.S is None else str(task.S)
-        rows.append((f"`{spec}`", states, str(task.A), kind, str(task.d), str(task.H), low_high))
+        states, size = "-" if task.S is None else str(task.S), f"{task.A} * 2^40" if task.d > 1 << 40 else str(task.d)
+        rows.append((f"`{spec}`", states, str(task.A), env.chosen["features"], size, str(task.H), low_high))
     return markdown(("task", "S", "A", "features", "d", "H", "one reward"), rows)
 
 

@@ -17,7 +17,7 @@ from linmdp.features import RBF, BlockFeatures, FeatureMap, Fourier, OneHot, Ran
 from linmdp.features.base import NORM_SLACK
 from linmdp.features.basis import coefficients, farthest_points, squared_distances
 from linmdp.features.blocks import LARGEST_D
-from linmdp.features.onehot import joined, largest_order
+from linmdp.features.onehot import joined
 from linmdp.types import Array
 
 LOW, HIGH = np.array([-2.0, 0.0, 5.0]), np.array([3.0, 1.0, 9.0])
@@ -181,14 +181,6 @@ def test_onehot_has_one_entry_of_each_group(order: int) -> None:
 def test_onehot_refuses_a_part_that_does_not_exist() -> None:
     with pytest.raises(linmdp.InvalidData, match=r"whole numbers below \(2, 3\)"):
         OneHot(1, (2, 3)).psi(np.array([[0, 3]]))
-
-
-def test_the_largest_order_fits_and_one_more_does_not() -> None:
-    assert largest_order(2, (10, 10, 10), 2000) == 3
-    assert largest_order(2, (10, 10, 10), 1999) == 2
-    assert largest_order(2, (10, 10, 10), 60) == 1
-    with pytest.raises(linmdp.InvalidParameter, match="at most 59"):
-        largest_order(2, (10, 10, 10), 59)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ KINDS = [
     ("synthetic:S=12,A=3,d=5,H=5", "lsvi-ucb-fixed:storage=states,stationary=true"),
     ("gym:CartPole-v1,H=12,features=fourier,order=1", "lsvi-ucb-fold:stationary=true,M=40"),
     ("gym:CartPole-v1,H=8,features=rff,dim=8", "lsvi-ucb-fold:M=16"),
+    ("gym:CartPole-v1,H=30,features=auto,dim=8", "lsvi-ucb-fold:M=40"),
     ("gym:CartPole-v1,H=8,features=rbf,centres=6", "lsvi-ucb-fixed:rho=0.5"),
     ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb-fold:M=16"),
     ("gym:MountainCar-v0,H=8,features=tiles,tilings=2,tiles=3", "lsvi-ucb-fixed:rho=0.5"),

@@ -12,22 +12,23 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import linmdp
-from linmdp.envs.mapping import taxi_parts
-from linmdp.features import BlockFeatures, OneHot, TableFeatures
+from linmdp.features import BlockFeatures, HashedFeatures, OneHot, RandomFourier, TableFeatures, UnitFeatures
 from linmdp.runner.loop import play
 
 TASKS = {
-    "gym:CartPole-v1,H=12": (None, 100),
+    "gym:CartPole-v1,H=12": (None, 200),
+    "gym:CartPole-v1,H=12,features=rbf": (None, 100),
     "gym:CartPole-v1,H=12,features=fourier": (None, 134),
     "gym:CartPole-v1,H=12,features=tiles,dim=64": (None, 128),
     "gym:CartPole-v1,H=12,features=rbf,centres=20": (None, 40),
     "gym:CartPole-v1,H=12,features=rff,dim=30": (None, 60),
-    "gym:Acrobot-v1,H=4": (None, 150),
+    "gym:Acrobot-v1,H=4": (None, 300),
     "gym:Acrobot-v1,H=4,features=fourier,order=2": (None, 219),
-    "gym:MountainCar-v0,H=8": (None, 48),
+    "gym:MountainCar-v0,H=8": (None, 300),
+    "gym:MountainCar-v0,H=8,features=fourier": (None, 48),
     "gym:FrozenLake-v1,H=12": (16, 64),
     "gym:FrozenLake8x8-v1,H=4": (64, 256),
-    "gym:Taxi-v3,H=2": (500, 1320),
+    "gym:Taxi-v3,H=2,order=2": (500, 810),
     "gym:Taxi-v4,H=3,order=1": (500, 114),
     "gym:CliffWalking-v0,H=6": (48, 192),
     "gym:CliffWalking-v1,H=6": (48, 192),
@@ -71,38 +72,14 @@ def test_a_warm_up_is_the_same_every_time_and_follows_its_seed() -> None:
 
 
 def test_scaling_by_data_is_tighter_than_by_bounds() -> None:
-    bounds, data = (linmdp.make_env(f"gym:MountainCar-v0,scaling={s}").task.features for s in ("bounds", "data"))
+    bounds, data = (
+        linmdp.make_env(f"gym:MountainCar-v0,features=fourier,scaling={s}").task.features for s in ("bounds", "data")
+    )
     assert isinstance(bounds, linmdp.features.Fourier)
     assert isinstance(data, linmdp.features.Fourier)
     np.testing.assert_allclose(bounds.scaling.low, (-1.2, -0.07), atol=1e-6)
     assert (data.scaling.low > bounds.scaling.low).all()
     assert (data.scaling.high < bounds.scaling.high).all()
-
-
-def test_taxi_is_read_as_where_it_is_and_where_it_must_go() -> None:
-    taxi: Any = gymnasium.make("Taxi-v4").unwrapped
-    states = np.arange(500)
-    parts = taxi_parts(states)
-    np.testing.assert_array_equal(parts[:, :4], [list(taxi.decode(s)) for s in states])
-    waiting = parts[:, 2] < 4
-    np.testing.assert_array_equal(parts[waiting, 4], parts[waiting, 2])
-    np.testing.assert_array_equal(parts[~waiting, 4], 4 + parts[~waiting, 3])
-
-
-def test_the_best_values_of_taxi_are_linear_in_its_features() -> None:
-    """Q* of the undiscounted task, by value iteration in the environment's own table, is <phi, w> exactly."""
-    taxi: Any = gymnasium.make("Taxi-v4").unwrapped
-    env = linmdp.make_env("gym:Taxi-v4")
-    reached = [s for s in range(500) if taxi.decode(s) is not None and taxi_parts(np.array([s]))[0, 2] != s % 4]
-    rows = [taxi.P[s][a][0] for s in range(500) for a in range(6)]
-    following, reward, over = (np.array([row[i] for row in rows]) for i in (1, 2, 3))
-    V = np.zeros(500)
-    for _ in range(60):
-        Q = (reward + V[following] * ~over).reshape(500, 6)
-        V = Q.max(axis=1)
-    phi = env.task.features.batch(np.array(reached)).reshape(-1, env.task.d)
-    w, *_ = np.linalg.lstsq(phi, Q[reached].ravel(), rcond=None)
-    np.testing.assert_allclose(phi @ w, Q[reached].ravel(), atol=1e-8)
 
 
 class Cards(gymnasium.Env[Any, Any]):
@@ -126,9 +103,9 @@ SPACES = {
     "two dice": (spaces.MultiDiscrete([6, 6], start=[1, 1]), 36, 72, TableFeatures),
     "bits": (spaces.MultiBinary(3), 8, 16, TableFeatures),
     "tuple": (spaces.Tuple((spaces.Discrete(5), spaces.Discrete(3, start=2))), 15, 30, TableFeatures),
-    "large": (spaces.MultiDiscrete([20, 20, 20]), 8000, 120, OneHot),
-    "huge": (spaces.MultiDiscrete([100, 100, 100, 100]), None, 800, OneHot),
-    "mixed": (spaces.Dict({"x": spaces.Box(-1, 1, (2,)), "n": spaces.Discrete(4)}), None, 74, BlockFeatures),
+    "large": (spaces.MultiDiscrete([20, 20, 20]), 8000, 16000, UnitFeatures),
+    "never the same": (spaces.MultiDiscrete([100, 100, 100, 100]), None, 200, RandomFourier),
+    "mixed": (spaces.Dict({"x": spaces.Box(-1, 1, (2,)), "n": spaces.Discrete(4)}), None, 200, RandomFourier),
 }
 
 
@@ -143,8 +120,53 @@ def test_spaces_of_several_parts_become_states(name: str) -> None:
         assert state in env.observation_space
         assert env.task.features.phi(state).shape == (2, d)
         state, *_ = env.step(1)
-    result = linmdp.run(env, linmdp.LSVIUCBFold(env.task, M=4, beta=0.1), episodes=2)
-    assert result.rewards.tolist() == [2.5, 2.5]
+    agent = linmdp.LSVIUCBFold(env.task, M=4, beta=0.1) if d <= 200 else linmdp.RandomAgent(env.task)
+    assert linmdp.run(env, agent, episodes=2).rewards.tolist() == [2.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("spec", "features", "S", "d"),
+    [
+        ("gym:FrozenLake-v1", TableFeatures, 16, 64),
+        ("gym:Taxi-v3", UnitFeatures, 500, 3000),
+        ("gym:Blackjack-v1,H=9", UnitFeatures, 704, 1408),
+        ("gym:Blackjack-v1,H=9,features=hashed", HashedFeatures, None, 2 << 40),
+        ("gym:Taxi-v3,order=2", OneHot, 500, 810),
+        ("gym:CartPole-v1", RandomFourier, None, 200),
+    ],
+)
+def test_whole_numbers_are_told_apart_one_by_one(spec: str, features: type, S: int | None, d: int) -> None:
+    task = linmdp.make_env(spec).task
+    assert (type(task.features), task.S, task.d) == (features, S, d)
+
+
+def test_what_the_environment_chose_is_said() -> None:
+    assert linmdp.GymTask("MountainCar-v0").chosen == {"features": "auto", "d": 300}
+    assert linmdp.GymTask("Taxi-v3").chosen == {"features": "onehot", "d": 3000}
+    assert linmdp.GymTask("Taxi-v3", features="onehot", order=2).chosen == {}
+
+
+def test_speeds_beyond_those_of_random_play_stay_apart_by_default() -> None:
+    auto, rff = (linmdp.GymTask("CartPole-v1", features=name).task.features for name in ("auto", "rff"))
+    assert isinstance(auto, RandomFourier)
+    assert isinstance(rff, RandomFourier)
+    np.testing.assert_array_equal(auto.scaling.margin, [0, 10, 0, 10])  # positions and angles have bounds
+    fast = np.array([[0, 4, 0, 0], [0, 5, 0, 0], [0, 1e3, 0, 0], [0, 1e4, 0, 0], [9, 0, 0, 0], [99, 0, 0, 0]])
+    seen = auto.psi(fast)
+    assert np.abs(seen[0] - seen[1]).max() > 0.01
+    np.testing.assert_array_equal(seen[2], seen[3])
+    np.testing.assert_array_equal(seen[4], seen[5])
+    np.testing.assert_array_equal(*rff.psi(fast[:2]))
+
+
+@pytest.mark.parametrize(("id", "bandwidth"), [("MountainCar-v0", 0.25), ("CartPole-v1", 0.790569), ("Acrobot-v1", 1)])
+def test_the_default_bandwidth_follows_from_coordinates_and_features(id: str, bandwidth: float) -> None:
+    features = linmdp.GymTask(id).task.features
+    assert isinstance(features, RandomFourier)
+    np.testing.assert_allclose(features.bandwidth, bandwidth, atol=1e-6)
+    given = linmdp.GymTask(id, dim=30, bandwidth=0.3).task.features
+    assert isinstance(given, RandomFourier)
+    assert (given.p, given.bandwidth) == (30, 0.3)
 
 
 def test_every_combination_of_parts_is_a_state_of_its_own() -> None:
@@ -160,14 +182,18 @@ def test_every_combination_of_parts_is_a_state_of_its_own() -> None:
         ("gym:CartPole-v1,features=furier", "There is no feature map 'furier'. Did you mean 'fourier'?"),
         ("gym:CartPole-v1,features=onehot", "must be whole numbers for one-hot features"),
         ("gym:CartPole-v1,features=3", "must be a name or a FeatureMap. Got 3"),
-        ("gym:MountainCar-v0,order=0", "The 'order' parameter of fourier must be a whole number in"),
-        ("gym:CartPole-v1,warmup=0", "The 'warmup' parameter of rbf"),
-        ("gym:CartPole-v1,scaling=guess", "The 'scaling' parameter of rbf must be one of 'bounds', 'data'"),
+        ("gym:MountainCar-v0,features=fourier,order=0", "The 'order' parameter of fourier must be a whole number in"),
+        ("gym:CartPole-v1,warmup=0", "The 'warmup' parameter of auto"),
+        ("gym:CartPole-v1,centres=30", "must be left out: features=auto has dim, bandwidth, warmup, seed"),
+        (
+            "gym:CartPole-v1,features=rbf,scaling=guess",
+            "The 'scaling' parameter of rbf must be one of 'bounds', 'data'",
+        ),
         ("gym:CartPole-v1,features=rbf,centres=50,warmup=20", "at most the number of different states seen"),
         ("gym:Acrobot-v1,features=fourier,order=9", "must have d = A * p at most 2048. Got 3 * 1270 = 3810"),
         ("gym:FrozenLake-v1,order=2", "The 'order' parameter of onehot must be a whole number in [1, 1]"),
         ("gym:Taxi-v3,order=3", "must have d = A * p at most 2048"),
-        ("gym:CliffWalking-v1", "The 'H' parameter of 'CliffWalking-v1' must be given"),
+        ("gym:FrozenLake-v1,reward=half", "'reward' parameter of FrozenLake-v1 must be one of 'auto', 'error'"),
     ],
 )
 def test_bad_specs_are_refused_in_one_line(spec: str, words: str) -> None:

@@ -13,10 +13,13 @@ from gymnasium import spaces
 
 import command
 import linmdp
+from linmdp.envs.rewards import observed_range
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.guard import RunStopped
+from linmdp.runner.loop import play
 
 GOOD = object()
+RANGE = "reward_low=0,reward_high=1"  # without it rewards would be looked at in random play first
 
 
 class Misbehaving(gymnasium.Env[Any, Any]):
@@ -116,8 +119,8 @@ class Pair:
 def hostile(fault: str, episode: int = 3) -> Any:
     if fault.startswith("box"):
         inner = gymnasium.make("Hostile-v0", fault=fault, box=True, episode=episode - 1)  # no trial reset
-        return linmdp.GymTask(inner, H=5, features=Pair())
-    return linmdp.make_env(f"gym:Hostile-v0,H=5,fault={fault},episode={episode}")
+        return linmdp.GymTask(inner, H=5, features=Pair(), reward_low=0, reward_high=1)
+    return linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},fault={fault},episode={episode}")
 
 
 @pytest.mark.parametrize("fault", WORDS)
@@ -176,7 +179,7 @@ def test_an_environment_that_forgets_its_seed_is_named_by_check() -> None:
 
 
 def test_a_fault_on_the_command_line_keeps_what_was_done(tmp_path: Path) -> None:
-    spec = "gym:Hostile-v0,H=5,fault=reward 7,episode=4"  # the trial environment of the command is another one
+    spec = f"gym:Hostile-v0,H=5,{RANGE},fault=reward 7,episode=4"  # the trial environment of the command is another one
     done = command.linmdp("run", spec, "lsvi-ucb", "-k", "9", "--out", str(tmp_path / "out"))
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert "The reward of episode 4, step 2 must be in [0, 1]. Got 7" in done.err
@@ -191,47 +194,88 @@ def test_a_fault_on_the_command_line_keeps_what_was_done(tmp_path: Path) -> None
 
 
 def test_rewards_outside_their_range_are_clipped_if_asked() -> None:
-    env = linmdp.make_env("gym:Hostile-v0,H=5,fault=reward 7,reward=clip")
+    env: Any = linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},fault=reward 7,reward=clip")
+    paid = [step.reward for k in range(5) for step in _episode(env, k)]
+    np.testing.assert_allclose(paid, [0.5] * 17 + [1.0] + [0.5] * 7)
+    env = linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},fault=reward 7,reward=clip")
     result = linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=5)
-    np.testing.assert_allclose(result.rewards, [2.5, 2.5, 2.5, 3.0, 2.5])
+    np.testing.assert_allclose(result.rewards, [2.5, 2.5, 2.5, 9.0, 2.5])  # as the environment paid them
+    assert result.warnings == []  # it was asked for
 
 
-def test_rewards_are_rescaled_by_a_map_that_is_known_at_the_start() -> None:
-    """CliffWalking pays -1 a step and -100 at the cliff: -100 becomes 0, -1 becomes 1."""
-    env = linmdp.make_env("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale")
+def _episode(env: Any, k: int) -> Any:
+    agent = linmdp.RandomAgent(env.task)
+    agent.rng = np.random.default_rng(k)
+    return list(play(env, agent, env.reset(seed=k)[0], k))
+
+
+def test_a_range_that_random_play_showed_never_ends_a_run() -> None:
+    env: Any = linmdp.make_env("gym:Hostile-v0,H=5,fault=reward 7,episode=22")  # after the 20 of random play
+    assert env.task.reward_range == (0.0, 0.5)
+    assert env.chosen == {"features": "onehot", "d": 8, "reward_low": 0.0, "reward_high": 0.5}
+    words = "Rewards of 'Hostile-v0' outside 0 to 0.5 were clipped to that range: give reward_low and reward_high."
+    with pytest.warns(linmdp.LinMDPWarning, match="were clipped to that range") as said:
+        result = linmdp.run(env, linmdp.RandomAgent(env.task), episodes=5)
+    assert result.warnings == [words] == [str(one.message) for one in said]
+    np.testing.assert_allclose(sorted(result.rewards), [2.5, 2.5, 2.5, 2.5, 9.0])
+
+
+@pytest.mark.parametrize(
+    ("rewards", "low_high"),
+    [
+        ((0.0,), (0, 1)),
+        ((-1.0,), (-1, 0)),
+        ((0.5,), (0, 0.5)),
+        ((-1.0, 0.0, 10.0), (-1, 10)),
+        (tuple(np.linspace(-2, 2.1, 50).tolist()), (-2, 5)),
+        (tuple(np.linspace(0.1, 0.97, 50).tolist()), (0, 1)),
+        (tuple(np.linspace(-9.99, -3, 50).tolist()), (-10, 0)),
+    ],
+)
+def test_a_range_from_random_play_contains_0_and_is_wider_for_many_values(rewards: Any, low_high: Any) -> None:
+    assert observed_range(rewards) == low_high
+
+
+def test_rescaled_rewards_have_the_same_best_policy_and_returns_as_they_were() -> None:
+    """CliffWalking pays -1 a step and -100 at the cliff: they become -0.01 and -1, and 0 after the end stays 0."""
+    env: Any = linmdp.make_env("gym:CliffWalking-v1,H=10,reward=rescale")
+    assert env.task.reward_range == (-1.0, 0.0)
+    steps = [step for k in range(30) for step in _episode(env, k)]
+    np.testing.assert_allclose(sorted({step.reward for step in steps}), [-1, -0.01])
     result = linmdp.run(env, linmdp.RandomAgent(env.task), episodes=30)
-    lengths = result.rewards
-    np.testing.assert_allclose(lengths, lengths.round(), atol=1e-9)
-    assert 0 <= lengths.min() < lengths.max() == pytest.approx(10)
-    again = linmdp.make_env("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale")
-    np.testing.assert_array_equal(linmdp.run(again, linmdp.RandomAgent(again.task), episodes=30).rewards, lengths)
+    plain: Any = linmdp.make_env("gym:CliffWalking-v1,H=10")
+    np.testing.assert_array_equal(
+        result.rewards, linmdp.run(plain, linmdp.RandomAgent(plain.task), episodes=30).rewards
+    )
+    assert result.rewards.min() <= -100
+
+
+def test_rescaling_shifts_nothing_so_that_a_range_must_have_the_sign_of_the_rewards() -> None:
+    wide: Any = linmdp.make_env("gym:CliffWalking-v1,H=10,reward_low=-50,reward_high=0,reward=rescale")
+    assert {step.reward for k in range(9) for step in _episode(wide, k)} == {-50, -0.5}
+    for spec in (f"gym:CliffWalking-v1,H=10,{RANGE}", "gym:Hostile-v0,H=5,reward_low=-1,reward_high=0"):
+        with pytest.raises(linmdp.InvalidParameter, match="must have a range for rewards from"):
+            linmdp.make_env(f"{spec},reward=rescale")
 
 
 @pytest.mark.parametrize("rule", ["clip", "rescale"])
 @pytest.mark.parametrize("fault", ["reward nan", "reward inf", "reward vector", "reward words"])
 def test_what_is_no_number_is_neither_clipped_nor_rescaled(fault: str, rule: str) -> None:
     with pytest.raises(linmdp.InvalidData, match=r"[Ee]pisode 3, step 2"):  # noqa: PT012 (rescaling looks first)
-        env = linmdp.make_env(f"gym:Hostile-v0,H=5,fault={fault},reward={rule}")
+        env = linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},fault={fault},reward={rule}")
         linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=5)
 
 
-def test_rescaling_a_constant_reward_is_refused() -> None:
-    with pytest.raises(linmdp.InvalidData, match="needs two different rewards"):
-        linmdp.make_env("gym:Hostile-v0,H=5,reward=rescale")
+def test_rescaling_rewards_that_are_all_0_is_refused() -> None:
+    env = Misbehaving()
+    env.step = lambda action: (0, 0.0, False, False, {})  # type: ignore[method-assign]
+    with pytest.raises(linmdp.InvalidData, match="needs a reward that is not 0"):
+        linmdp.GymTask(env, H=5, reward="rescale")
 
 
 def test_the_command_line_has_the_rule_of_rewards() -> None:
-    done = command.linmdp(
-        "run",
-        "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1",
-        "random",
-        "-k",
-        "5",
-        "--reward",
-        "rescale",
-        "--json",
-    )
-    assert json.loads(done.out)["env"] == "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1,reward=rescale"
+    done = command.linmdp("run", "gym:CliffWalking-v1,H=10", "random", "-k", "5", "--reward", "rescale", "--json")
+    assert json.loads(done.out)["env"] == "gym:CliffWalking-v1,H=10,reward=rescale"
     assert command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1").status == 1
     assert (
         command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "--reward", "clip").status == 0

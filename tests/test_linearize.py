@@ -413,7 +413,7 @@ def _task_of(game: Game) -> linmdp.Task:
     [
         (SPACES.Discrete(3), SPACES.Box(0, 1, (1,)), "action space of '.*' must be Discrete"),
         (SPACES.Text(5), SPACES.Discrete(2), "must be Box, Discrete, or Dict or Tuple"),
-        (SPACES.Dict({"t": SPACES.Text(5)}), SPACES.Discrete(2), "must be Box, Discrete, or Dict or Tuple"),
+        (SPACES.Dict({"t": SPACES.Text(5)}), SPACES.Discrete(2), "must have 1 to 4096 numbers. Got 0"),
         (SPACES.Box(0, 1, (100, 100)), SPACES.Discrete(2), "must have 1 to 4096 numbers"),
     ],
 )

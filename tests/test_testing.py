@@ -15,6 +15,7 @@ import pytest
 import linmdp
 from linmdp.agents.base import StateDict
 from linmdp.envs.catalog import FAMILIES
+from linmdp.features import HashedFeatures, UnitFeatures
 from linmdp.testing import check_agent, check_env, check_features
 from linmdp.types import Array
 
@@ -315,3 +316,25 @@ def test_states_are_asked_for() -> None:
 def test_the_checks_need_no_pytest() -> None:
     code = "import sys; sys.modules['pytest'] = None\nimport linmdp.testing as t; t.check_agent('random', 'lock:H=3')"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Shared(UnitFeatures):
+    """Two actions with the same vector."""
+
+    def index(self, state: int) -> Any:
+        return super().index(state) // 2
+
+
+def test_unit_vectors_are_checked_by_their_places() -> None:
+    check_features(UnitFeatures(300, 4))
+    check_features(UnitFeatures(10**5, 4))
+    check_features(HashedFeatures(3), np.array([5, 2**40 - 1, 5]))
+    with pytest.raises(AssertionError, match="no two states or actions may share an index"):
+        check_features(Shared(9, 2))
+    with pytest.raises(AssertionError, match="index\\(state\\) must be in"):
+        check_features(HashedFeatures(3), np.array([2**40]))
+
+
+@pytest.mark.parametrize("spec", ["gym:Taxi-v3", "gym:Blackjack-v1,features=hashed"])
+def test_environments_with_unit_vectors_pass(spec: str) -> None:
+    check_env(spec)

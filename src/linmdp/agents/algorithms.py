@@ -9,6 +9,9 @@ from linmdp.agents.schedules.base import Always, Growing, Schedule
 from linmdp.errors import check_number
 from linmdp.types import Task
 
+SMALL = 1 << 20
+"""Bytes that counts may take where memory is to be bounded; a fold takes less, and is not exact."""
+
 
 class LSVIUCB(LSVIAgent):
     """LSVI-UCB (Algorithm 1): optimistic least-squares value iteration over all data.
@@ -19,11 +22,13 @@ class LSVIUCB(LSVIAgent):
     beta : width of the confidence bonus: "auto" (from the data), a number, or "theory" or "published"
         (both need `episodes`)
     lam : ridge parameter lambda > 0. "auto": with beta "auto" both follow from the evidence in the data (docs, auto);
-        with any other beta, storage "fold" or cap "H" it is 0.1
+        with any other beta, or cap "H", it is 0.1
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
-    storage : "counts" (finite states: exact, and memory does not grow), "features" (the paper's), "states", "fold"
-        (any states: memory does not grow, no proof), or "auto": counts where states are finite, else features
+    storage : "counts" (finite states: exact, and memory does not grow), "sparse" (unit vectors: exact, in memory for
+        the transitions seen), "features" (the paper's), "states", "merged" (states that are not finite: at most M
+        transitions), "fold" (any states: memory does not grow, no proof), or "auto": counts or sparse where states are
+        finite, else merged if beta and lam are "auto", else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
     stationary : true: one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory,
@@ -31,9 +36,12 @@ class LSVIUCB(LSVIAgent):
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
         and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
-    replan : plan when the number of episodes has grown by this fraction; 0: in every episode; default: 0, or 0.02 if
-        lam is "auto"
-    M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512
+    replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in
+        every episode; default: 0; with beta and lam "auto" 0.02, or 0.1 with storage "merged"
+    lookahead : steps that are planned ahead, with `stationary`; "auto": 200 with storage "merged" if beta and lam are
+        "auto", else all
+    M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With
+        storage "merged": transitions in all; default: 3,000
     probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
     """
@@ -51,40 +59,55 @@ class LSVIUCB(LSVIAgent):
         {"lam": "auto", "stationary": True, "discount": 0.9},
     )
 
+    usual_replan: ClassVar = 0.0
+    """Where beta or lam is given."""
+
     def __init__(self, task: Task, *, lam: float | str = "auto", replan: float | None = None, **common: Any) -> None:
         self.replan = replan
         super().__init__(task, lam=lam, **common)
 
     def make_schedule(self) -> Schedule:
-        usual = 0.02 if self.auto else 0.0
+        usual = (0.1 if self._storing.name == "merged" else 0.02) if self.auto else self.usual_replan
         fraction = check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
-        return Growing(self.horizon.groups, fraction) if fraction else Always(self.horizon.groups)
+        return Growing(self.horizon.groups, fraction, by_steps=self.auto) if fraction else Always(self.horizon.groups)
 
 
 class LSVIUCBFold(LSVIUCB):
-    """LSVI-UCB with folded samples: memory that does not grow, and no forgetting. Ours; no proof.
+    """LSVI-UCB in memory that does not grow, and without forgetting.
 
-    The same as `LSVIUCB` with `storage="fold", lam=0.1, replan=0.01`.
+    With no parameter the storage is the best that is bounded: "sparse" for unit vectors, "counts" where it is small,
+    "merged" where states are not finite, else "fold". With beta, lam, M, probes, correction or `storage="fold"` given
+    it is `LSVIUCB` with `storage="fold", lam=0.1, replan=0.01`. Ours; no proof for "fold" and "merged".
 
     Parameters
     ----------
-    storage, lam, replan, common : as for `LSVIUCB`
+    lam, replan, common : as for `LSVIUCB`
     """
 
     name = "lsvi-ucb-fold"
     test_parameters = (
+        {},
         {"M": 4},
+        {"lam": 0.1},
         {"stationary": True, "discount": 0.9, "M": 20},
         {"M": 5, "replan": 0, "correction": "probe", "probes": "recent", "dtype": "float32"},
     )
+    usual_replan = 0.01
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        storage: str = "fold",
-        lam: float | str = USUAL_LAM,
-        replan: float | None = 0.01,
-        **common: Any,
-    ) -> None:
-        super().__init__(task, storage=storage, lam=lam, replan=replan, **common)
+    def __init__(self, task: Task, *, storage: str = "auto", lam: float | str = "auto", **common: Any) -> None:
+        if lam == "auto" and (storage == "fold" or not {"M", "probes", "correction"}.isdisjoint(common)):
+            lam = USUAL_LAM
+        super().__init__(task, storage=storage, lam=lam, **common)
+
+    def usual_storage(self, *, table: bool, unit: bool) -> str:
+        if not self.auto:
+            return "fold"
+        if table and not unit:
+            return "counts" if self._counts_bytes() <= SMALL else "fold"
+        return "sparse" if unit else "merged"
+
+    def _counts_bytes(self) -> int:
+        """Bytes of the counts of a regression per step, about."""
+        task = self.task
+        steps = 1 if task.stationary and self.stationary is not False else task.H
+        return 8 * steps * task.d * ((task.S or 0) + task.d) + 9 * steps * (task.S or 0) * task.A

@@ -26,14 +26,18 @@ class Horizon:
 
     Attributes
     ----------
-    H : steps of an episode
+    H : steps that are planned
     shared : one regression serves all steps, for tasks whose dynamics do not depend on the step
     discount : below 1 one Q serves all steps as well: the fixed point of w = Lambda^-1 (u + discount * z)
+    stride : so many steps share the Q that is kept, that of the first of them; planning goes through all
+    episode : steps of an episode; where they are more than H, all before the last H look H steps ahead
     """
 
     H: int
     shared: bool = False
     discount: float = 1.0
+    stride: int = 1
+    episode: int = 0
 
     @cached_property
     def groups(self) -> int:
@@ -42,8 +46,8 @@ class Horizon:
 
     @cached_property
     def levels(self) -> int:
-        """Different Q."""
-        return 1 if self.discounted else self.H
+        """Different Q that are kept."""
+        return 1 if self.discounted else -(-self.H // self.stride)
 
     @cached_property
     def discounted(self) -> bool:
@@ -58,7 +62,11 @@ class Horizon:
     @cached_property
     def samples_per_episode(self) -> int:
         """Samples that an episode can bring to one regression."""
-        return self.H if self.shared else 1
+        return max(self.H, self.episode) if self.shared else 1
+
+    def planned(self, h: int) -> int:
+        """The planned step whose Q serves step h of an episode."""
+        return max(0, h - max(0, self.episode - self.H))
 
     def group(self, h: int) -> int:
         """The regression of step h."""
@@ -66,7 +74,7 @@ class Horizon:
 
     def level(self, h: int) -> int:
         """The Q of step h."""
-        return 0 if self.discounted else min(h, self.H - 1)
+        return 0 if self.discounted else min(h, self.H - 1) // self.stride
 
     def leads_on(self, h: int) -> bool:
         """Whether the Q of step h depends on that of a following step."""

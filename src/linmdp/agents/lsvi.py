@@ -7,6 +7,7 @@ optimistic), a storage (what is kept of the past) and a horizon (what the steps 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypedDict
@@ -32,6 +33,12 @@ from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 USUAL_LAM = 0.1
+LOOKAHEAD = 200
+"""Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
+
+MERGED_LEVELS, SPARSE_LEVELS, DENSEST = 3 << 17, 1 << 20, 1 << 13
+"""Bytes of the weights of all levels, about, and the most weights of one that are thought of."""
+
 LARGEST_BONUS = 1e100
 """Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
 
@@ -48,6 +55,7 @@ class Common(TypedDict, total=False):
     episodes: int | None
     stationary: bool | str
     discount: float
+    lookahead: int | str
     max_bytes: int | str | None
     M: int | None
     probes: str
@@ -72,7 +80,7 @@ class LSVIAgent(Agent):
     horizon, schedule : see there
     auto : lam and beta are "auto", and follow from the data (`Evidence`)
     beta_value, lam_value : beta and lam as numbers; with "auto" the current ones (beta: the mean over the steps)
-    chosen : the parameters that `max_bytes` has chosen, in place of those given
+    chosen_within : the parameters that `max_bytes` has chosen, in place of those given
     """
 
     schedule_type: ClassVar[type[Schedule]] = Always
@@ -93,6 +101,7 @@ class LSVIAgent(Agent):
         episodes: int | None = None,
         stationary: bool | str = "auto",
         discount: float = 1.0,
+        lookahead: int | str = "auto",
         max_bytes: int | str | None = None,
         M: int | None = None,
         probes: str = "reservoir",
@@ -101,15 +110,17 @@ class LSVIAgent(Agent):
         super().__init__(task)
         self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
+        self.lookahead = lookahead
         self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
-        self.auto = self.follows_evidence and lam == beta == "auto" and storage != "fold" and cap == "remaining"
+        self.auto = self.follows_evidence and lam == beta == "auto" and cap == "remaining"
         self._check_parameters()
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
-        shared = (self.auto and task.stationary) if stationary == "auto" else bool(stationary)
-        self.horizon = Horizon(task.H, shared, float(discount))
+        self._features, self.chosen_within = _trusted(task.features), Choice()
+        self._storing = StorageChoice(self)
+        self.horizon = self._make_horizon()
+        self._storing.check()
         self.caps: Array = self.horizon.caps(cap, task.reward_range[1])
-        self._features = _trusted(task.features)
         self._auto_beta = self._make_auto_beta() if beta == "auto" and not self.auto else None
         if beta == "auto":
             self.beta_value = self._auto_beta.beta if self._auto_beta else 0.0
@@ -117,8 +128,8 @@ class LSVIAgent(Agent):
             self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=self._K)
         if not self.beta_value * self.beta_value / self.lam_value < LARGEST_BONUS:
             invalid(self.name, "beta", f"such that beta^2 / lam is below {LARGEST_BONUS:g}", beta)
-        self._storing, self._exploration = StorageChoice(self), self.make_exploration(self.beta_value)
-        self.chosen = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of)
+        self._exploration = self.make_exploration(self.beta_value)
+        self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of)
         self.schedule = self.make_schedule()
         self._planner = self._make_planner()
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
@@ -140,7 +151,44 @@ class LSVIAgent(Agent):
             rule = "1 unless stationary=true: only then is there one Q for all steps"
             invalid(self.name, "discount", rule, self.discount)
 
+    def _make_horizon(self) -> Horizon:
+        task, storing = self.task, self._storing
+        shared = (self.auto and task.stationary) if self.stationary == "auto" else bool(self.stationary)
+        ahead = LOOKAHEAD if self.auto and shared and storing.asked == "merged" else task.H
+        if self.lookahead != "auto":
+            ahead = check_int(self.name, "lookahead", self.lookahead, low=1)
+            if ahead < task.H and not shared:
+                invalid(self.name, "lookahead", "'auto' unless stationary=true: only then do steps share", ahead)
+        H = min(ahead, task.H)
+        most = {"merged": MERGED_LEVELS, "sparse": SPARSE_LEVELS}.get(storing.asked, math.inf)
+        stride = 1 if self.discount < 1 else math.ceil(8 * H * min(task.d, DENSEST) / most)
+        return Horizon(H, shared, float(self.discount), min(stride or 1, H), task.H)
+
+    @property
+    def chosen(self) -> Choice:
+        """What the agent chose by itself for parameters that were left to it; lam and beta are those of now."""
+        found: Choice = {}
+        if self.stationary == "auto":
+            found["stationary"] = self.horizon.shared
+        if self.storage == "auto":
+            found["storage"] = self._storing.name
+        if self.lookahead == "auto" and self.horizon.H < self.task.H:
+            found["lookahead"] = self.horizon.H
+        if self.lam == "auto":
+            found["lam"] = float(f"{self.lam_value:.3g}")
+        if self.beta == "auto":
+            found["beta"] = float(f"{self.beta_value:.3g}")
+        return found | self.chosen_within
+
     # what a variant may override
+
+    def usual_storage(self, *, table: bool, unit: bool) -> str:
+        """The storage where it is "auto": exact, and of all exact ones that which takes least memory."""
+        if self.auto and unit:
+            return "sparse"
+        if table:
+            return "counts"
+        return "sparse" if unit else "merged" if self.auto else "features"
 
     def make_schedule(self) -> Schedule:
         """When to plan, store and forget."""
@@ -150,7 +198,7 @@ class LSVIAgent(Agent):
         """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
         if self.auto:
             lows = self.horizon.lows(self.task.reward_range[0])
-            return Evidence(self.horizon, self._features, self.caps, lows)
+            return Evidence(self.horizon, self._features, self.caps, lows, own_ends=self._storing.own_ends)
         return Bonus(self.horizon, self.caps, beta, backend)
 
     def make_storage(self, parts: Parts) -> Storage:
@@ -197,11 +245,12 @@ class LSVIAgent(Agent):
         own = type(self).make_storage is not LSVIAgent.make_storage  # then nobody knows whether it holds every sample
         return Planner(
             self.horizon,
-            self.task.d,
+            self._storing.width,
             lam=self.lam_value,
             exploration=self._exploration,
             make_storage=self.make_storage,
             delay=DELAY if own else self._storing.delay,
+            blocks=0 if own else self._storing.blocks,
         )
 
     @property
@@ -267,7 +316,7 @@ class LSVIAgent(Agent):
 
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
-        tied = self._planner.storage.best_actions(h, state).nonzero()[0]
+        tied = self._planner.storage.best_actions(self.horizon.planned(h), state).nonzero()[0]
         if len(tied) == 0:
             raise InvalidData(f"Q of {self.name} at step {h} is NaN: beta, lam or the features are too extreme.")
         if len(tied) == 1 or self.ties == "first":
@@ -276,21 +325,23 @@ class LSVIAgent(Agent):
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         self._next = check_step(self.task, self._next, h, action, reward)
-        features = self._features.phi(state)
-        if self.chosen and self.task.S is None and np.asarray(state).nbytes > self._state_bytes:
+        if self.chosen_within and self.task.S is None and np.asarray(state).nbytes > self._state_bytes:
             raise InvalidData(
                 f"With 'max_bytes' a state must take {self._state_bytes} bytes at most, for which the choice was made: "
                 f"give the task its 'state_bytes'. Got {np.asarray(state).nbytes}."
             )
         self._over, self._earned = terminated, self._earned + reward
-        if self._auto_beta:
-            self._auto_beta.see(h, features, action, reward)
-        phi, g = np.ascontiguousarray(features[action]), self.horizon.group(h)
+        phi, g = None, self.horizon.group(h)
+        if not self._planner.storage.compact or self.schedule.reads_features or self._auto_beta:
+            features = self._features.phi(state)
+            phi = np.ascontiguousarray(features[action])
+            if self._auto_beta:
+                self._auto_beta.see(self.horizon.planned(h), features, action, reward)
         self.schedule.watch(g, phi)
         if self._store[g]:
-            weight = self._exploration.weight(h, phi)
+            weight = self._exploration.weight(self.horizon.planned(h), phi)
             sample = Sample(phi, state, action, next_state, terminated, weight)
-            self._planner.add(h, sample, reward - self._exploration.offset)
+            self._planner.add(self.horizon.planned(h), sample, reward - self._exploration.offset)
 
     def end_episode(self) -> None:
         if self._auto_beta and self._next > 0:
@@ -302,12 +353,13 @@ class LSVIAgent(Agent):
 
     def q_values(self, h: int, state: State) -> Array:
         """The optimistic value of every action, (A,)."""
+        h = self.horizon.planned(h)
         q: Array = self._planner.storage.q_values(h, state)
         return q + self.caps[h] if self.auto else q
 
     def policy(self, h: int) -> Array | IntArray:
         """(S,) actions or, where random ties are left, (S, A) probabilities."""
-        best: BoolArray = self._planner.storage.best_table(h)
+        best: BoolArray = self._planner.storage.best_table(self.horizon.planned(h))
         if self.ties == "first" or np.count_nonzero(best) == best.shape[-1]:
             actions: IntArray = best.argmax(axis=0)
             return actions
@@ -375,5 +427,6 @@ def _only_overrides(cls: type, hooks: set[str]) -> bool:
 
 
 def _trusted(features: FeatureMap) -> FeatureMap:
-    """A table has been checked as a whole; any other map is checked at each call."""
-    return features if isinstance(features, TableFeatures | CheckedFeatures) else CheckedFeatures(features)
+    """A table has been checked as a whole, and unit vectors need no check; any other map is checked at each call."""
+    known = isinstance(features, TableFeatures | CheckedFeatures) or hasattr(features, "index")
+    return features if known else CheckedFeatures(features)

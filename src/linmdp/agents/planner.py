@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from linmdp.agents.afresh import Afresh, with_columns
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import Horizon, fixed_point
-from linmdp.agents.ridge import DELAY, Ridge, matvec
+from linmdp.agents.ridge import DELAY, Ridge
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.types import Array, BoolArray
 
@@ -38,11 +39,16 @@ class Planner:
         exploration: Exploration,
         make_storage: MakeStorage,
         delay: int = DELAY,
+        blocks: int = 0,
         batch: tuple[int, ...] = (),
         backend: Backend = NUMPY,
     ) -> None:
         self.horizon, self.exploration, self.backend = horizon, exploration, backend
-        self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
+        self.ridge: Any
+        if blocks:
+            self.ridge = Afresh(horizon.groups, d, lam, blocks)
+        else:
+            self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
         self.w = backend.zeros((horizon.levels, *batch, d))
         exploration.bind(self.ridge, self.w)
         self.incremental = exploration.incremental and not (horizon.shared or exploration.adaptive)
@@ -50,6 +56,13 @@ class Planner:
         self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
         self.incremental &= self.storage.incremental
+        self.storage.resize = self.resize
+
+    def resize(self, d: int) -> None:
+        """Make room for d weights, where features grow with the states seen."""
+        self.ridge.resize(d)
+        self.w = self.storage.w = with_columns(self.w, d, 0.0)
+        self.exploration.bind(self.ridge, self.w)
 
     def drop_samples(self, runs: Any = ...) -> None:
         """Delete the working space (of some runs). The old Q acts on."""
@@ -101,19 +114,16 @@ class Planner:
             w[0] = fixed_point(w[0].copy(), self._backup, float(self.exploration.caps[0]))
             self._renew()
         else:
-            skip, explore, ridge, last = (
-                not whole and self.backend.is_numpy,
-                self.exploration,
-                self.ridge,
-                horizon.H - 1,
-            )
+            skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge
+            last, stride = horizon.H - 1, horizon.stride
             for h in reversed(range(horizon.H)):
                 g = 0 if horizon.shared else h
                 if skip and not mask[g].any():
                     continue
-                z = storage.target(h) if h < last else 0.0  # lines 7 and 8
+                z = storage.target(h) if h < last or storage.own_ends else 0.0  # lines 7 and 8
                 new = self._fit(h, z) if explore.adaptive else ridge.solve(g, z)  # line 9
-                w[h] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[h])
+                i = h if stride == 1 else h // stride
+                w[i] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[i])
                 explore.planned(h, None if whole else mask[g])
                 storage.sweep(h, None if v is None else v[g])  # lines 10 and 11
         storage.end(rng)
@@ -139,10 +149,12 @@ class Planner:
     def _fit(self, h: int, z: Any) -> Array:
         """w_h of one agent, and the widths that an adaptive exploration reads off the fit."""
         g, explore = self.horizon.group(h), self.exploration
-        target = self.ridge.u[g] + self.horizon.discount * (z + explore.ended_target(h))
-        self.w[self.horizon.level(h)] = new = matvec(self.ridge.Lambda_inv[g], target)
-        explore.fitted(h, target, self.storage.squares(h) if self.horizon.leads_on(h) else 0.0)
-        return np.asarray(new)
+        if not self.storage.own_ends:
+            z = z + explore.ended_target(h)
+        target = self.ridge.u[g] + self.horizon.discount * z
+        self.w[self.horizon.level(h)] = new = np.asarray(self.ridge.fit(g, target))
+        explore.fitted(h, *self.storage.residuals(h, new, target))
+        return new
 
     def change_beta(self, beta: float) -> None:
         """Another width, for one agent, from the next planning of all steps on."""
@@ -163,21 +175,24 @@ class Planner:
         if horizon.discounted:
             w[0] = fixed_point(w[0].copy(), lambda x: backup(x, 0), float(self.exploration.caps[0]))
         else:
+            following = w[0]
             for h in reversed(range(horizon.H)):
-                w[h] = backup(w[h + 1], h) if horizon.leads_on(h) else self._solve(h, 0.0)
+                following = backup(following, h) if horizon.leads_on(h) else self._solve(h, 0.0)
+                w[horizon.level(h)] = following
         self.storage.forget()
         return w
 
     def add(self, h: int, sample: Sample, reward: float) -> None:
         """One sample of step h, for one agent."""
         g = self.horizon.group(h)
-        phi = sample.phi = self.storage.kept(sample.phi)
+        self.storage.prepare(sample)
+        phi = sample.phi
         if self.horizon.shared:  # several may come before the next planning
             self.ridge.defer(None, np.ones_like(self.ridge.behind))
         sample.reward = reward
         if self._shows:
             self.exploration.seen(g, sample)
-        if sample.weight == 1:
+        if sample.weight == 1 or self.storage.compact:
             self.ridge.add(g, phi, reward)
         else:
             root = sample.weight**0.5
@@ -191,10 +206,14 @@ class Planner:
 
     def drift(self) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions, (*batch)."""
-        return self.ridge.drift(self._rebuild)
+        drift = self.ridge.drift(self._rebuild)
+        self.storage.forget()
+        return drift
 
     def _rebuild(self, g: int) -> Any:
-        """Lambda_g from the samples, without the pending one."""
+        """Lambda_g from the samples, without the pending one; of a ridge made afresh, sum phi phi' alone."""
+        if isinstance(self.ridge, Afresh):
+            return self.storage.gram(g)
         phi = self.ridge.pending[g]
         return self.ridge.lam * np.eye(len(phi)) + self.storage.gram(g) - phi[:, None] * phi
 
@@ -218,6 +237,6 @@ class Planner:
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what `state_dict` saved."""
-        load_array(self.w, state, "w")
-        for name in ("ridge", "storage", "exploration"):
+        for name in ("storage", "ridge", "exploration"):  # a storage may have to make room first
             getattr(self, name).load_state_dict(under(name, state))
+        load_array(self.w, state, "w")

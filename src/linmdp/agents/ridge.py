@@ -262,6 +262,18 @@ class Ridge(Component):
         """w = Lambda_g^-1 (u_g + z), (*batch, d)."""
         return matvec(self.Lambda_inv[g], self.u[g] + z)
 
+    def fit(self, g: int, target: Any) -> Any:
+        """Lambda_g^-1 target, (*batch, d)."""
+        return matvec(self.Lambda_inv[g], target)
+
+    def correlated(self, x: Any) -> Any:
+        """Lambda^-1/2 x for independent x (levels, n, *batch, d)."""
+        return matvec(np.linalg.cholesky(self.Lambda_inv)[:, None], x)
+
+    def dof(self) -> Array:
+        """Degrees of freedom of each regression, tr (Lambda - lam I) Lambda^-1, (G,), for one agent."""
+        return np.asarray(self._d - float(self.lam) * np.trace(self.Lambda_inv, axis1=1, axis2=2))
+
     def drift(self, rebuild: Rebuild | None = None) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, (*batch)."""
         xp, eye = self.backend.xp, self.backend.array(np.eye(self._d))

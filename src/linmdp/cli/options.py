@@ -22,7 +22,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="one JSON object per seed o
 Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
 Reward = Annotated[
     str | None,
-    typer.Option(metavar="RULE", help="rewards outside their range: error, clip, or rescale (gym environments)"),
+    typer.Option(metavar="RULE", help="rewards outside their range: auto, error, clip, or rescale (gym environments)"),
 ]
 Checkpoint = Annotated[
     Path | None,

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from linmdp.envs.games import make_gym
-from linmdp.envs.mapping import EnvView, map_by_name, map_parameters
-from linmdp.envs.observations import counted
-from linmdp.envs.rewards import reward_rule
-from linmdp.errors import InvalidParameter, check_int, check_number, invalid
+from linmdp.envs.actions import Actions
+from linmdp.envs.games import leaves, make_gym, text_notes
+from linmdp.envs.images import SIDE, is_image
+from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
+from linmdp.envs.rewards import FEW_EPISODES, reward_rule
+from linmdp.envs.trial import LONGEST_H, Trial, random_play
+from linmdp.errors import InvalidParameter, check_int, invalid
 from linmdp.features.base import FeatureMap
-from linmdp.features.tabular import TableFeatures
 from linmdp.types import State, Task
-
-REWARDS = {
-    "CartPole": (0.0, 1.0),
-    "MountainCar": (-1.0, 0.0),
-    "Acrobot": (-1.0, 0.0),
-    "FrozenLake": (0.0, 1.0),
-    "FrozenLake8x8": (0.0, 1.0),
-    "Taxi": (-10.0, 20.0),
-    "CliffWalking": (-100.0, 0.0),
-    "CliffWalkingSlippery": (-100.0, 0.0),
-    "Blackjack": (-1.0, 1.0),
-}
-"""The range of one reward, by the name without its version. It always contains 0, the reward after the end."""
 
 
 class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -38,21 +25,29 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     Parameters
     ----------
     id : a Gymnasium id, or an environment
-    H : steps per episode; default: the environment's own limit, which is also the maximum
-    reward_low, reward_high : the range of one reward; known for the classic environments, default for others: 0 and 1
-    reward : what to do with a reward outside its range: "error", "clip" or "rescale" (see `envs.rewards`)
-    features : onehot, fourier, tiles, rbf, rff, or a FeatureMap from observations to (A, d); by default onehot
-        where observations are whole numbers, rbf for CartPole and Acrobot, else fourier
+    H : steps per episode; default: the environment's own limit, which is also the maximum. Where it has none: twice
+        the longest of 20 episodes of random play, at most 200
+    reward_low, reward_high : the range of one reward; by default known, reported by the environment, or seen in
+        random play
+    reward : what to do with a reward outside its range: "error", "clip", "rescale", or "auto": an error where
+        reward_low and reward_high are given, else clip (see `envs.rewards`)
+    features : onehot, hashed, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by default
+        onehot where observations are whole numbers that can be counted, hashed where they cannot, else auto
     order : of onehot and fourier
     coupling : of fourier, the most coordinates that one cosine joins
     tilings, tiles : of tiles
     centres : of rbf
-    dim : of tiles (at most) and rff
-    bandwidth : of rbf and rff
+    dim : of tiles (at most), rff and auto
+    bandwidth : of rbf, rff and auto
     scaling : "bounds" of the space where it has some, or "data": the range seen in the warm-up
     warmup : steps of a random policy before the first episode, for features that are fitted to data
-    seed : seed of the warm-up and of rff
+    seed : seed of the warm-up, of rff and of auto
     kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
+
+    Attributes
+    ----------
+    chosen : what was neither given nor known: features and their d, H, reward_low and reward_high
+    notes : what a user should hear of it, in words
     """
 
     model = None  # unknown: no V*, hence no exact regret
@@ -64,7 +59,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         H: int | None = None,
         reward_low: float | None = None,
         reward_high: float | None = None,
-        reward: str = "error",
+        reward: str = "auto",
         features: str | FeatureMap | None = None,
         order: int | None = None,
         coupling: int | None = None,
@@ -88,23 +83,20 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         else:
             env = make_gym(id, kwargs)
         super().__init__(env)
-        if not isinstance(env.action_space, gymnasium.spaces.Discrete):
-            raise InvalidParameter(f"The action space of '{id}' must be Discrete. Got {env.action_space}.")
-        A = int(env.action_space.n)
-        self._first_action = int(env.action_space.start)
+        self.id, self._h, self._actions = id, 0, Actions(id, env.action_space)
+        self.chosen = dict[str, Any]()
+        A = self._actions.A
         self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
         if H is None and limit is None:
-            raise InvalidParameter(
-                f"The 'H' parameter of '{id}' must be given, as in H=100: the environment has no limit of its own."
-            )
+            H = self.chosen["H"] = self._trial(FEW_EPISODES).H
         # no step beyond the environment's own limit is ever seen, and an optimistic agent would value it for ever
         H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
-        usual = REWARDS.get(re.sub(r"-v\d+$", "", id), (0.0, 1.0))
-        low = check_number(id, "reward_low", usual[0] if reward_low is None else reward_low)
-        high = check_number(id, "reward_high", usual[1] if reward_high is None else reward_high, low=low)
-        S, phi = self._mapped(id, A, features, given)
-        self.id, self._h = id, 0
+        reported = getattr(env.unwrapped, "reward_range", None)
+        rewards = reward_rule(id, reward, reward_low, reward_high, reported, self._trial)
+        self._pay = rewards.pay
+        S, phi = self._mapped(id, features, given)
+        self.chosen |= rewards.chosen
         shape = self.observation_space.shape
         state_bytes = None if shape is None else 8 * math.prod(shape)
         self.task = Task(
@@ -112,20 +104,25 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             A=A,
             d=phi.d,
             H=H,
-            reward_range=(low, high),
+            reward_range=(rewards.low, rewards.high),
             features=phi,
             state_bytes=state_bytes,
             stationary=True,
         )
-        self._paid = reward_rule(env, id, reward, low, high, H)
 
     def _mapped(
-        self, id: str, A: int, features: str | FeatureMap | None, given: dict[str, Any]
+        self, id: str, features: str | FeatureMap | None, given: dict[str, Any]
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
+        A, view = self._actions.A, EnvView(id, self.env, self._actions)
         if features is None or isinstance(features, str):
-            reading, phi = map_by_name(features, EnvView(id, self.env, A), given)
+            name = usual_map(view, given) if features is None else features
+            reading, phi = map_by_name(name, view, given)
             self._state, self.observation_space = reading.read, reading.space
+            if features is None:
+                self.chosen |= {"features": name, "d": phi.d}
+            if any(is_image(part) for part in leaves(view.space).values()):
+                self.chosen["image"] = f"{SIDE}x{SIDE} grey levels"
             return reading.S, phi
         if given:
             name, value = next(iter(given.items()))
@@ -136,17 +133,31 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(
                 f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
             )
-        if isinstance(features, TableFeatures):
-            space: gymnasium.Space[Any] = self.env.observation_space
-            finite = counted(id, space)
-            if finite is None or finite.S != features.S:
-                raise InvalidParameter(
-                    f"The feature table of '{id}' must be for the states of {space}. Got {features.S}."
-                )
-            self._state, self.observation_space = finite.read, finite.space
-            return finite.S, features
-        self._state = np.asarray
-        return None, features
+        finite = finite_reading(view, features)
+        if finite is None:
+            self._state = np.asarray
+            return None, features
+        self._state, self.observation_space = finite.read, finite.space
+        return finite.S, features
+
+    def _trial(self, episodes: int) -> Trial:
+        limit = self.env.spec.max_episode_steps if self.env.spec else None
+        return random_play(self.env, self._actions, episodes=episodes, steps=limit or LONGEST_H)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is left out of the observations, and whether rewards were."""
+        found = text_notes(self.id, self.env.observation_space)
+        if self._pay is not None and self._pay.warns and self._pay.clipped:
+            low, high = self.task.reward_range
+            fix = "give reward_low and reward_high"
+            found.append(f"Rewards of '{self.id}' outside {low:g} to {high:g} were clipped to that range: {fix}.")
+        return found
+
+    @property
+    def earned(self) -> float | None:
+        """The rewards of the episode so far as the environment paid them; None where they are passed on as they are."""
+        return None if self._pay is None else self._pay.earned
 
     @property
     def unwrapped(self) -> Any:
@@ -161,6 +172,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[State, dict[str, Any]]:
         """Start an episode."""
         self._h = 0
+        if self._pay is not None:
+            self._pay.earned = 0.0
         state, info = self.env.reset(seed=seed, options=options)
         return self._state(state), info
 
@@ -168,8 +181,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """One step; truncated also after step H."""
         if not 0 <= action < self.task.A:
             raise InvalidParameter(f"The action of '{self.id}' must be in [0, {self.task.A - 1}]. Got {action!r}.")
-        state, reward, terminated, truncated, info = self.env.step(action + self._first_action)
+        state, reward, terminated, truncated, info = self.env.step(self._actions(action))
         self._h += 1
-        if self._paid is not None:
-            reward = self._paid(reward)
+        if self._pay is not None:
+            reward = self._pay(reward)
         return self._state(state), reward, bool(terminated), bool(truncated) or self._h >= self.task.H, info

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.errors import InvalidParameter, described, needed, unknown
+from linmdp.errors import InvalidParameter, LinMDPWarning, described, needed, unknown
 from linmdp.features.learned import Layout, width_of
 
 LARGEST_WIDTH = 4096
@@ -30,11 +31,16 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         name = TWINS[name]
     if name.startswith("ALE/"):
         _register_atari(id)
+    elif name.startswith(("MiniGrid-", "BabyAI-")):
+        needed("minigrid", f"'{id}' needs minigrid, which is not installed: pip install 'linmdp[minigrid]'.")
     try:
         env = gymnasium.make(name, **{**extra, **kwargs})
         env.reset(seed=0)
     except gymnasium.error.UnregisteredEnv:
         unknown("Gymnasium environment", id, gymnasium.registry)
+    except gymnasium.error.DependencyNotInstalled as error:
+        fix = " Or pip install 'linmdp[box2d]'." if "box2d" in str(error).lower() else ""
+        raise InvalidParameter(f"Gymnasium cannot make '{id}'. {described(error)}.{fix}") from error
     except Exception as error:
         raise InvalidParameter(f"Gymnasium cannot make '{id}'. {described(error)}.") from error
     return env
@@ -70,13 +76,38 @@ def _parts(id: str, space: spaces.Space[Any]) -> list[tuple[str, int]]:
     if isinstance(space, spaces.MultiDiscrete):
         return [("onehot", int(n)) for n in space.nvec.ravel()]
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
-        return [part for one in inner for part in _parts(id, one)]
+        return [part for one in inner_spaces(space).values() if not is_text(one) for part in _parts(id, one)]
     raise InvalidParameter(f"Observations of '{id}' must be Box, Discrete, or Dict or Tuple of those. Got {space}.")
 
 
+def is_text(space: spaces.Space[Any]) -> bool:
+    """Whether it is a space of words, which no map here can read: they are left out of a Dict or a Tuple."""
+    return space.dtype is not None and space.dtype.kind == "U"
+
+
+def inner_spaces(space: spaces.Space[Any]) -> dict[Any, spaces.Space[Any]]:
+    """What a Dict or a Tuple is made of, by key or place; of any other space, nothing."""
+    if isinstance(space, spaces.Dict):
+        return dict(space.spaces)
+    return dict(enumerate(space.spaces)) if isinstance(space, spaces.Tuple) else {}
+
+
+def leaves(space: spaces.Space[Any], name: str = "observation") -> dict[str, spaces.Space[Any]]:
+    """The spaces that are no Dict and no Tuple, by name."""
+    inner = inner_spaces(space)
+    if not inner:
+        return {name: space}
+    return {path: leaf for key, one in inner.items() for path, leaf in leaves(one, str(key)).items()}
+
+
+def text_notes(id: str, space: spaces.Space[Any]) -> list[str]:
+    """What a user should hear of text in observations."""
+    words = [name for name, part in leaves(space).items() if is_text(part)]
+    return [f"Observations of '{id}' have text, which is left out: {', '.join(words)}."] if words else []
+
+
 def flat(space: spaces.Space[Any], observation: Any) -> list[np.ndarray]:
-    """The numbers of an observation, part by part; whole numbers count from 0."""
+    """The numbers of an observation, part by part; whole numbers count from 0, and words are left out."""
     if isinstance(space, spaces.Discrete):
         return [np.atleast_1d(np.asarray(observation) - space.start)]
     if isinstance(space, spaces.MultiDiscrete):
@@ -85,6 +116,8 @@ def flat(space: spaces.Space[Any], observation: Any) -> list[np.ndarray]:
         return [piece for key, one in space.spaces.items() for piece in flat(one, observation[key])]
     if isinstance(space, spaces.Tuple):
         return [piece for one, part in zip(space.spaces, observation, strict=True) for piece in flat(one, part)]
+    if is_text(space):
+        return []
     return [np.asarray(observation).ravel()]
 
 
@@ -105,6 +138,8 @@ class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._space: spaces.Space[Any] = self.env.observation_space
         self.A, self._first_action = int(self.env.action_space.n), int(self.env.action_space.start)
         self.layout = layout_of(id, self._space)
+        for words in text_notes(id, self._space):
+            warnings.warn(words, LinMDPWarning, stacklevel=2)
         bytes_only = isinstance(self._space, spaces.Box) and self._space.dtype == np.uint8
         self.dtype: Any = np.dtype(np.uint8 if bytes_only else np.float32)
         low, high = (0, 255) if bytes_only else (-np.inf, np.inf)

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, overload
 
 import gymnasium
 import numpy as np
 
-from linmdp.envs.observations import Reading, bounds, counted, numbers, unravelled
+from linmdp.envs import observations
+from linmdp.envs.actions import Actions
+from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
-from linmdp.features.onehot import OneHot, joined, largest_order
+from linmdp.features.blocks import LARGEST_D
+from linmdp.features.onehot import OneHot, joined
 from linmdp.features.scaling import Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
+from linmdp.features.unit import HashedFeatures, UnitFeatures
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
-from linmdp.types import Array, IntArray
+from linmdp.types import Array
 
 ONE_HOT_LIMIT = 1024
 """Largest S * A for a one-hot table: it takes (S A)^2 numbers, and so does each matrix of an agent."""
+AUTO_DIM = 100
+"""Length of psi where nothing is given; fewer where A of them would be too many."""
+RECURRING = 1000
+"""Steps of random play in which states that are hashed must come again: at most half of them may be new."""
 
 Mapped = tuple[Reading, FeatureMap]
 
@@ -30,28 +39,34 @@ Mapped = tuple[Reading, FeatureMap]
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
-    def __init__(self, id: str, env: gymnasium.Env[Any, Any], A: int) -> None:
-        self.id, self.env, self.A = id, env, A
+    def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions) -> None:
+        self.id, self.env, self.actions, self.A = id, env, actions, actions.A
         self.space: gymnasium.Space[Any] = env.observation_space
 
-    def scaled(self, name: str, scaling: str, warmup: int, seed: int) -> tuple[Reading, Scaling]:
-        """How observations become vectors, and their scaling: by bounds where there are some, else by a warm-up."""
+    def scaled(
+        self, name: str, scaling: str, warmup: int, seed: int, *, margin: float = 0.0
+    ) -> tuple[Reading, Scaling]:
+        """How observations become vectors, and their scaling: by bounds where there are some, else by a warm-up.
+
+        Coordinates that are scaled by a warm-up are cut `margin` ranges beyond what it saw.
+        """
         check_choice(name, "scaling", scaling, ("bounds", "data"))
         steps, seed = check_int(name, "warmup", warmup, low=1, high=10**7), check_int(name, "seed", seed, low=0)
         reading = numbers(self.id, self.space)
-        low, high = bounds(self.space)
+        low, high = observations.bounds(reading.space)
         if scaling == "data":
             low, high = np.full_like(low, -np.inf), np.full_like(high, np.inf)
-        return reading, Scaling.fit(low, high, None if bounded(low, high).all() else self.warm_up(reading, steps, seed))
+        states = None if bounded(low, high).all() else self.warm_up(reading, steps, seed)
+        return reading, Scaling.fit(low, high, states, margin=margin)
 
     def warm_up(self, reading: Reading, steps: int, seed: int) -> Array:
         """States that a random policy sees in that many steps, (steps, k)."""
-        rng, first = np.random.default_rng(seed), int(getattr(self.env.action_space, "start", 0))
+        rng = np.random.default_rng(seed)
         states: list[Array] = []
         observation, _ = self.env.reset(seed=seed)
         while len(states) < steps:
             states.append(reading.read(observation))
-            observation, _, terminated, truncated, _ = self.env.step(first + int(rng.integers(self.A)))
+            observation, _, terminated, truncated, _ = self.env.step(self.actions(int(rng.integers(self.A))))
             if terminated or truncated:
                 states.append(reading.read(observation))
                 observation, _ = self.env.reset()
@@ -110,48 +125,58 @@ def rff(
     return reading, RandomFourier(view.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
 
 
+def auto(
+    view: EnvView, *, dim: int | None = None, bandwidth: float | None = None, warmup: int = 1000, seed: int = 0
+) -> Mapped:
+    """The default for numbers: random Fourier features, whose bandwidth follows from their number."""
+    reading, scale = automatic_scaling(view, warmup, seed)
+    if dim is None:
+        dim = max(2, min(AUTO_DIM, LARGEST_D // view.A))
+    dim = check_int("auto", "dim", dim, low=2)
+    if bandwidth is None:
+        # smooth enough for so many features to cover the box, and no wider than two random points of it are apart
+        bandwidth = min(math.sqrt(scale.k / 6), 2.5 * dim ** (-1 / scale.k))
+    return reading, RandomFourier(view.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
+
+
+def automatic_scaling(view: EnvView, warmup: int, seed: int) -> tuple[Reading, Scaling]:
+    """The scaling of `auto`: coordinates with bounds by those, others by what random play sees.
+
+    A random policy does not see all that a good one will (the speeds of CartPole). States beyond its range stay apart,
+    since a coordinate that is cut off no longer tells what follows.
+    """
+    return view.scaled("auto", "bounds", warmup, seed, margin=10.0)
+
+
 def onehot(view: EnvView, *, order: int | None = None) -> Mapped:
-    """One-hot: of the whole state while that is small, else of every `order` of its parts."""
+    """One-hot: of the whole state, as a table while that is small; with `order`, of every so many of its parts."""
     id, A = view.id, view.A
     reading = counted(id, view.space)
     if reading is None:
         raise InvalidParameter(f"Observations of '{id}' must be whole numbers for one-hot features. Got {view.space}.")
-    sizes, decode = reading.sizes, reading.decode
-    groups: tuple[tuple[int, ...], ...] | None = None
-    if re.match(r"Taxi-v\d", id) and reading.S == 500:
-        sizes, groups, decode = TAXI, ((0, 1, 4), (2, 3)), taxi_parts
-    parts = len(sizes) if groups is None else len(sizes) - 1
-    if order is None:
-        if groups is None and reading.S is not None and reading.S * A <= ONE_HOT_LIMIT:
-            return reading, one_hot(reading.S, A)
-        if parts == 1:
-            raise InvalidParameter(
-                f"One-hot features of '{id}' must have d = S * A at most {ONE_HOT_LIMIT}. Got {sizes[0] * A}."
-            )
-        order = 0 if groups else largest_order(A, sizes, ONE_HOT_LIMIT)
-    else:
-        order = check_int("onehot", "order", order, low=1, high=parts)
-    if order:
-        groups = joined(parts, order)
-    return reading, OneHot(A, sizes, groups=groups, decode=decode)
+    if order is not None:
+        taxi = re.match(r"Taxi-v\d", id) and math.prod(TAXI) == reading.S
+        sizes, decode = (TAXI, partial(unravelled, sizes=TAXI)) if taxi else (reading.sizes, reading.decode)
+        order = check_int("onehot", "order", order, low=1, high=len(sizes))
+        return reading, OneHot(A, sizes, groups=joined(len(sizes), order), decode=decode)
+    if reading.S is None:
+        return hashed(view)
+    return reading, (one_hot if reading.S * A <= ONE_HOT_LIMIT else UnitFeatures)(reading.S, A)
 
 
-TAXI = (5, 5, 5, 4, 8)
-"""Row, column, passenger, destination, and where to go next: to the passenger (4 places) or the destination (4)."""
+TAXI = (5, 5, 5, 4)
+"""Row, column, passenger and destination: Taxi's states are one number for four things."""
 
 
-def taxi_parts(states: np.ndarray) -> IntArray:
-    """The parts of Taxi's states, (n, 5)."""
-    parts = unravelled(states, TAXI[:4])
-    passenger, destination = parts[:, 2], parts[:, 3]
-    target = np.where(passenger < 4, passenger, 4 + destination)
-    return np.concatenate((parts, target[:, None]), axis=1)
+def hashed(view: EnvView) -> Mapped:
+    """One-hot of a hash of all whole numbers in an observation, however many combinations there are."""
+    return observations.hashed(view.id, view.space), HashedFeatures(view.A)
 
 
 MAPS: Names[Callable[..., Any]] = Names(
     "feature map",
     "linmdp.features",
-    {f.__name__: f for f in (onehot, fourier, tiles, rbf, rff)},
+    {f.__name__: f for f in (onehot, hashed, fourier, tiles, rbf, rff, auto)},
     partial(check_maker, "feature map", positional=1),
 )
 
@@ -170,14 +195,23 @@ def register_features(name: str, maker: Any = None) -> Any:
     return MAPS.register(name, maker)
 
 
-USUAL = {"CartPole": "rbf", "Acrobot": "rbf"}
-"""Where states that matter are near those that a random policy sees, centres from data do better than a grid."""
+def usual_map(view: EnvView, given: Collection[str]) -> str:
+    """The map where none is named: whole numbers are told apart one by one, others are seen through `auto`.
+
+    Whole numbers that are too many to be counted are hashed if states come again in random play; if they do not,
+    nothing learned of one would ever be used.
+    """
+    if not whole(view.space):
+        return "auto"
+    finite = counted(view.id, view.space)
+    if "order" in given or (finite is not None and finite.S is not None):
+        return "onehot"
+    codes = view.warm_up(observations.hashed(view.id, view.space), RECURRING, seed=0)
+    return "hashed" if len(np.unique(codes)) <= RECURRING // 2 else "auto"
 
 
-def map_by_name(name: str | None, view: EnvView, given: dict[str, Any]) -> Mapped:
-    """How observations are read, and their features; by default one-hot for whole numbers, else USUAL or Fourier."""
-    if name is None:
-        name = "onehot" if _whole(view.space) else USUAL.get(re.sub(r"-v\d+$", "", view.id), "fourier")
+def map_by_name(name: str, view: EnvView, given: dict[str, Any]) -> Mapped:
+    """How observations are read, and their features."""
     if name not in MAPS:
         unknown("feature map", name, MAPS)
     known = map_parameters(name)
@@ -185,7 +219,9 @@ def map_by_name(name: str | None, view: EnvView, given: dict[str, Any]) -> Mappe
         if key not in known:
             invalid(f"'{view.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
     made = MAPS[name](view, **given)
-    reading, phi = made if isinstance(made, tuple) else (_reading(view, made), made)
+    if not isinstance(made, tuple):
+        made = finite_reading(view, made) or numbers(view.id, view.space), made
+    reading, phi = made
     if not isinstance(phi, FeatureMap) or phi.A != view.A:
         raise InvalidParameter(f"features={name} must make a FeatureMap for {view.A} actions. Got {phi!r:.80}.")
     return reading, phi
@@ -196,17 +232,15 @@ def map_parameters(name: Any) -> dict[str, inspect.Parameter]:
     return settable(MAPS[name]) if name in MAPS else {}
 
 
-def _reading(view: EnvView, features: Any) -> Reading:
-    """Numbered states for a table, flat vectors for any other map."""
-    finite = counted(view.id, view.space) if isinstance(features, TableFeatures) else None
-    if finite is not None and finite.S != features.S:
-        raise InvalidParameter(f"A feature table of '{view.id}' must have {finite.S} states. Got {features.S}.")
-    return finite or numbers(view.id, view.space)
-
-
-def _whole(space: gymnasium.Space[Any]) -> bool:
-    """Whether observations are whole numbers only."""
-    if isinstance(space, gymnasium.spaces.Tuple | gymnasium.spaces.Dict):
-        inner = space.spaces.values() if isinstance(space, gymnasium.spaces.Dict) else space.spaces
-        return all(_whole(one) for one in inner)
-    return isinstance(space, gymnasium.spaces.Discrete | gymnasium.spaces.MultiDiscrete | gymnasium.spaces.MultiBinary)
+def finite_reading(view: EnvView, features: Any) -> Reading | None:
+    """Numbered states for a table and for unit vectors, hashed ones for theirs; None for any other map."""
+    if isinstance(features, HashedFeatures):
+        return observations.hashed(view.id, view.space)
+    if not isinstance(features, TableFeatures | UnitFeatures):
+        return None
+    finite = counted(view.id, view.space)
+    if finite is None or finite.S != features.S:
+        raise InvalidParameter(
+            f"The feature table of '{view.id}' must be for the states of {view.space}. Got {features.S}."
+        )
+    return finite

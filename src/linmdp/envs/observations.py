@@ -1,4 +1,4 @@
-"""How the observations of a Gymnasium environment become states: a whole number, or a flat vector."""
+"""How the observations of a Gymnasium environment become states: a whole number, its hash, or a flat vector."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import flat, layout_of
+from linmdp.envs.games import flat, inner_spaces, is_text, layout_of
+from linmdp.envs.images import Grey, is_image
+from linmdp.errors import InvalidParameter
 from linmdp.features.onehot import Decode
+from linmdp.features.unit import CODES, code_of
 from linmdp.types import WHOLE, Array, IntArray, State
 
 MOST_STATES = 1 << 20
@@ -71,13 +74,47 @@ def counted(id: str, space: spaces.Space[Any]) -> Reading | None:
     )
 
 
+def hashed(id: str, space: spaces.Space[Any]) -> Reading:
+    """States are numbers below 2^40, made of all whole numbers of an observation."""
+    if not whole(space):
+        raise InvalidParameter(f"Observations of '{id}' must be whole numbers for hashed features. Got {space}.")
+    return Reading(read=lambda o: code_of(_vector(space, o)), space=spaces.Discrete(CODES))
+
+
 def numbers(id: str, space: spaces.Space[Any]) -> Reading:
-    """States are flat vectors, whatever is in them."""
-    layout_of(id, space)
-    low, high = bounds(space)
-    dtype = space.dtype if isinstance(space, spaces.Box) else np.dtype(np.float64)
+    """States are flat vectors, whatever is in them; images are seen as grey levels."""
+    plain, simplified = _without_images(space)
+    layout_of(id, plain)
+    low, high = bounds(plain)
+    dtype = plain.dtype if isinstance(plain, spaces.Box) else np.dtype(np.float64)
     box = spaces.Box(low.astype(dtype), high.astype(dtype), dtype=dtype.type)
-    return Reading(read=lambda o: _vector(space, o).astype(dtype), space=box)
+    if simplified is None:
+        return Reading(read=lambda o: _vector(space, o).astype(dtype), space=box)
+    return Reading(read=lambda o: _vector(plain, simplified(o)).astype(dtype), space=box)
+
+
+def _without_images(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Callable[[Any], Any] | None]:
+    """The space with grey levels for images, and how an observation gets there; None where it has no image."""
+    if is_image(space):
+        assert isinstance(space, spaces.Box)
+        grey = Grey(space)
+        return grey.space, grey
+    inner = {key: _without_images(one) for key, one in inner_spaces(space).items()}
+    if all(simplified is None for _, simplified in inner.values()):
+        return space, None
+    plain = spaces.Dict({str(key): one for key, (one, _) in inner.items()})
+    steps = [(key, simplified) for key, (_, simplified) in inner.items()]
+    return plain, lambda o: {str(key): o[key] if step is None else step(o[key]) for key, step in steps}
+
+
+def whole(space: spaces.Space[Any]) -> bool:
+    """Whether observations are whole numbers only, and no image; text beside them does not count."""
+    inner = [one for one in inner_spaces(space).values() if not is_text(one)]
+    if inner:
+        return all(whole(one) for one in inner)
+    if isinstance(space, spaces.Box):
+        return np.issubdtype(space.dtype, np.integer) and not is_image(space)
+    return isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
 
 
 def bounds(space: spaces.Space[Any]) -> tuple[Array, Array]:
@@ -85,8 +122,7 @@ def bounds(space: spaces.Space[Any]) -> tuple[Array, Array]:
     if isinstance(space, spaces.Box):
         return space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
-        lows, highs = zip(*(bounds(one) for one in inner), strict=True)
+        lows, highs = zip(*(bounds(one) for one in inner_spaces(space).values() if not is_text(one)), strict=True)
         return np.concatenate(lows), np.concatenate(highs)
     if isinstance(space, spaces.MultiDiscrete):
         high = space.nvec.ravel() - 1.0

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from linmdp.envs.games import Game
 from linmdp.errors import InvalidParameter
 from linmdp.features.learned import Layout
+from linmdp.features.unit import HashedFeatures
 from linmdp.types import Array, State
 
 
@@ -41,6 +42,8 @@ class Scaler:
             self.space = spaces.Discrete(env.unwrapped.task.S)
             return
         inner = env.observation_space
+        if isinstance(env.unwrapped.task.features, HashedFeatures):
+            raise InvalidParameter("Raw observations are not kept where states are hashed: give features=auto.")
         if not isinstance(inner, spaces.Box | spaces.MultiBinary):
             raise InvalidParameter(f"Raw observations must be Box, MultiBinary or Discrete. Got {inner}.")
         self.layout: Layout = _layout(env) or (("box", int(np.prod(inner.shape))),)

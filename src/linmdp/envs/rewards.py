@@ -1,66 +1,158 @@
-"""Rewards outside the declared range: an error, clipped to it, or rescaled into it by a fixed map."""
+"""What one reward may be, and what becomes of rewards outside that range: an error, clipped to it, or scaled."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+from linmdp.envs.trial import Trial
+from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_number, one_number
 
-from linmdp.errors import InvalidData, check_choice, described, one_number
+Play = Callable[[int], Trial]
+"""That many episodes of random play, or fewer where they are long."""
 
-RULES = ("error", "clip", "rescale")
+RULES = ("auto", "error", "clip", "rescale")
 EPISODES = 100
-"""Episodes of random play in which "rescale" looks for the least and the largest reward."""
+"""Episodes of random play in which "rescale" looks for the largest reward."""
+FEW_EPISODES = 20
+"""Episodes in which the range of rewards is looked for where nothing is known of it."""
+FEW_VALUES = 10
+"""Rewards that take more different values than these are taken for any number in their range, and beyond."""
+ROUNDING = 1e-9
+
+REWARDS = {
+    "CartPole": (0.0, 1.0),
+    "MountainCar": (-1.0, 0.0),
+    "Acrobot": (-1.0, 0.0),
+    "FrozenLake": (0.0, 1.0),
+    "FrozenLake8x8": (0.0, 1.0),
+    "Taxi": (-10.0, 20.0),
+    "CliffWalking": (-100.0, 0.0),
+    "CliffWalkingSlippery": (-100.0, 0.0),
+    "Blackjack": (-1.0, 1.0),
+    "LunarLander": (-100.0, 160.0),
+}
+"""The range of one reward, by the name without its version. It always contains 0, the reward after the end.
+
+LunarLander has no bound above: 100 for a landing, and up to 159, in 2,250 episodes, for a fall that is stopped.
+"""
 
 
-def reward_rule(env: Any, id: str, rule: str, low: float, high: float, H: int) -> Callable[[Any], Any] | None:
-    """A function that brings a reward into [low, high]; None for "error": the run loop then refuses the reward.
+class Pay:
+    """What an agent is paid for a reward: scaled, and clipped to [low, high].
 
-    "rescale" plays 100 episodes at random (always the same ones) before anything is learned, maps the least reward
-    seen there to `low` and the largest to `high`, and clips what lies outside later on. NaN and infinite rewards are
-    left as they are, for the run loop to refuse.
+    What is no finite number is left as it is, for the run loop to refuse.
+
+    Attributes
+    ----------
+    low, high : the range of what an agent is paid
+    scale : what rewards are multiplied by
+    warns : whether a user who hears that a reward was clipped would be surprised
+    earned : the sum of an episode's rewards as they were
+    clipped : whether a reward was outside the range
     """
-    check_choice(id, "reward", rule, RULES)
-    if rule == "error":
-        return None
-    scale, shift = (1.0, 0.0) if rule == "clip" else _observed(env, id, low, high, H)
 
-    def paid(reward: Any) -> Any:
+    def __init__(self, low: float, high: float, scale: float = 1.0, *, warns: bool = True) -> None:
+        self.low, self.high, self.scale, self.warns = low, high, scale, warns
+        self.earned, self.clipped = 0.0, False
+
+    def __call__(self, reward: Any) -> Any:
+        """`reward` as an agent sees it."""
         try:
             value = one_number(reward)
         except (TypeError, ValueError):
             return reward
-        return min(max(scale * value + shift, low), high) if math.isfinite(value) else reward
+        if not math.isfinite(value):
+            return reward
+        self.earned += value
+        paid = self.scale * value
+        if self.low <= paid <= self.high:
+            return paid
+        self.clipped |= not self.low - ROUNDING <= paid <= self.high + ROUNDING
+        return min(max(paid, self.low), self.high)
 
-    return paid
+
+class Rewards(NamedTuple):
+    """The range of what an agent is paid, how, and what of it was found by random play."""
+
+    low: float
+    high: float
+    pay: Pay | None
+    chosen: dict[str, float]
 
 
-def _observed(env: Any, id: str, low: float, high: float, H: int) -> tuple[float, float]:
-    """Scale and shift of the map."""
-    rng, seen = np.random.default_rng(0), list[float]()
-    first, A = int(env.action_space.start), int(env.action_space.n)
-    for k in range(EPISODES):
-        env.reset(seed=k)
-        for h in range(H):
-            try:
-                _, reward, terminated, truncated, _ = env.step(first + int(rng.integers(A)))
-                value = one_number(reward)
-            except Exception as error:
-                raise InvalidData(
-                    f"Episode {k}, step {h} of random play must not fail. Got {described(error)}."
-                ) from error
-            if not math.isfinite(value):
-                raise InvalidData(f"The reward of episode {k}, step {h} must be one finite number. Got {reward!r}.")
-            seen.append(value)
-            if terminated or truncated:
-                break
-    least, largest = min(seen), max(seen)
+def reward_rule(id: str, rule: str, low: float | None, high: float | None, reported: Any, play: Play) -> Rewards:
+    """The range of one reward, and how rewards are brought into it.
+
+    "error" has no `Pay`: the run loop refuses a reward outside. "auto" is "error" where both bounds are given, else
+    "clip", so that no run ends with a reward that nobody could know of. `reported` is the environment's own range.
+    """
+    check_choice(id, "reward", rule, RULES)
+    if rule == "rescale":
+        return _rescaled(id, low, high, play(EPISODES))
+    given = low is not None and high is not None
+    chosen = dict[str, float]()
+    known = REWARDS.get(id.rpartition("-v")[0] or id) or _finite(reported)
+    if known is None and not given:
+        known = observed_range(play(FEW_EPISODES).rewards)
+        chosen = {"reward_low": known[0]} if low is None else {}
+        chosen |= {"reward_high": known[1]} if high is None else {}
+    low, high = _checked(id, low, high, known or (0.0, 1.0))
+    strict = rule == "error" or (rule == "auto" and given)
+    return Rewards(low, high, None if strict else Pay(low, high, warns=rule == "auto"), chosen)
+
+
+def _checked(id: str, low: float | None, high: float | None, usual: tuple[float, float]) -> tuple[float, float]:
+    """The bounds that are given, and the usual ones for others."""
+    low = check_number(id, "reward_low", usual[0] if low is None else low)
+    return low, check_number(id, "reward_high", usual[1] if high is None else high, low=low)
+
+
+def _finite(reported: Any) -> tuple[float, float] | None:
+    """The range that an environment reports, with 0 in it, if it is one."""
+    try:
+        low, high = (float(bound) for bound in reported)
+    except (TypeError, ValueError):
+        return None
+    return (min(low, 0.0), max(high, 0.0)) if math.isfinite(low) and math.isfinite(high) and low < high else None
+
+
+def observed_range(rewards: tuple[float, ...]) -> tuple[float, float]:
+    """A range for all rewards, from those seen in random play, in order.
+
+    It contains 0. Rewards of many different values will take others: the bounds are then rounded outwards, to 1, 2 or
+    5 times a power of ten. Where nothing but 0 was paid, something is hidden, and [0, 1] is the custom.
+    """
+    low, high = min(rewards[0], 0.0), max(rewards[-1], 0.0)
+    if low == high:
+        return 0.0, 1.0
+    return (-_rounded(-low), _rounded(high)) if len(rewards) > FEW_VALUES else (low, high)
+
+
+def _rounded(bound: float) -> float:
+    """The next of 1, 2 and 5 times a power of ten; 0 stays 0."""
+    if bound <= 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(bound))
+    return power * next(step for step in (1, 2, 5, 10) if bound <= step * power * (1 + ROUNDING))
+
+
+def _rescaled(id: str, low: float | None, high: float | None, trial: Trial) -> Rewards:
+    """Rewards multiplied by one number, so that those of random play just fit; what lies outside later is clipped.
+
+    Nothing is added to a reward: where episodes can end early, that would change which policy is best.
+    """
+    least, largest = min(trial.rewards[0], 0.0), max(trial.rewards[-1], 0.0)
     if least == largest:
         raise InvalidData(
-            f"reward=rescale needs two different rewards in {EPISODES} episodes of random play of '{id}'. Got "
-            f"{least:g} alone: give reward_low and reward_high."
+            f"reward=rescale needs a reward that is not 0 in {EPISODES} episodes of random play of '{id}'."
         )
-    scale = (high - low) / (largest - least)
-    return scale, low - scale * least
+    low, high = _checked(id, low, high, (-1.0 if least < 0 else 0.0, 1.0 if largest > 0 else 0.0))
+    if (least < 0 <= low) or (largest > 0 >= high):
+        raise InvalidParameter(
+            f"reward=rescale of '{id}' must have a range for rewards from {least:g} to {largest:g}, and 0 stays 0. "
+            f"Got reward_low={low:g}, reward_high={high:g}."
+        )
+    scale = min(high / largest if largest > 0 else math.inf, low / least if least < 0 else math.inf)
+    return Rewards(low, high, Pay(low, high, scale), {})

@@ -166,12 +166,13 @@ def _code(
 ) -> FeatureCode:
     bounds = table("static const linmdp_wide low[LINMDP_N]", _wide(scaling.low))
     bounds += table("static const linmdp_wide width[LINMDP_N]", _wide(scaling.high - scaling.low))
+    bounds += table("static const linmdp_wide margin[LINMDP_N]", _wide(scaling.margin + np.zeros(scaling.k)))
     return FeatureCode(
         header="features_basis.h",
         source=filled("basis.c", {"tables": bounds + text}) + template(f"basis_{name}.c"),
         blocks=features.A,
         states=scaling.k,
-        flash=WIDE * (constants + 2 * scaling.k),
+        flash=WIDE * (constants + 3 * scaling.k),
         look_words=f"a look at a state takes {words}",
     )
 

@@ -6,7 +6,7 @@ from linmdp.features.blocks import BlockFeatures
 from linmdp.features.onehot import OneHot
 from linmdp.features.scaling import Scaling
 from linmdp.features.tabular import TableFeatures, one_hot
-from linmdp.features.unit import UnitFeatures
+from linmdp.features.unit import HashedFeatures, UnitFeatures
 
 __all__ = [
     "RBF",
@@ -14,6 +14,7 @@ __all__ = [
     "CheckedFeatures",
     "FeatureMap",
     "Fourier",
+    "HashedFeatures",
     "OneHot",
     "RandomFourier",
     "Scaling",

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from linmdp.errors import InvalidData, InvalidParameter
-from linmdp.features.blocks import LARGEST_D, BlockFeatures
+from linmdp.errors import InvalidData
+from linmdp.features.blocks import BlockFeatures
 from linmdp.types import Array, IntArray
 
 Decode = Callable[[np.ndarray], IntArray]
@@ -68,11 +68,3 @@ class OneHot(BlockFeatures):
 def joined(k: int, order: int) -> tuple[tuple[int, ...], ...]:
     """Every group of `order` out of k parts."""
     return tuple(itertools.combinations(range(k), min(order, k)))
-
-
-def largest_order(A: int, sizes: Sequence[int], limit: int = LARGEST_D) -> int:
-    """The most parts that can be joined in groups with d at most `limit`."""
-    for order in range(len(sizes), 0, -1):
-        if A * sum(math.prod(sizes[i] for i in group) for group in joined(len(sizes), order)) <= limit:
-            return order
-    raise InvalidParameter(f"One-hot features must have d = A * p at most {limit}. Got {A} * {sum(sizes)}, at least.")

@@ -23,30 +23,33 @@ def bounded(low: Array, high: Array) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """x -> (x - low) / (high - low), clipped to [0, 1]; a coordinate whose range is empty becomes 0.
+    """x -> (x - low) / (high - low), clipped to [-margin, 1 + margin]; a coordinate whose range is empty becomes 0.
 
     Attributes
     ----------
     low, high : (k,)
+    margin : how far beyond its range, in ranges, a coordinate is still told apart; (k,), or one number for all
     """
 
     low: Array
     high: Array
+    margin: Array | float = 0.0
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all() and (self.low <= self.high).all()):
             raise InvalidData("The bounds of a scaling must be finite, and each low at most its high.")
 
     @classmethod
-    def fit(cls, low: Array, high: Array, states: Array | None = None) -> Scaling:
-        """The bounds (k,) where both are finite; elsewhere quantiles of the states (n, k)."""
+    def fit(cls, low: Array, high: Array, states: Array | None = None, *, margin: float = 0.0) -> Scaling:
+        """The bounds (k,) where both are finite; elsewhere quantiles of the states (n, k), with that margin."""
         finite = bounded(low, high)
         if finite.all():
             return cls(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
         if states is None or not len(states):
             raise InvalidData("Coordinates without bounds need states to scale by. Got none.")
         seen = np.quantile(np.asarray(states, dtype=np.float64), (QUANTILE, 1 - QUANTILE), axis=0)
-        return cls(np.where(finite, low, seen[0]), np.where(finite, high, seen[1]))
+        wide: Array | float = np.where(finite, 0.0, margin) if margin else 0.0
+        return cls(np.where(finite, low, seen[0]), np.where(finite, high, seen[1]), wide)
 
     @property
     def k(self) -> int:
@@ -56,11 +59,12 @@ class Scaling:
     @property
     def nbytes(self) -> int:
         """Bytes of the bounds."""
-        return self.low.nbytes + self.high.nbytes
+        return self.low.nbytes + self.high.nbytes + int(getattr(self.margin, "nbytes", 0))
 
     def __call__(self, states: np.ndarray) -> Array:
-        """(n, ...) -> (n, k), in [0, 1]."""
+        """(n, ...) -> (n, k), in [-margin, 1 + margin]."""
         width = self.high - self.low
         part = np.asarray(states, dtype=np.float64).reshape(len(states), -1) - self.low
-        scaled: Array = np.clip(np.divide(part, width, out=np.zeros_like(part), where=width > 0), 0.0, 1.0)
+        part = np.divide(part, width, out=np.zeros_like(part), where=width > 0)
+        scaled: Array = np.clip(part, -self.margin, 1 + self.margin)
         return scaled

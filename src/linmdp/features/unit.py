@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from linmdp.errors import InvalidParameter, check_int
+from linmdp.features.base import FeatureMap
+from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray
 
 LARGEST_DENSE = 1 << 14
 """The largest d for which `phi` and `batch` still write the vectors out."""
+CODES = 1 << 40
+"""Numbers that states are hashed to: with 1,024 actions, d is still well below 2^63."""
 
 
 class UnitFeatures:
@@ -20,6 +26,7 @@ class UnitFeatures:
     A : number of actions
     """
 
+    S: int | None
     bound = 1.0
     nbytes = 0
 
@@ -45,3 +52,39 @@ class UnitFeatures:
         rows, each = np.zeros((len(states), self.A, self.d)), np.arange(self.A)
         np.put_along_axis(rows, (np.asarray(states)[:, None] * self.A + each)[..., None], 1.0, axis=2)
         return rows
+
+
+def unit_index(features: FeatureMap) -> IntArray | None:
+    """Which entry of phi(s, a) is 1, (S, A), where a table has unit vectors only; else None."""
+    if not isinstance(features, TableFeatures):
+        return None
+    columns = features.columns
+    if not (((columns == 0) | (columns == 1)).all() and (columns.sum(axis=0) == 1).all()):
+        return None
+    return np.ascontiguousarray(columns.argmax(axis=0).reshape(features.A, features.S).T)
+
+
+def is_unit(features: FeatureMap) -> bool:
+    """Whether every phi(s, a) is a unit vector: a table of them, or a map that has `index` in place of a table."""
+    return hasattr(features, "index") or unit_index(features) is not None
+
+
+class HashedFeatures(UnitFeatures):
+    """Unit vectors of states that are too many to be counted: `code_of` gives each of them one of 2^40 numbers.
+
+    Two states share a number with a probability of n^2 / 2^41, if n are ever seen: 1 in 220 for 100,000.
+
+    Parameters
+    ----------
+    A : number of actions
+    """
+
+    def __init__(self, A: int) -> None:
+        super().__init__(CODES, A)
+        self.S = None
+
+
+def code_of(parts: np.ndarray) -> int:
+    """The number of a state that is made of whole numbers, below 2^40: the same one in every process."""
+    digest = hashlib.blake2b(parts.astype("<i8").tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % CODES

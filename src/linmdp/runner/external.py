@@ -41,6 +41,7 @@ class Measurements(Watch):
         state, cpu = self._state, self._state.clock.cpu_so_far
         with state.clock.paused():
             if k > 0:
+                state.rewards[k - 1] = state.guard.original(state.rewards[k - 1])
                 state.finish_episode(cpu)
                 if self._on_episode:
                     self._on_episode(state.record())

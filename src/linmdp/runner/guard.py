@@ -61,6 +61,11 @@ class Guard:
         self._check_state(state, k, h)
         return state, value, terminated, truncated
 
+    def original(self, total: float) -> float:
+        """The return of the episode in the environment's own units, where an agent is paid in others."""
+        earned = getattr(self.env.unwrapped, "earned", None)
+        return total if earned is None else float(earned)
+
     def _check_state(self, state: State, k: int, h: int | None) -> None:
         S = self.task.S
         if S is None:

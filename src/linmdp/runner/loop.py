@@ -129,7 +129,7 @@ class RunState:
         for step in play(self.env, agent, state, k, watch, self.guard):
             reward += step.reward
             self.steps += 1
-        self.rewards[k] = reward
+        self.rewards[k] = self.guard.original(reward)
         self.finish_episode(self.clock.cpu_so_far)
 
     def finish_episode(self, cpu: float) -> None:
@@ -146,7 +146,8 @@ class RunState:
 
     def findings(self) -> list[str]:
         """What a user should hear of it, once all episodes are played."""
-        return self.probe.findings(self.episodes) if self.k == self.episodes else []
+        notes = list(getattr(self.env.unwrapped, "notes", ()))
+        return notes + (self.probe.findings(self.episodes) if self.k == self.episodes else [])
 
     def result(self) -> RunResult:
         """The episodes so far."""

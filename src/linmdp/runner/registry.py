@@ -115,7 +115,7 @@ def register_env(name: str, maker: Any = None) -> Any:
     """Make an environment available by name; without `maker`, a decorator of the function that makes it.
 
     `maker` takes keyword parameters, each with a default, and returns a `LinearModel`, a Gymnasium environment with a
-    `task` (and a `model`, where regret is to be exact), or any Gymnasium environment with Discrete actions: that is
+    `task` (and a `model`, where regret is to be exact), or any Gymnasium environment with discrete actions: that is
     wrapped by `GymTask`, whose parameters (`H`, `features`, ...) can then be given beside its own.
     """
     return ENVS.register(name, maker)

@@ -35,7 +35,12 @@ class Case(NamedTuple):
         return env, self.agent(env)
 
 
-ENVS = ("synthetic:S=12,A=3,d=4,H=5", "lock:H=4,A=3", "gym:FrozenLake-v1,H=12", "gym:MountainCar-v0,H=9")
+ENVS = (
+    "synthetic:S=12,A=3,d=4,H=5",
+    "lock:H=4,A=3",
+    "gym:FrozenLake-v1,H=12",
+    "gym:MountainCar-v0,H=9,features=fourier",
+)
 LARGE = "synthetic:S=300,A=8,d=24,H=12"
 """Where arrays outweigh the Python objects around them."""
 

@@ -8,6 +8,10 @@ import numpy as np
 
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap, check_phi
+from linmdp.features.unit import LARGEST_DENSE, UnitFeatures
+
+FEW = 20
+"""Unit vectors are written out for so many states: for all, they would not fit."""
 
 
 def require(condition: Any, words: str) -> None:
@@ -29,6 +33,12 @@ def check_features(features: Any, states: Any = None) -> None:
     S: Any = getattr(features, "S", None)
     require(states is not None or S is not None, f"{who}: states to check it on must be given")
     states = np.arange(S) if states is None else np.asarray(states)
+    unit = isinstance(features, UnitFeatures)
+    if unit:
+        _check_places(features, states)
+        states = states[:FEW] if d <= LARGEST_DENSE else states[:0]
+        if not len(states):
+            return
     before = states.copy()
     try:
         alone = [check_phi(features.phi(s), A, d, features.bound, where=f"of state {s!r:.80}") for s in states]
@@ -42,5 +52,21 @@ def check_features(features: Any, states: Any = None) -> None:
     require(agree, f"{who}: batch(states) must equal phi of each state")
     again = all(np.array_equal(features.phi(s), one) for s, one in zip(states, alone, strict=True))
     require(again, f"{who}: phi must be the same whenever it is asked for")
-    if S is not None:
+    if S is not None and not unit:
         require(features.table().shape == (S, A, d), f"{who}: table() must have shape {(S, A, d)}")
+
+
+def _check_places(features: UnitFeatures, states: Any) -> None:
+    """Of unit vectors: each place of a 1 belongs to one state and one action."""
+    who, places = type(features).__name__, np.array([features.index(s) for s in states])
+    require(places.shape == (len(states), features.A), f"{who}: index(state) must have shape {(features.A,)}")
+    require(((places >= 0) & (places < features.d)).all(), f"{who}: index(state) must be in [0, {features.d - 1}]")
+    different = np.unique(places[:, 0], return_index=True)[1]
+    apart = len(np.unique(places[different])) == places[different].size
+    require(apart, f"{who}: no two states or actions may share an index")
+    if features.d <= LARGEST_DENSE:
+        some = states[:FEW]
+        require(
+            np.array_equal(features.batch(some).argmax(axis=2), places[: len(some)]),
+            f"{who}: phi must be the unit vector of index",
+        )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents.afresh import Afresh
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component, tie_tolerance
 from linmdp.agents.horizon import Horizon
@@ -29,6 +30,7 @@ class Exploration(Component):
     ----------
     caps : (H,) the largest value of each step
     beta : (H, *batch) the width of the exploration at each step
+    terminal, ended_value : (H,) what an episode that ends is worth after each step, and in it
     width : vectors per step, without v
     keeps_forms : whether the quadratic forms of all rows are needed
     """
@@ -46,7 +48,7 @@ class Exploration(Component):
     batched: ClassVar[bool] = False
     """Whether it can serve B runs in lockstep, with arrays that have an axis for the runs."""
     width: int = 1
-    _derived: ClassVar[tuple[str, ...]] = ("caps", "beta")
+    _derived: ClassVar[tuple[str, ...]] = ("caps", "beta", "terminal", "ended_value")
 
     def __init__(self, horizon: Horizon, caps: Array, beta: Any, backend: Backend = NUMPY) -> None:
         self.horizon, self.backend = horizon, backend
@@ -54,8 +56,10 @@ class Exploration(Component):
         self.change_beta(beta)
         self.tie = tie_tolerance(caps)
         self.largest = np.maximum.reduce if backend.is_numpy else backend.xp.amax
+        self.terminal: Array = np.zeros(horizon.H)
+        self.ended_value: Array = np.zeros(horizon.H)
 
-    def bind(self, ridge: Ridge, w: Any) -> None:
+    def bind(self, ridge: Ridge | Afresh, w: Any) -> None:
         """Share the regressions and the weights w (levels, *batch, d) of a planner."""
         self.ridge, self.w = ridge, w
 
@@ -107,8 +111,15 @@ class Exploration(Component):
     def ended_target(self, h: int) -> Any:
         """sum phi V over the terminal samples of step h, (d,), where it is adaptive."""
 
-    def fitted(self, h: int, target: Array, squares: float) -> None:
-        """The regression of step h has just been solved, where it is adaptive."""
+    def moments(self, h: int, squares: float) -> tuple[float, float]:
+        """Samples of step h and the sum of their squared targets, where it is adaptive; see `Storage.squares`."""
+        raise NotImplementedError
+
+    def fitted(self, h: int, n: float, squares: float, rss: float) -> None:
+        """The regression of step h has just been solved, where it is adaptive.
+
+        It rests on n samples; `squares` and `rss` are the sums of their squared targets and residuals.
+        """
 
     def end(self) -> None:
         """The planning is over, where it is adaptive."""
@@ -123,7 +134,7 @@ class Exploration(Component):
         """Whether planning with it can be recorded as a graph for a GPU."""
         return False
 
-    def weight(self, h: int, phi: Array) -> float:
+    def weight(self, h: int, phi: Array | None) -> float:
         """How much a sample of step h counts in the regression; 1 in the paper."""
         return 1.0
 

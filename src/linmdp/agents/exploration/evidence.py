@@ -13,15 +13,17 @@ sum_h sigma_h^2 dof / sum_h |w_h|^2, within bounds.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.base import tie_tolerance
+from linmdp.agents.base import saved_array, tie_tolerance
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
+from linmdp.features.unit import is_unit
 from linmdp.types import Array
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Evidence(Bonus):
     Attributes
     ----------
     lam : of the next planning
-    ended : (G, d) sum of phi over terminal samples
+    ended : (G, d) sum of phi over terminal samples, where the storage does not count them
     sums : (G, 5) samples, sum of squared rewards, terminal samples, their rewards, sum of |phi|^2
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
@@ -58,20 +60,21 @@ class Evidence(Bonus):
     batched: ClassVar = False
     _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam")
     _counters: ClassVar = ("repeats", "surprises")
-    _derived: ClassVar = ("caps", "floors", "terminal", "dof", "_gathered")
+    _derived: ClassVar = ("caps", "floors", "terminal", "ended_value", "dof", "_gathered")
 
-    def __init__(self, horizon: Horizon, features: FeatureMap, caps: Array, lows: Array) -> None:
+    def __init__(self, horizon: Horizon, features: FeatureMap, caps: Array, lows: Array, *, own_ends: bool) -> None:
         super().__init__(horizon, np.zeros(horizon.H), 0.0)
         G, d, H = horizon.groups, features.d, horizon.H
         following = caps[0] if horizon.discounted else (caps[1] if H > 1 else 0.0)
         self.offset = float(caps[0] - horizon.discount * following)
         self.floors = np.minimum(lows - caps, 0.0)
-        self.terminal = -np.append(caps[1:], caps[0] if horizon.discounted else 0.0)
+        self.terminal, self.ended_value = -np.append(caps[1:], caps[0] if horizon.discounted else 0.0), -caps
         self.d, self.tie = d, tie_tolerance(caps)
-        self.table, self.unit = isinstance(features, TableFeatures), _unit(features)
-        self.ended, self.sums = np.zeros((G, d)), np.zeros((G, 5))
-        self.last, self.repeats, self.surprises = np.full(d * self.unit, -1), 1, 1
-        self._lam, self._gathered, self.dof = np.full((), FIRST_LAM), np.zeros(2), np.zeros(G)
+        self.table, self.unit = isinstance(features, TableFeatures), is_unit(features)
+        self.ended, self.sums = np.zeros((G, 0 if own_ends else d)), np.zeros((G, 5))
+        self.last, self.repeats, self.surprises = np.zeros(0, dtype=np.int64), 1, 1
+        self._lam, self._gathered = np.full((), FIRST_LAM), np.zeros(2)
+        self.dof: Array = np.zeros(G)
 
     @property
     def lam(self) -> float:
@@ -80,15 +83,22 @@ class Evidence(Bonus):
 
     def seen(self, g: int, sample: Sample) -> None:
         phi, reward, weight = sample.phi, sample.reward, sample.weight
-        self.sums[g] += weight * np.array((1.0, reward * reward, 0.0, 0.0, phi @ phi))
-        if sample.terminated:
+        norm = 1.0 if self.unit else float(phi @ phi)
+        self.sums[g] += weight * np.array((1.0, reward * reward, 0.0, 0.0, norm))
+        if sample.terminated and self.ended.size:
             self.ended[g] += weight * phi
             self.sums[g, 2:4] += weight, weight * reward
         if self.unit:
-            i, to = int(phi.argmax()), self.d if sample.terminated else int(sample.next_state)
-            self.repeats += int(self.last[i] >= 0)
-            self.surprises += int(0 <= self.last[i] != to)
-            self.last[i] = to
+            cell = sample.cell if sample.cell >= 0 else int(phi.argmax())
+            self._surprised(cell, sample.to if sample.to >= 0 else self.d if sample.terminated else sample.next_state)
+
+    def _surprised(self, cell: int, to: int) -> None:
+        """A unit vector came again or for the first time: did it lead elsewhere than last time?"""
+        if cell >= len(self.last):
+            self.last = np.append(self.last, np.full(max(cell + 1, 2 * len(self.last)) - len(self.last), -1))
+        self.repeats += int(self.last[cell] >= 0)
+        self.surprises += int(0 <= self.last[cell] != to)
+        self.last[cell] = to
 
     def fade(self, factor: float) -> None:
         self.ended *= factor
@@ -103,47 +113,44 @@ class Evidence(Bonus):
         return q
 
     def begin(self) -> None:
-        inverses = self.ridge.Lambda_inv
-        self.dof = self.d - float(self.ridge.lam) * np.trace(inverses, axis1=1, axis2=2)
+        self.dof = self.ridge.dof()
         self._gathered[:] = 0.0
 
     def ended_target(self, h: int) -> Any:
         return self.terminal[h] * self.ended[self.horizon.group(h)]
 
-    def fitted(self, h: int, target: Array, squares: float) -> None:
-        """The regression of step h has just been solved: w = Lambda^-1 target.
+    def moments(self, h: int, squares: float) -> tuple[float, float]:
+        n, rr, ends, ended, _ = self.sums[self.horizon.group(h)]
+        value = self.horizon.discount * self.terminal[h]
+        return n, rr + squares + ends * value * value + 2 * ended * value
 
-        `squares`: sum of (discount V)^2 + 2 r discount V over the samples that a state follows.
-        """
-        g, discount = self.horizon.group(h), self.horizon.discount
-        (n, rr, ends, ended, _), w = self.sums[g], self.w[self.horizon.level(h)]
-        value = discount * self.terminal[h]
-        yy = rr + squares + ends * value * value + 2 * ended * value
-        ww = float(w @ w)
-        rss = max(0.0, yy - float(w @ target) - float(self.ridge.lam) * ww)
-        variance = (rss + NU * yy / max(n, 1.0)) / (max(n - self.dof[g], 0.0) + NU)
-        self.beta[self.horizon.level(h)] = WIDTH / math.sqrt(self.horizon.H) * math.sqrt(variance)
+    def fitted(self, h: int, n: float, squares: float, rss: float) -> None:
+        g, w = self.horizon.group(h), self.w[self.horizon.level(h)]
+        variance = (rss + NU * squares / max(n, 1.0)) / (max(n - self.dof[g], 0.0) + NU)
+        self.beta[0 if self.horizon.discounted else h] = WIDTH / math.sqrt(self.horizon.H) * math.sqrt(variance)
         if self.horizon.discounted:  # of the last backup alone
             self._gathered[:] = 0.0
-        self._gathered += (variance * self.dof[g], ww)
+        self._gathered += (variance * self.dof[g], float(w @ w))
 
     def end(self) -> None:
         if self.horizon.discounted:
             self.beta[:] = self.beta[0]
+        else:  # the width belongs to the weights that are kept
+            steps = np.arange(self.horizon.H)
+            self.beta[:] = self.beta[steps - steps % self.horizon.stride]
         n = self.sums[:, 0].sum()
         if n:
             trace = self.sums[:, 4].sum() / n
             floor = self._floor(trace)
             self._lam[...] = min(max(self._gathered[0] / max(self._gathered[1], 1e-12), floor), max(trace, floor))
 
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        last = saved_array(state, "last")
+        if last.ndim == 1 and last.dtype == np.int64:
+            self.last = np.zeros_like(last)  # as long as the unit vectors that came
+        super().load_state_dict(state)
+
     def _floor(self, trace: float) -> float:
         if self.unit:
             return UNIT_FLOOR * min(1.0, SURPRISE * self.surprises / self.repeats)
         return (TABLE_FLOOR if self.table else SMOOTH_FLOOR) * trace / self.d
-
-
-def _unit(features: FeatureMap) -> bool:
-    """Whether every phi(s, a) is a unit vector."""
-    if not isinstance(features, TableFeatures):
-        return False
-    return bool(((features.columns == 0) | (features.columns == 1)).all() and (features.columns.sum(0) == 1).all())

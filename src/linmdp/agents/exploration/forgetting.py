@@ -55,6 +55,7 @@ class WeightedBonus(Bonus):
 class Forgetting(Schedule):
     """Plan and store in every episode; samples fade by `eta` = 1 - 1/W with each."""
 
+    reads_features: ClassVar = False
     _counters: ClassVar = ("k",)
 
     def __init__(self, G: int, W: int | Power) -> None:
@@ -81,7 +82,8 @@ class OptWLSVI(LSVIAgent):
     ----------
     W : the window: after W episodes a sample counts about 0.37 times as much as a new one; default: sqrt(dK/B)
     B : how much the task is thought to change (its variation budget), where W is not given
-    lam, common : the parameters of `LSVIUCB`; storage "fold" cannot forget
+    lam, common : the parameters of `LSVIUCB`; samples must be kept as "counts", "features"
+        or "states", which can fade
     """
 
     name = "opt-wlsvi"
@@ -94,6 +96,9 @@ class OptWLSVI(LSVIAgent):
         super().__init__(task, lam=lam, **common)
         if type(self._planner.storage).fade is Storage.fade:
             invalid(self.name, "storage", "one whose samples can fade: 'counts', 'features' or 'states'", self.storage)
+
+    def usual_storage(self, *, table: bool, unit: bool) -> str:
+        return "counts" if table else "features"
 
     def make_schedule(self) -> Forgetting:
         return Forgetting(self.horizon.groups, window(self, self.W, self.B))

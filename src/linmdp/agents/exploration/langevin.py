@@ -8,6 +8,7 @@ import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration, Randomised
+from linmdp.agents.exploration.randomised import refuse_blocks
 from linmdp.agents.lsvi import Common, LSVIAgent
 from linmdp.errors import check_int
 from linmdp.types import Task
@@ -73,4 +74,5 @@ class LMCLSVI(LSVIAgent):
         super().__init__(task, **common)
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
+        refuse_blocks(self)
         return Langevin(self, beta, check_int(self.name, "steps", self.steps, low=1, high=100_000))

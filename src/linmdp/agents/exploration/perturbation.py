@@ -7,7 +7,6 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration, Randomised
 from linmdp.agents.lsvi import Common, LSVIAgent
-from linmdp.agents.ridge import matvec
 from linmdp.errors import check_int
 from linmdp.types import Task
 
@@ -24,8 +23,8 @@ class Perturbation(Randomised):
 
     def begin(self) -> None:
         super().begin()
-        roots, (levels, draws, *_, d) = np.linalg.cholesky(self.ridge.Lambda_inv), self.W.shape
-        self._shift[:] = matvec(roots[:, None], self.normal(levels, draws, d))  # ~ N(0, Lambda^-1)
+        levels, draws, *_, d = self.W.shape
+        self._shift[:] = self.ridge.correlated(self.normal(levels, draws, d))  # ~ N(0, Lambda^-1)
 
     def planned(self, h: int, mask: Any) -> None:
         level = self.horizon.level(h)

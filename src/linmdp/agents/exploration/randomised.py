@@ -33,6 +33,12 @@ class RLSVI(LSVIAgent):
         return Perturbation(self, beta, 1, backend)
 
 
+def refuse_blocks(agent: LSVIAgent) -> None:
+    """Refuse storages whose inverses come in blocks."""
+    if agent._storing.name in ("sparse", "merged"):
+        invalid(agent.name, "storage", "'counts', 'features', 'states' or 'fold'", agent._storing.asked)
+
+
 class Defaulted(Perturbation):
     """Q = phi'w~ where phi is well known, cap_h where it is not, and in between a mixture of both; no cap on it.
 
@@ -83,5 +89,6 @@ class OptRLSVI(LSVIAgent):
         self.caps = None  # type: ignore[assignment]  # Q may be above what the steps left can pay
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
+        refuse_blocks(self)
         threshold = check_number(self.name, "threshold", self.threshold, low=0.0, open_low=True)
         return Defaulted(self, beta, threshold)

@@ -34,6 +34,7 @@ class BanditEpochs(Schedule):
     earned : (1,) return of the block so far
     """
 
+    reads_features: ClassVar = False
     _arrays: ClassVar = ("q", "earned")
     _counters: ClassVar = ("k", "arm", "seed_")
     _derived: ClassVar = (*Schedule._derived, "W")

@@ -126,11 +126,11 @@ class LSVIUCBAdaptive(LSVIAgent):
         super().__init__(task, **common)
 
     def make_schedule(self) -> Schedule:
-        m = self.chosen.get("m") or check_int(self.name, "m", self.m, low=1, high=10**7)
+        m = self.chosen_within.get("m") or check_int(self.name, "m", self.m, low=1, high=10**7)
         check_choice(self.name, "proxy", self.proxy, ("all", "phase"))
         rho = check_exponent(self.name, "rho", self.rho)
         length = Power(rho, None, 1) if self._K is None else round(math.pow(self._K, rho), 9)
-        budget = self.chosen.get("budget") or self._budget()
+        budget = self.chosen_within.get("budget") or self._budget()
         return AdaptiveIntervals(
             self.horizon.groups,
             self.task.d,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class Schedule(Component):
 
     eager: ClassVar[bool] = False
     """Whether it delays planning only to save time, so that planning before its turn does no harm."""
+    reads_features: ClassVar[bool] = True
+    """Whether `watch` looks at phi; else it may be None."""
     _derived: ClassVar[tuple[str, ...]] = ("_all", "_none")
 
     def __init__(self, G: int) -> None:
@@ -81,7 +83,7 @@ class Schedule(Component):
     def planned(self) -> None:
         """Everything has just been planned, whether it was asked for or not."""
 
-    def watch(self, g: int, phi: Array) -> None:
+    def watch(self, g: int, phi: Any) -> None:
         """phi(s, a) of a step of this episode that belongs to regression g, stored or not."""
 
     def end_episode(self, earned: float = 0.0) -> None:
@@ -104,26 +106,33 @@ class Schedule(Component):
 class Always(Schedule):
     """Algorithm 1: learn in every episode, forget nothing."""
 
+    reads_features: ClassVar = False
+
     def begin_episode(self) -> Decision:
         return self.learn(self._all)
 
 
 class Growing(Schedule):
-    """Plan when the number of episodes has grown by a fraction; store always."""
+    """Plan when the number of episodes, or that of their steps, has grown by a fraction; store always."""
 
     eager: ClassVar = True
-    _counters: ClassVar = ("k", "due")
+    reads_features: ClassVar = False
+    _counters: ClassVar = ("k", "due", "steps")
 
-    def __init__(self, G: int, fraction: float) -> None:
+    def __init__(self, G: int, fraction: float, *, by_steps: bool = False) -> None:
         super().__init__(G)
-        self.fraction, self.k, self.due = fraction, 0, 0
+        self.fraction, self.by_steps, self.k, self.due, self.steps = fraction, by_steps, 0, 0, 0
 
     def begin_episode(self) -> Decision:
         self.k += 1
-        return Decision(reset=False, plan=self._all if self.k > self.due else self._none, store=self._all)
+        now = self.steps + 1 if self.by_steps else self.k
+        return Decision(reset=False, plan=self._all if now > self.due else self._none, store=self._all)
+
+    def watch(self, g: int, phi: Any) -> None:
+        self.steps += 1
 
     def planned(self) -> None:
-        before = self.k - 1
+        before = self.steps if self.by_steps else self.k - 1
         self.due = before + max(1, int(self.fraction * before))
 
     def plannings(self, episodes: int) -> int:

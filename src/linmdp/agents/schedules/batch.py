@@ -24,6 +24,7 @@ def grid_of(kind: str, K: int, batches: int) -> frozenset[int]:
 class Grid(Schedule):
     """Plan in the episodes of a grid; store always."""
 
+    reads_features: ClassVar = False
     _counters: ClassVar = ("k",)
 
     def __init__(self, G: int, episodes: frozenset[int]) -> None:

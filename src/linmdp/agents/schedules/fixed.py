@@ -15,6 +15,7 @@ from linmdp.types import Task
 class FixedPhases(Schedule):
     """Phases of `length` episodes; the last one of each only resets, and the old Q acts."""
 
+    reads_features: ClassVar = False
     _counters: ClassVar = ("k", "K_0")
 
     def __init__(self, G: int, length: int | Power) -> None:
@@ -55,7 +56,7 @@ class LSVIUCBFixed(LSVIAgent):
         super().__init__(task, **common)
 
     def make_schedule(self) -> Schedule:
-        return FixedPhases(self.horizon.groups, self.chosen.get("length") or self._length())
+        return FixedPhases(self.horizon.groups, self.chosen_within.get("length") or self._length())
 
     def _length(self) -> Power:
         return Power(check_exponent(self.name, "rho", self.rho), self._K, 2)

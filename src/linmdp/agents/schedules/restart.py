@@ -23,6 +23,7 @@ def window(agent: LSVIAgent, W: int | None, B: float) -> int | Power:
 class Epochs(Schedule):
     """Epochs of W episodes, each from nothing: the first episode of one plans without a sample, and stores."""
 
+    reads_features: ClassVar = False
     _counters: ClassVar = ("k", "K_0")
 
     def __init__(self, G: int, W: int | Power) -> None:
@@ -65,7 +66,7 @@ class LSVIUCBRestart(LSVIAgent):
         super().__init__(task, lam=lam, **common)
 
     def make_schedule(self) -> Schedule:
-        return Epochs(self.horizon.groups, self.chosen.get("W") or window(self, self.W, self.B))
+        return Epochs(self.horizon.groups, self.chosen_within.get("W") or window(self, self.W, self.B))
 
     def _choices(self) -> Iterator[Choice]:
         forms = list(super()._choices())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,7 +28,10 @@ class Parts(NamedTuple):
 
 @dataclass(slots=True)
 class Sample:
-    """One transition: phi is phi(state, action), and `weight` says how much it counts."""
+    """One transition: phi is phi(state, action), and `weight` says how much it counts.
+
+    For unit vectors `cell` says which entry of phi is 1, and `to` which state followed.
+    """
 
     phi: Any
     state: State
@@ -36,6 +40,8 @@ class Sample:
     terminated: bool = False
     weight: float = 1.0
     reward: float = 0.0
+    cell: int = -1
+    to: int = -1
 
 
 class Storage(Component):
@@ -45,6 +51,12 @@ class Storage(Component):
     """Whether every sample is held, so that Lambda can be made again from them."""
     incremental = True
     """Whether it follows rank-one updates of Lambda^-1; otherwise every planning has fresh inverses."""
+    compact = False
+    """Whether it makes the features that it needs from the states: samples then come without phi."""
+    own_ends = False
+    """Whether `target` and `squares` count the samples that ended an episode."""
+    resize: Callable[[int], None]
+    """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 
     def __init__(self, parts: Parts) -> None:
         self.horizon, self.ridge, self.w, self.exploration = parts
@@ -66,8 +78,17 @@ class Storage(Component):
         """The same with Q = min(phi'w, cap), for one agent: weights w (d,) of the following step, no exploration."""
 
     def squares(self, h: int) -> float:
-        """sum (discount V)^2 + 2 r discount V over the samples of step h that a state follows, for one agent."""
+        """sum (discount V)^2 + 2 r discount V over the samples of step h that `target` counts, for one agent."""
         raise InvalidParameter(f"lam='auto' does not work with {type(self).__name__.lower()} as storage.")
+
+    def moments(self, h: int) -> tuple[float, float]:
+        """How many samples the regression of step h rests on, and the sum of their squared targets, for one agent."""
+        return self.exploration.moments(h, self.squares(h) if self.horizon.leads_on(h) else 0.0)
+
+    def residuals(self, h: int, w: Array, target: Array) -> tuple[float, float, float]:
+        """`moments`, and the sum of squared residuals of w = Lambda^-1 target."""
+        n, squares = self.moments(h)
+        return n, squares, max(0.0, squares - float(w @ target) - float(self.ridge.lam) * float(w @ w))
 
     @abstractmethod
     def bytes_after(self, samples: int) -> int:
@@ -116,10 +137,9 @@ class Storage(Component):
     def best_table(self, h: int) -> Any:
         """Which actions share the largest Q_h in every state, (*batch, A, S)."""
 
-    def kept(self, phi: Any) -> Any:
-        """phi in the precision in which it is kept, so that the regression rests on the same numbers."""
-        return phi
+    def prepare(self, sample: Sample) -> None:
+        """Before anyone looks at a sample: phi in the precision in which it is kept, or what stands for it."""
 
     def gram(self, g: int) -> Array:
-        """sum phi phi' over all samples of regression g, (d, d), where every sample is held."""
+        """sum phi phi' over all samples of regression g, (d, d) or in blocks, where Lambda is made from it."""
         raise NotImplementedError(f"{type(self).__name__} does not hold its samples.")

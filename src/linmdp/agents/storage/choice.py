@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linmdp.agents.budget import Choice, descending, fold_bytes, lsvi_bytes
+from linmdp.agents.budget import Choice, descending, fold_bytes, lsvi_bytes, merged_bytes, sparse_bytes
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
+from linmdp.agents.storage.merged import Merged, group_blocks
 from linmdp.agents.storage.samples import Samples
+from linmdp.agents.storage.sparse import Sparse
 from linmdp.errors import check_choice, check_int, invalid
 from linmdp.features.tabular import TableFeatures
+from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
 
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
-STORAGES = ("auto", "features", "states", "counts", "fold")
+STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "fold")
+MERGED = 3000
+"""M of a storage of merged transitions, where it is not given."""
+
+LEAST_MERGED = 64
 
 
 class StorageChoice:
@@ -27,32 +34,46 @@ class StorageChoice:
 
     def __init__(self, agent: LSVIAgent) -> None:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
+        self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
         check_choice(agent.name, "storage", agent.storage, STORAGES)
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        agent = self.agent
         check_choice(agent.name, "probes", agent.probes, PROBES)
         check_choice(agent.name, "correction", agent.correction, CORRECTIONS)
+        others = "'sparse'" if self.unit else "'features', 'states', 'merged' or 'fold'"
         if self.asked == "counts" and not self.table:
-            invalid(agent.name, "storage", "'features', 'states' or 'fold' where features are not a table", "counts")
+            invalid(agent.name, "storage", f"{others} where features are not a table", "counts")
+        if self.asked == "sparse" and not self.unit:
+            invalid(agent.name, "storage", "another where features are not unit vectors", "sparse")
+        if self.asked == "merged" and (self.table or self.unit):
+            invalid(agent.name, "storage", "another where states are finite", "merged")
+        if not self.table and self.unit and agent._features.d > LARGEST_DENSE and self.asked != "sparse":
+            invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
         if self.asked == "fold":
             self.fold_size()
+        elif self.asked == "merged":
+            self.merged_size()
         elif agent.M is not None:
-            invalid(agent.name, "M", "left out unless storage='fold'", agent.M)
+            invalid(agent.name, "M", "left out unless storage is 'fold' or 'merged'", agent.M)
 
     @property
     def asked(self) -> str:
         """The storage asked for."""
         if self.agent.storage == "auto":
-            return "counts" if self.table else "features"
+            return self.agent.usual_storage(table=self.table, unit=self.unit)
         return self.agent.storage
 
     @property
     def name(self) -> str:
         """The storage there is."""
-        return str(self.agent.chosen.get("storage", self.asked))
+        return str(self.agent.chosen_within.get("storage", self.asked))
 
     @property
     def dtype(self) -> str:
         """The precision of what is kept per state or per sample."""
-        return str(self.agent.chosen.get("dtype", self.agent.dtype))
+        return str(self.agent.chosen_within.get("dtype", self.agent.dtype))
 
     @property
     def delay(self) -> int:
@@ -60,6 +81,30 @@ class StorageChoice:
         if self.agent.horizon.shared or self.name == "counts":
             return DELAY
         return int(self.name == "fold")  # a long wait would take more memory than the rest
+
+    @property
+    def own_ends(self) -> bool:
+        """Whether the storage counts the samples that ended an episode by itself."""
+        return self.name in ("sparse", "merged")
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of Lambda where it is made afresh at every planning; 0 where it is a whole matrix."""
+        if self.name == "sparse":
+            return self.width
+        return group_blocks(self.agent._features) if self.name == "merged" else 0
+
+    @property
+    def width(self) -> int:
+        """Weights of a regression at the start: d, or none where there is a state to each that was seen."""
+        bounded = self.name != "sparse" or getattr(self.agent._features, "S", None) is not None
+        return self.agent.task.d if bounded else 0
+
+    def merged_size(self) -> int:
+        """M of merged transitions."""
+        if self.agent.M is None:
+            return MERGED
+        return check_int(self.agent.name, "M", self.agent.M, low=2, high=10**7)
 
     def fold_size(self) -> int:
         """M of a fold: given, or 4 d within bounds; with one regression space for ten episodes, and for two at least.
@@ -76,11 +121,15 @@ class StorageChoice:
         if self.asked == "fold":
             yield from self._fold_choices()
             return
+        if self.asked == "merged":
+            for M in descending(self.merged_size(), LEAST_MERGED):
+                yield {"storage": "merged", "M": M}
+            return
         storages = [self.asked]
         if self.agent.storage == "auto" and (self.asked == "features" or self.agent.episodes is not None):
             storages.append("states")
         for storage in storages:
-            for dtype in self._dtypes():
+            for dtype in self._dtypes()[: 1 if storage == "sparse" else None]:
                 yield {"storage": storage, "dtype": dtype}
 
     def _fold_choices(self) -> Iterator[Choice]:
@@ -104,9 +153,13 @@ class StorageChoice:
     def bytes_of(self, choice: Choice, samples: int) -> int:
         """The most bytes of regressions and storage at once, with at most that many samples per step."""
         agent, s = self.agent, self.agent._sizes()
+        if choice["storage"] == "merged":
+            return merged_bytes(s, choice["M"], group_blocks(agent._features))
+        if choice["storage"] == "sparse":
+            return sparse_bytes(s, samples * agent.horizon.samples_per_episode)
         if choice["storage"] == "fold":
             e = np.dtype(choice["dtype"]).itemsize
-            return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e)
+            return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e, rewards=agent.auto)
         samples *= agent.horizon.samples_per_episode
         return lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=agent.episodes is not None)
 
@@ -116,13 +169,17 @@ class StorageChoice:
         if self.name == "counts":
             assert isinstance(features, TableFeatures)
             return Counts(parts, features, self.dtype)
+        if self.name == "sparse":
+            return Sparse(parts, features, self.index)
+        if self.name == "merged":
+            return Merged(parts, features, agent.chosen_within.get("M", self.merged_size()), agent._state_bytes)
         if self.name == "fold":
             return Fold(
                 parts,
                 features,
-                M=agent.chosen.get("M", self.fold_size()),
+                M=agent.chosen_within.get("M", self.fold_size()),
                 probes=agent.probes,
-                correction=agent.chosen.get("correction", agent.correction),
+                correction=agent.chosen_within.get("correction", agent.correction),
                 dtype=self.dtype,
                 state_bytes=agent._state_bytes,
             )

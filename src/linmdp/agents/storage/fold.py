@@ -86,13 +86,16 @@ class Fold(Storage):
         # with one regression and H values J would be larger than all the rest: probes alone
         self.slopes = correction == "slope" and (not self.horizon.shared or self.horizon.discounted)
         kept, L = self.horizon.followed, self.horizon.levels
-        self.buffer, self.probe = Transitions(kept, M, features), Transitions(kept, M, features)
+        self.buffer, self.probe = self._transitions(kept), self._transitions(kept)
         self.c, self.w_ref = np.zeros((L, features.d)), np.zeros((L, features.d))
         self.folded = np.zeros(kept, dtype=np.int64)
         self._make_past(folded=False)
         self._staying: list[BoolArray] = []  # of each buffer while it is folded
         self._known: dict[int, Ahead] = {}
         self._shared_spread: Array | None = None
+
+    def _transitions(self, kept: int) -> Transitions:
+        return Transitions(kept, self.M, self.features, rewards=self.exploration.adaptive)
 
     def _make_past(self, *, folded: bool) -> None:
         """Space for what stands for folded samples: none before the first fold."""
@@ -108,7 +111,7 @@ class Fold(Storage):
 
     def clear(self, runs: Any = ...) -> None:
         kept = len(self.folded)
-        self.buffer, self.probe = Transitions(kept, self.M, self.features), Transitions(kept, self.M, self.features)
+        self.buffer, self.probe = self._transitions(kept), self._transitions(kept)
         self.folded[:] = 0
         self.c[:] = self.w_ref[:] = 0.0
         self._make_past(folded=False)
@@ -146,6 +149,34 @@ class Fold(Storage):
 
     def target(self, h: int) -> Array:
         return self._target(h, fold=bool(self._staying) and not self.horizon.discounted)
+
+    def residuals(self, h: int, w: Array, target: Array) -> tuple[float, float, float]:
+        """Those of the buffer exactly, and for all that was folded those of the probes, an even choice of it."""
+        g = self.horizon.group(h)
+        if g >= len(self.folded):  # nothing follows the last step: its targets are rewards, whose sums are exact
+            return super().residuals(h, w, target)
+        n, held = self.exploration.moments(h, 0.0)[0], float(self.buffer.times[g, : int(self.buffer.count[g])].sum())
+        squares, rss = self._errors(h, self.buffer, w)
+        if self.folded[g] and (probed := float(self.probe.times[g, : int(self.probe.count[g])].sum())):
+            more, missed = self._errors(h, self.probe, w)
+            share = (n - held) / probed
+            squares, rss = squares + share * more, rss + share * missed
+        return n, squares, rss
+
+    def squares(self, h: int) -> float:
+        return 0.0  # asked for where nothing follows, alone
+
+    def _errors(self, h: int, samples: Transitions, w: Array) -> tuple[float, float]:
+        """Sums of squared targets and of squared residuals over some samples."""
+        g, ahead = self.horizon.group(h), self._ahead(h, samples)
+        n, times = len(ahead.phi), ahead.times[:, 0]
+        V = self._value(h, samples, ahead).V if self.horizon.leads_on(h) else np.zeros(n)
+        V = np.where(samples.alive[g, :n], V, self.exploration.terminal[h])
+        paid, squared = samples.paid[g, :n].T
+        y = paid + self.horizon.discount * V
+        within = float(times @ (squared - paid * paid))
+        missed = y - ahead.phi @ w
+        return float(times @ (y * y)) + within, float(times @ (missed * missed)) + within
 
     def greedy_target(self, h: int, w: Array) -> Array:
         return self._target(h, fold=False, greedy=w)

@@ -127,8 +127,8 @@ class Samples(Storage):
         self._held += block.nbytes
         return block
 
-    def kept(self, phi: Array) -> Array:
-        return phi.astype(self.dtype).astype(np.float64, copy=False)
+    def prepare(self, sample: Sample) -> None:
+        sample.phi = sample.phi.astype(self.dtype).astype(np.float64, copy=False)
 
     def gram(self, g: int) -> Array:
         total = np.zeros((self.features.d, self.features.d))

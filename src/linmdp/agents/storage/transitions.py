@@ -17,7 +17,7 @@ from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray
 
-COLUMNS = ("state", "following", "action", "alive", "times")
+COLUMNS = ("state", "following", "action", "alive", "times", "paid")
 
 
 class Transitions(Component):
@@ -29,12 +29,13 @@ class Transitions(Component):
     action : (H, M)
     alive : (H, M) False where s' is terminal, so that nothing follows
     times : (H, M) how often it came, or the sum of its weights
+    paid : (H, M, 2) mean reward and mean squared reward, where they are wanted; else (H, M, 0)
     count : (H,) how many there are
     """
 
-    _arrays: ClassVar = ("state", "action", "following", "alive", "times", "count")
+    _arrays: ClassVar = ("state", "action", "following", "alive", "times", "paid", "count")
 
-    def __init__(self, H: int, M: int, features: FeatureMap) -> None:
+    def __init__(self, H: int, M: int, features: FeatureMap, *, rewards: bool = False) -> None:
         self.M, self.features = M, features
         # the shape of a state that is not a number is known when the first one comes
         self.finite = finite = isinstance(features, TableFeatures)
@@ -42,7 +43,7 @@ class Transitions(Component):
         self.following = self.state.copy()
         self.action = np.zeros((H, M), dtype=np.int32)
         self.alive = np.zeros((H, M), dtype=np.bool_)
-        self.times = np.ones((H, M))
+        self.times, self.paid = np.ones((H, M)), np.zeros((H, M, 2 * rewards))
         self.count = np.zeros(H, dtype=np.int64)
 
     def add(self, g: int, sample: Sample) -> None:
@@ -53,13 +54,15 @@ class Transitions(Component):
             self.state = np.zeros((len(self.count), self.M, *seen.shape), dtype=seen.dtype)
             self.following = self.state.copy()
         i = int(self.count[g])
-        if self.finite and self._came_again(g, i, (state, action, following, alive), sample.weight):
+        paid = np.array((sample.reward, sample.reward * sample.reward))[: self.paid.shape[2]]
+        if self.finite and self._came_again(g, i, (state, action, following, alive), sample.weight, paid):
             return
+        self.paid[g, i] = paid
         self.state[g, i], self.following[g, i] = state, following
         self.action[g, i], self.alive[g, i], self.times[g, i] = action, alive, sample.weight
         self.count[g] = i + 1
 
-    def _came_again(self, g: int, n: int, transition: tuple[int, int, int, bool], weight: float) -> bool:
+    def _came_again(self, g: int, n: int, transition: tuple[int, int, int, bool], weight: float, paid: Array) -> bool:
         """Count a transition that is there already."""
         columns = (self.state, self.action, self.following, self.alive)
         same = np.ones(n, dtype=np.bool_)
@@ -67,6 +70,7 @@ class Transitions(Component):
             same &= column[g, :n] == value
         found = same.nonzero()[0]
         self.times[g, found[:1]] += weight
+        self.paid[g, found[:1]] += weight * (paid - self.paid[g, found[:1]]) / self.times[g, found[:1], None]
         return len(found) > 0
 
     def phi(self, h: int) -> Array:

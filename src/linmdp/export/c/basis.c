@@ -24,12 +24,12 @@ void linmdp_phi(const linmdp_seen *seen, unsigned action, linmdp_real phi[LINMDP
         phi[action * LINMDP_P + i] = seen->psi[i];
 }
 
-/* The state in [0, 1]^LINMDP_N: cut to its bounds; 0 where those are the same. */
+/* The state in units of its bounds: cut at 0 and 1, or a margin beyond; 0 where the bounds are the same. */
 static void scale(linmdp_state state, linmdp_wide x[LINMDP_N])
 {
     for (size_t i = 0; i < LINMDP_N; i++) {
-        const linmdp_wide above = (linmdp_wide)state[i] - low[i];
-        x[i] = above <= 0 || width[i] <= 0 ? 0 : above >= width[i] ? 1 : above / width[i];
+        const linmdp_wide part = width[i] <= 0 ? 0 : ((linmdp_wide)state[i] - low[i]) / width[i];
+        x[i] = part < -margin[i] ? -margin[i] : part > 1 + margin[i] ? 1 + margin[i] : part;
     }
 }
 

@@ -1,0 +1,314 @@
+"""Any states: at most M real transitions. A new one that is near a kept one only adds to its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import saved_array
+from linmdp.agents.ridge import quadratic_forms
+from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.errors import InvalidData
+from linmdp.features.base import CheckedFeatures, FeatureMap
+from linmdp.features.blocks import BlockFeatures
+from linmdp.types import Array, BoolArray, State
+
+FIRST_RADIUS = 1 / 1.4
+"""The first radius, in units of the median distance from a transition to the one nearest to it."""
+
+WIDER = 1.2
+"""The radius grows by this factor until enough transitions have been merged."""
+
+LEFT = 0.9
+"""Merging goes on until this share of M is left."""
+
+PROBED = 64
+"""Transitions whose nearest neighbour is looked for, to find the first radius."""
+
+
+class Held(NamedTuple):
+    """The transitions of one regression, ready for planning; n of them, in the order of their actions."""
+
+    X: Array  # (n, p) or (n, d): features of state and action, within their block
+    Y: Array  # (n, p) or (n, A, d): features of what followed
+    times: Array  # (n,)
+    reward: Array  # (n,) mean reward
+    ended: BoolArray  # (n,)
+    part: list[slice]  # the transitions of each block
+    within: float  # sum of squared rewards around their means
+    final: Array  # (d,) sum of phi(s', a) over ends and actions
+    finals: float  # how many that are
+
+
+class Merged(Storage):
+    """At most M transitions, each as it was seen, with the number of times and the mean of its rewards.
+
+    A transition whose two ends are within `radius` of those of a kept one (in scaled coordinates; same action, and both
+    or neither end the episode) adds to its weight. The kept one is not moved: a real transition obeys the dynamics, a
+    mean of several does not. When there are more than M, the radius grows until a tenth has been merged.
+
+    A state in which an episode ended is worth nothing, whatever one would do there. That is known without playing: it
+    counts as one sample for each action, of a state that nothing follows.
+
+    Attributes
+    ----------
+    state, following : (M + 1, ...) of the type of a state; empty until the first has come
+    action, group : (M + 1,); ended : (M + 1,) whether the episode was over
+    sums : (3, M + 1) times, mean reward, mean squared reward
+    count : transitions held; radius : () of merging, 0 before the first
+    scale : (k,) what coordinates are multiplied by before distances are taken
+    """
+
+    _arrays: ClassVar = ("state", "following", "action", "group", "ended", "sums", "radius", "scale")
+    _counters: ClassVar = ("count",)
+    keeps_samples = incremental = False
+    compact = own_ends = True
+
+    def __init__(self, parts: Parts, features: FeatureMap, M: int, state_bytes: int) -> None:
+        super().__init__(parts)
+        self.features, self.M, self._state_bytes = features, M, state_bytes
+        self.blocks = block_features(features)
+        self.A = features.A
+        self.state, self.following = np.zeros((0, 0)), np.zeros((0, 0))
+        self.action, self.group = np.zeros(M + 1, dtype=np.int32), np.zeros(M + 1, dtype=np.int32)
+        self.ended, self.sums = np.zeros(M + 1, dtype=np.bool_), np.zeros((3, M + 1))
+        self.count, self.radius, self.scale = 0, np.zeros(()), np.zeros(0)
+        self._held: dict[int, Held] = {}
+        self._forms: dict[int, Array] = {}
+        self._V = np.zeros(0)
+
+    # features
+
+    def rows(self, states: Array) -> Array:
+        """What is computed once for each state: psi (n, p), or phi of every action (n, A, d)."""
+        return self.blocks.psi(states) if self.blocks else self.features.batch(states)
+
+    def products(self, rows: Array, vector: Array) -> Array:
+        """phi(s, a)'x for every row and action, (n, A)."""
+        return rows @ vector.reshape(self.A, -1).T if self.blocks else rows @ vector
+
+    def forms(self, rows: Array, inverse: Array) -> Array:
+        """phi(s, a)' Lambda^-1 phi(s, a) for every row and action, (n, A)."""
+        if self.blocks:
+            found = [np.einsum("np,np->n", rows @ block, rows) for block in inverse]
+            return np.asarray(np.abs(np.stack(found, axis=1)))
+        return quadratic_forms(rows, inverse[0])
+
+    # samples
+
+    def prepare(self, sample: Sample) -> None:
+        rows = self.rows(np.asarray(sample.state)[None])[0]
+        sample.phi = rows if self.blocks else rows[sample.action]
+        if not np.isfinite(sample.phi.sum()):
+            raise InvalidData(f"Features of state {sample.state!r} must be finite.")
+
+    def add(self, h: int, sample: Sample) -> None:
+        if not len(self.state):
+            self._make_space(np.asarray(sample.state))
+        ends = np.concatenate((np.ravel(sample.state), np.ravel(sample.next_state)))
+        if not np.isfinite(ends).all():
+            raise InvalidData(f"A state must be finite. Got {sample.next_state!r}.")
+        key, squared = (sample.action, self.horizon.group(h), sample.terminated), sample.reward * sample.reward
+        self._merge(ends, key, (sample.weight, sample.reward, squared))
+        if self.count > self.M:
+            self._coarsen()
+
+    def _make_space(self, state: Array) -> None:
+        shape = (self.M + 1, *state.shape)
+        self.state, self.following = np.zeros(shape, dtype=state.dtype), np.zeros(shape, dtype=state.dtype)
+        scaling = getattr(self.blocks, "scaling", None)
+        self.scale = np.zeros(state.size)
+        if scaling is not None:
+            np.divide(1.0, scaling.high - scaling.low, out=self.scale, where=scaling.high > scaling.low)
+
+    def _distances(self, ends: Array, n: int) -> Array:
+        """Squared distances from both ends of a transition to those of the first n, (n,)."""
+        k = len(self.scale)
+        from_start = (self.state[:n].reshape(n, k) - ends[:k]) * self.scale
+        from_end = (self.following[:n].reshape(n, k) - ends[k:]) * self.scale
+        squares: Array = np.einsum("nk,nk->n", from_start, from_start) + np.einsum("nk,nk->n", from_end, from_end)
+        return squares
+
+    def _merge(self, ends: Array, key: tuple[int, int, bool], sums: Any) -> None:
+        """Add to the weight of the kept transition that is nearest, if it is within the radius, or keep this one."""
+        n, k = self.count, len(self.scale)
+        action, group, ended = key
+        if self.radius > 0 and n:
+            distances = self._distances(ends, n)
+            distances[(self.action[:n] != action) | (self.group[:n] != group) | (self.ended[:n] != ended)] = np.inf
+            i = int(distances.argmin())
+            if distances[i] <= self.radius**2:
+                self.sums[0, i] += sums[0]
+                share = sums[0] / self.sums[0, i]
+                self.sums[1:, i] += share * (np.array(sums[1:]) - self.sums[1:, i])
+                return
+        self.state[n].flat, self.following[n].flat, self.sums[:, n] = ends[:k], ends[k:], sums
+        self.action[n], self.group[n], self.ended[n] = key
+        self.count = n + 1
+
+    def _coarsen(self) -> None:
+        """Merge with a larger radius, the heaviest first, until there is space again."""
+        if not self.radius > 0:
+            self._first_radius()
+        while self.count > LEFT * self.M:
+            self.radius *= WIDER
+            old = [getattr(self, name)[: self.count].copy() for name in ("state", "following", *KEY)]
+            sums = self.sums[:, : self.count].copy()
+            self.count = 0
+            for i in np.argsort(-sums[0], kind="stable"):
+                ends = np.concatenate((old[0][i].ravel(), old[1][i].ravel()))
+                self._merge(ends, (old[2][i], old[3][i], old[4][i]), sums[:, i])
+
+    def _first_radius(self) -> None:
+        n = self.count
+        if not self.scale.any():  # the features have no scaling: that of the data
+            spread = self.state[:n].reshape(n, -1).astype(np.float64).std(axis=0)
+            np.divide(1.0, spread, out=self.scale, where=spread > 0)
+        nearest = []
+        for i in np.linspace(0, n - 1, PROBED).astype(int):
+            distances = self._distances(np.concatenate((self.state[i].ravel(), self.following[i].ravel())), n)
+            distances[i] = np.inf
+            nearest.append(distances.min())
+        self.radius[...] = FIRST_RADIUS * np.sqrt(np.median(nearest)) + 1e-9
+
+    def clear(self, runs: Any = ...) -> None:
+        self.count = 0
+        self.radius[...] = 0.0
+
+    # planning
+
+    def hold(self, g: int) -> Held:
+        """The transitions of regression g with their features; they are kept until the planning is over."""
+        if g not in self._held:
+            self._held[g] = self._make_held(g)
+        return self._held[g]
+
+    def _make_held(self, g: int) -> Held:
+        mine = np.flatnonzero(self.group[: self.count] == g)
+        mine = mine[np.argsort(self.action[mine], kind="stable")]
+        actions, (times, reward, squared) = self.action[mine], self.sums[:, mine]
+        if not len(mine):  # nobody knows yet what a state looks like
+            none, d = np.zeros((0, self.ridge.Lambda_inv.shape[-1])), self.ridge.u.shape[1]
+            Y = none if self.blocks else none[:, None].repeat(self.A, axis=1)
+            parts = [slice(0, 0)] * self.ridge.Lambda_inv.shape[1]
+            return Held(none, Y, times, reward, self.ended[:0], parts, 0.0, np.zeros(d), 0.0)
+        X, Y = self.rows(self.state[mine]), self.rows(self.following[mine])
+        if not self.blocks:
+            X = X[np.arange(len(mine)), actions]
+        part = [slice(0, len(mine))]
+        if self.blocks:
+            cuts = np.searchsorted(actions, np.arange(self.A + 1)).tolist()
+            part = [slice(a, b) for a, b in pairwise(cuts)]
+        ended = self.ended[mine]
+        ends = np.tensordot(times[ended], Y[ended], 1)
+        final = np.tile(ends, self.A) if self.blocks else ends.sum(axis=0)
+        within = float(times @ (squared - reward**2))
+        return Held(X, Y, times, reward, ended, part, within, final, self.A * float(times[ended].sum()))
+
+    def gram(self, g: int) -> Array:
+        held = self.hold(g)
+        weighted = held.X * held.times[:, None]
+        total = np.stack([held.X[part].T @ weighted[part] for part in held.part])
+        Y, times = held.Y[held.ended], held.times[held.ended]
+        if self.blocks:
+            total += (Y * times[:, None]).T @ Y
+        else:
+            total += np.einsum("n,nad,nae->de", times, Y, Y)
+        return total
+
+    def refresh(self, mask: BoolArray) -> None:
+        self._forms.clear()
+        for g in np.flatnonzero(mask).tolist():
+            self.ridge.u[g] = self._summed(self.hold(g), self.hold(g).reward)
+
+    def _summed(self, held: Held, values: Array) -> Array:
+        """sum phi_i y_i, (d,)."""
+        weighted = held.times * values
+        return np.concatenate([weighted[part] @ held.X[part] for part in held.part])
+
+    def target(self, h: int) -> Array:
+        g, explore = self.horizon.group(h), self.exploration
+        held = self.hold(g)
+        self._V = np.zeros(len(held.times))
+        if self.horizon.leads_on(h) and len(held.times):
+            after = 0 if self.horizon.discounted else h + 1
+            products = np.stack([self.products(held.Y, vector) for vector in explore.vectors(after)])
+            q = explore.q(after, products, self._forms_after(g, after).copy())
+            self._V = explore.largest(q, axis=-1)
+            self._V[held.ended] = explore.terminal[h]
+        ended: Array = explore.ended_value[h] / self.horizon.discount * held.final
+        return self._summed(held, self._V) + ended
+
+    def _forms_after(self, g: int, after: int) -> Array:
+        if not self.exploration.keeps_forms:
+            return np.zeros(0)
+        if g not in self._forms:
+            self._forms[g] = self.forms(self.hold(g).Y, self.ridge.Lambda_inv[self.horizon.group(after)])
+        return self._forms[g]
+
+    def greedy_target(self, h: int, w: Array) -> Array:
+        held, cap = self.hold(self.horizon.group(h)), self.exploration.caps[self.horizon.level(h + 1)]
+        V = np.minimum(self.products(held.Y, w), cap).max(axis=-1, initial=-np.inf)
+        V[held.ended] = 0.0
+        return self._summed(held, V)
+
+    def moments(self, h: int) -> tuple[float, float]:
+        held = self.hold(self.horizon.group(h))
+        y, final = held.reward + self.horizon.discount * self._V, float(self.exploration.ended_value[h])
+        squares = float(held.times @ (y * y)) + held.within + held.finals * final * final
+        return float(held.times.sum()) + held.finals, squares
+
+    def end(self, rng: np.random.Generator | None) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._held, self._forms, self._V = {}, {}, np.zeros(0)
+
+    # acting
+
+    def q_values(self, h: int, state: State) -> Array:
+        explore, rows = self.exploration, self.rows(np.asarray(state)[None])
+        products = np.stack([self.products(rows, vector) for vector in explore.vectors(h)])
+        inverse = self.ridge.Lambda_inv[self.horizon.group(h)]
+        forms = self.forms(rows, inverse) if explore.keeps_forms else np.zeros(0)
+        q: Array = explore.q(h, products, forms)[0]
+        return q
+
+    def best_table(self, h: int) -> BoolArray:
+        raise InvalidData("A policy for all states needs finite states.")
+
+    # memory and files
+
+    def bytes_after(self, samples: int) -> int:
+        return self.nbytes + (0 if len(self.state) else 2 * (self.M + 1) * self._state_bytes)
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        for name in ("state", "following", "scale"):
+            saved = saved_array(state, name)
+            if name == "scale" or saved.shape[:1] in ((0,), (self.M + 1,)):
+                setattr(self, name, np.zeros_like(saved))  # of a shape that only the first state has shown
+        super().load_state_dict(state)
+        n = self.count
+        fits = 0 <= n <= self.M and self.state.shape == self.following.shape and (len(self.state) or not n)
+        kept = (self.action, 0, self.A), (self.group, 0, self.horizon.groups)
+        if not fits or not all(((x >= low) & (x < high)).all() for x, low, high in kept):
+            raise InvalidData("'count', 'action' and 'group' of a saved agent must be those of its transitions.")
+        if not all(np.isfinite(x).all() for x in (self.state, self.following, self.sums, self.scale, self.radius)):
+            raise InvalidData("The transitions of a saved agent must be finite.")
+
+
+KEY = ("action", "group", "ended")
+
+
+def block_features(features: FeatureMap) -> BlockFeatures | None:
+    """The map itself, where phi(s, a) is psi(s) in the block of action a."""
+    inner = features.inner if isinstance(features, CheckedFeatures) else features
+    return inner if isinstance(inner, BlockFeatures) else None
+
+
+def group_blocks(features: FeatureMap) -> int:
+    """Blocks of Lambda."""
+    return features.A if block_features(features) else 1

@@ -1,0 +1,250 @@
+"""Unit vectors: which state followed which of them, and how often. Exact, in memory for what was seen and no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linmdp.agents.afresh import with_columns
+from linmdp.agents.base import StateDict, load_array, saved_array
+from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.errors import InvalidData
+from linmdp.features.base import FeatureMap
+from linmdp.types import Array, BoolArray, IntArray, State
+
+FIRST_LINKS = 64
+END = (1 << 32) - 1
+"""In place of the number of a state: the episode ended there."""
+
+SCATTER = 0x9E3779B97F4A7C15
+"""An odd number: its multiples spread keys over a table."""
+
+
+class Links:
+    """How often row i led to state j, and the rewards on the way: a table of those pairs that came up.
+
+    Attributes
+    ----------
+    keys : (size,) i * 2^32 + j, or -1; a pair lies at the first free place after the one that its key points to
+    sums : (2, size) times (or the sum of weights), and the sum of rewards
+    """
+
+    def __init__(self, size: int = FIRST_LINKS) -> None:
+        self.keys, self.sums, self.count = np.full(size, -1, dtype=np.int64), np.zeros((2, size)), 0
+
+    def place(self, key: int) -> int:
+        """Where a key lies, or belongs."""
+        size = len(self.keys)
+        i = (key * SCATTER & 0xFFFFFFFFFFFFFFFF) >> 32 & (size - 1)
+        while int(self.keys[i]) not in (-1, key):
+            i = (i + 1) & (size - 1)
+        return i
+
+    def add(self, row: int, to: int, weight: float, reward: float) -> None:
+        """One more time; the table doubles before it is two thirds full."""
+        i = self.place(key := row << 32 | to)
+        if self.keys[i] < 0:
+            if 3 * (self.count + 1) > 2 * len(self.keys):
+                self._double()
+                i = self.place(key)
+            self.keys[i] = key
+            self.count += 1
+        self.sums[:, i] += weight, weight * reward
+
+    def _double(self) -> None:
+        keys, sums, there = self.keys, self.sums, np.flatnonzero(self.keys >= 0)
+        self.keys, self.sums = np.full(2 * len(keys), -1, dtype=np.int64), np.zeros((2, 2 * len(keys)))
+        for i in there.tolist():
+            j = self.place(int(keys[i]))
+            self.keys[j], self.sums[:, j] = keys[i], sums[:, i]
+
+    def entries(self) -> tuple[IntArray, IntArray, Array]:
+        """Rows, states and sums of all pairs, (n,), (n,) and (2, n)."""
+        there = np.flatnonzero(self.keys >= 0)
+        keys = self.keys[there]
+        return keys >> 32, keys & END, self.sums[:, there]
+
+
+class Sparse(Storage):
+    """Lambda is diagonal: one number for each unit vector, and a link for each different transition.
+
+    Where the states have no bound, each is numbered when it is first seen, and gets A unit vectors of its own.
+
+    Attributes
+    ----------
+    visits : (G, d) how often each unit vector came; d grows where the states have no bound
+    names : (n,) what the environment calls the states seen, where they have no bound
+    """
+
+    keeps_samples = incremental = False
+    compact = own_ends = True
+
+    def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None) -> None:
+        super().__init__(parts)
+        S = getattr(features, "S", None)
+        self.index, self.A, self.S, self.bounded = index, features.A, S or 0, S is not None
+        G, d = self.ridge.u.shape
+        self.visits, self.links = np.zeros((G, d)), Links()
+        self.names, self._number = np.zeros(0, dtype=np.int64), dict[int, int]()
+        self._split: list[tuple[IntArray, IntArray, Array]] = []  # the links of each regression, during a planning
+        self._V = np.zeros(0)
+
+    # states and their unit vectors
+
+    def number(self, state: State) -> int:
+        """The number of a state; -1 where it was not seen before and states have no bound."""
+        return int(state) if self.bounded else self._number.get(int(state), -1)
+
+    def _numbered(self, state: State) -> int:
+        i = self.number(state)
+        if i < 0:
+            i = self._number[int(state)] = len(self._number)
+            if len(self._number) > len(self.names):
+                self.names = np.append(self.names, np.full(max(16, len(self.names)), -1))
+                self._make_room()
+            self.names[i] = int(state)
+        return i
+
+    def _make_room(self) -> None:
+        d = len(self.names) * self.A
+        self.visits = with_columns(self.visits, d, 0.0)
+        self.resize(d)
+
+    def cells(self, i: int) -> Any:
+        """The unit vectors of state number i, (A,)."""
+        return slice(i * self.A, (i + 1) * self.A) if self.index is None else self.index[i]
+
+    def of_states(self, values: Array) -> Array:
+        """One number for each unit vector, (d,), as one for each state and action, (S, A)."""
+        return values.reshape(-1, self.A) if self.index is None else values[self.index]
+
+    # samples
+
+    def prepare(self, sample: Sample) -> None:
+        i = self._numbered(sample.state)
+        sample.to = END if sample.terminated else self._numbered(sample.next_state)
+        sample.cell = i * self.A + sample.action if self.index is None else int(self.index[i, sample.action])
+
+    def add(self, h: int, sample: Sample) -> None:
+        g, cell = self.horizon.group(h), sample.cell
+        self.visits[g, cell] += sample.weight
+        self.ridge.u[g, cell] += sample.weight * sample.reward
+        self.links.add(cell * len(self.visits) + g, sample.to, sample.weight, sample.reward)
+
+    def clear(self, runs: Any = ...) -> None:
+        self.visits[:] = 0.0
+        self.links = Links()
+
+    def gram(self, g: int) -> Array:
+        return self.visits[g, :, None, None]
+
+    # planning
+
+    def begin(self) -> None:
+        rows, to, sums = self.links.entries()
+        G = len(self.visits)
+        groups = [slice(None)] if G == 1 else [rows % G == g for g in range(G)]
+        self._split = [(rows[one] // G, to[one], sums[:, one]) for one in groups]
+
+    def end(self, rng: np.random.Generator | None) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._split, self._V = [], np.zeros(0)
+
+    def target(self, h: int) -> Array:
+        if self.horizon.leads_on(h):
+            after = 0 if self.horizon.discounted else h + 1
+            q = self.exploration.q(after, self._products(after), self._forms(after))
+            return self._summed(h, self.exploration.largest(q, axis=-1), float(self.exploration.terminal[h]))
+        return np.zeros(self.visits.shape[1])
+
+    def greedy_target(self, h: int, w: Array) -> Array:
+        if not self._split:
+            self.begin()
+        cap = self.exploration.caps[self.horizon.level(h + 1)]
+        return self._summed(h, np.minimum(self.of_states(w), cap).max(axis=-1), 0.0)
+
+    def _summed(self, h: int, V: Array, ended: float) -> Array:
+        """sum phi V(s') over the samples of step h, from V of every state and the value of an end."""
+        cells, to, (times, _) = self._split[self.horizon.group(h)]
+        self._V = np.append(V, ended)[np.minimum(to, len(V))]
+        total: Array = np.bincount(cells, times * self._V, self.visits.shape[1]).astype(np.float64, copy=False)
+        return total
+
+    def squares(self, h: int) -> float:
+        _, _, (times, rewards) = self._split[self.horizon.group(h)]
+        V = self.horizon.discount * self._V
+        return float(times @ (V * V) + 2 * rewards @ V)
+
+    def _products(self, h: int) -> Array:
+        return np.stack([self.of_states(vector) for vector in self.exploration.vectors(h)])
+
+    def _forms(self, h: int) -> Array:
+        return self.of_states(self.ridge.Lambda_inv[self.horizon.group(h), :, 0, 0])
+
+    # acting
+
+    def q_values(self, h: int, state: State) -> Array:
+        explore, i, A = self.exploration, self.number(state), self.A
+        products, forms = np.zeros((explore.width, A)), np.full(A, 1 / float(self.ridge.lam))
+        if i >= 0:
+            cells = self.cells(i)
+            products = np.stack([vector[cells] for vector in explore.vectors(h)])
+            forms = self.ridge.Lambda_inv[self.horizon.group(h), cells, 0, 0]
+        q: Array = explore.q(h, products, forms)
+        return q
+
+    def best_table(self, h: int) -> BoolArray:
+        best: BoolArray = self.exploration.best(self.exploration.q(h, self._products(h), self._forms(h)), axis=-1)
+        return np.ascontiguousarray(best.T)
+
+    # memory and files
+
+    @property
+    def nbytes(self) -> int:
+        names = self.names.nbytes + (sys.getsizeof(self._number) + 64 * len(self._number)) * (not self.bounded)
+        index = 0 if self.index is None else self.index.nbytes
+        return self.visits.nbytes + self.links.keys.nbytes + self.links.sums.nbytes + names + index
+
+    def bytes_after(self, samples: int) -> int:
+        """With a different transition in every sample, up to each of them once."""
+        most = samples * len(self.visits)
+        if self.bounded:
+            most = min(most, self.visits.size * (self.S + 1))
+        return self.nbytes + links_bytes(most) - links_bytes(self.links.count)
+
+    def state_dict(self) -> StateDict:
+        rows, to, sums = self.links.entries()
+        return {"visits": self.visits.copy(), "names": self.names.copy(), "links": rows << 32 | to, "sums": sums.copy()}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        visits, keys, sums = (saved_array(state, name) for name in ("visits", "links", "sums"))
+        if not self.bounded:
+            self.names = saved_array(state, "names").astype(np.int64)
+            seen = self.names[: int(np.count_nonzero(self.names >= 0))].tolist()
+            self._number = {name: i for i, name in enumerate(seen)}
+            self._make_room()
+        load_array(self.visits, state, "visits")
+        G, d = self.visits.shape
+        states = self.S if self.bounded else len(self._number)
+        known = (keys >> 32 < G * d) & ((keys & END < states) | (keys & END == END)) if keys.ndim == 1 else keys < 0
+        if keys.dtype != np.int64 or sums.shape != (2, len(keys)) or not known.all() or (keys < 0).any():
+            raise InvalidData("'links' of a saved agent must be transitions between its states.")
+        if not (np.isfinite(visits).all() and np.isfinite(sums).all() and (visits >= 0).all()):
+            raise InvalidData("'visits' and 'sums' of a saved agent must be finite.")
+        self.links = Links()
+        for key, (times, reward) in zip(keys.tolist(), sums.T.tolist(), strict=True):
+            self.links.add(key >> 32, key & END, times, 0.0)
+            self.links.sums[1, self.links.place(key)] = reward
+
+
+def links_bytes(count: int) -> int:
+    """Bytes of a table of so many links."""
+    size = FIRST_LINKS
+    while 3 * count > 2 * size:
+        size *= 2
+    return 24 * size
