@@ -87,6 +87,50 @@ def test_auto_forgets_too(storage: str) -> None:
     np.testing.assert_allclose(results[0].regret, results[1].regret, atol=1e-6)
 
 
+def test_sparse_counts_fade_like_counts() -> None:
+    results = []
+    for storage in ("counts", "sparse"):
+        env = linmdp.make_env("drift:base=riverswim,S=5,H=6,every=20")
+        agent = linmdp.make_agent(f"opt-wlsvi:W=9,storage={storage}", env)
+        results.append(linmdp.run(env, agent, episodes=60, seed=1))
+    np.testing.assert_allclose(results[0].regret, results[1].regret, atol=1e-6)
+
+
+def test_merged_transitions_fade_like_samples() -> None:
+    """While none has been merged, and none has faded away."""
+    env = linmdp.make_env("gym:MountainCar-v0,H=12")
+    pair = [
+        linmdp.make_agent(f"opt-wlsvi:W=6,storage={storage},stationary=true,lookahead=12", env)
+        for storage in ("features", "merged")
+    ]
+    rng, states = np.random.default_rng(0), list[Any]()
+    for k in range(12):
+        for agent in pair:
+            agent.begin_episode()
+        state, _ = env.reset(seed=k)
+        for h in range(12):
+            action = int(rng.integers(3))
+            after, reward, *_ = env.step(action)
+            for agent in pair:
+                agent.observe(h, state, action, float(reward), after, False)
+            states.append(state)
+            state = after
+        for agent in pair:
+            agent.end_episode()
+    for agent in pair:
+        agent.begin_episode()
+    for state in states[::10]:
+        np.testing.assert_allclose(pair[0].q_values(3, state), pair[1].q_values(3, state), atol=1e-6)
+
+
+def test_merged_transitions_that_have_faded_make_room() -> None:
+    env = linmdp.make_env("gym:MountainCar-v0,H=12")
+    agent: Any = linmdp.make_agent("opt-wlsvi:W=1,M=400", env)
+    linmdp.run(env, agent, episodes=40, seed=0)
+    assert agent._planner.storage.count <= 12
+    assert float(agent._planner.storage.radius) == 0
+
+
 def test_samples_that_have_faded_are_dropped() -> None:
     env = linmdp.make_env("riverswim:H=3")
     agent = linmdp.make_agent("opt-wlsvi:W=2,beta=0.1,lam=0.1,storage=states", env)
@@ -159,7 +203,7 @@ def test_windows_by_hand() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("opt-wlsvi:storage=fold", "'storage' parameter of opt-wlsvi must be one whose samples can fade"),
+        ("opt-wlsvi:storage=fold", "'storage' parameter of opt-wlsvi must be any but 'fold'"),
         ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
         ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
         ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),

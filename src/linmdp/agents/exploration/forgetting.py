@@ -82,8 +82,7 @@ class OptWLSVI(LSVIAgent):
     ----------
     W : the window: after W episodes a sample counts about 0.37 times as much as a new one; default: sqrt(dK/B)
     B : how much the task is thought to change (its variation budget), where W is not given
-    lam, common : the parameters of `LSVIUCB`; samples must be kept as "counts", "features"
-        or "states", which can fade
+    lam, common : the parameters of `LSVIUCB`; storage "fold" cannot forget
     """
 
     name = "opt-wlsvi"
@@ -95,16 +94,19 @@ class OptWLSVI(LSVIAgent):
         self.W, self.B = W, B
         super().__init__(task, lam=lam, **common)
         if type(self._planner.storage).fade is Storage.fade:
-            invalid(self.name, "storage", "one whose samples can fade: 'counts', 'features' or 'states'", self.storage)
+            invalid(self.name, "storage", "any but 'fold', whose samples cannot fade", self.storage)
 
     def usual_storage(self, *, table: bool, unit: bool) -> str:
-        return "counts" if table else "features"
+        return "counts" if table else super().usual_storage(table=table, unit=unit)
 
     def make_schedule(self) -> Forgetting:
         return Forgetting(self.horizon.groups, window(self, self.W, self.B))
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
-        if self.auto:  # whose bonus has Lambda^-1 alone: it is at least as wide, since Lambda~ is at most Lambda
+        if self.auto or self._storing.name in (
+            "sparse",
+            "merged",
+        ):  # Lambda^-1 alone: a wider bonus, as Lambda~ <= Lambda
             return super().make_exploration(beta, backend)
         return WeightedBonus(self.horizon, self.task.d, self.caps, beta)
 

@@ -16,6 +16,9 @@ from linmdp.agents.ridge import Ridge
 from linmdp.errors import InvalidParameter
 from linmdp.types import Array, BoolArray, State
 
+FADED = 1e-10
+"""The weight below which a sample that fades is dropped."""
+
 
 class Parts(NamedTuple):
     """What a storage shares with its planner: w is (levels, *batch, d)."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.exploration.base import stacked
-from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.agents.storage.base import FADED, Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
@@ -21,8 +21,6 @@ _BLOCK_BYTES = 5 << 19
 
 
 LARGEST_BLOCK = 256
-FADED = 1e-10
-"""The weight below which a sample that fades is dropped."""
 
 
 def faded_after(factor: float) -> int:

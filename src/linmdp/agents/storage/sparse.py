@@ -138,6 +138,10 @@ class Sparse(Storage):
         self.visits[:] = 0.0
         self.links = Links()
 
+    def fade(self, factor: float) -> None:
+        self.visits *= factor
+        self.links.sums *= factor
+
     def gram(self, g: int) -> Array:
         return self.visits[g, :, None, None]
 
