@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import command
 import linmdp
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import check_linear
@@ -204,3 +205,24 @@ def test_seeds_and_processes_give_the_same_runs() -> None:
     assert {run.agent for run in one} == {"lsvi-ucb:beta=0.1", "random", "optimal"}
     for mine, theirs in zip(one, two, strict=True):
         np.testing.assert_array_equal(mine.regret, theirs.regret)
+
+
+def test_check_says_how_much_it_changes() -> None:
+    done = command.linmdp(
+        "check", "drift:base=riverswim,every=500", "--episodes", "2000", "--agent", "lsvi-ucb-restart"
+    )
+    assert done.status == 0
+    assert "It is a linear MDP in every episode." in done.out
+    assert "In 2,000 episodes it changes 3 times: B = 84.43 + 0 (theta, mu)" in done.out
+    assert "changes 0 times: B = 0 + 0 (theta, mu).\n" in command.linmdp("check", "drift:base=lock,kind=still").out
+
+
+def test_a_sweep_has_drifting_tasks(tmp_path: Path) -> None:
+    spec = tmp_path / "s.toml"
+    spec.write_text(
+        'name = "s"\n[[runs]]\nenv = "drift:base=lock,H=3,A=2,every=5"\nagents = ["lsvi-ucb-restart:W=5", "optimal"]\n'
+        "episodes = 12\nseeds = 2\n"
+    )
+    runs = list(linmdp.sweep(spec, out=tmp_path / "out", jobs=1))
+    assert len(runs) == 4
+    assert all(run.final_regret == pytest.approx(0, abs=1e-9) for run in runs if run.agent == "optimal")
