@@ -41,7 +41,7 @@ def cli(*arguments: str) -> str:
     """A command and what it prints, as a block of a page."""
     program = Path(sys.executable).parent / "linmdp"
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
-    return f"```console\n$ linmdp {' '.join(arguments)}\n{done.stdout}{done.stderr}```\n"
+    return f"```console\n$ linmdp {' '.join(arguments)}\n{done.stderr}{done.stdout}```\n"
 
 
 def sweep_table(found: list[RunResult], label: Callable[[str], str], head: str) -> str:
@@ -222,6 +222,24 @@ def check_small() -> str:
     return cli("check", "synthetic", "--agent", "lsvi-ucb:beta=0.05", "--episodes", "1000")
 
 
+def check_gym() -> str:
+    """The same where the model is not known."""
+    return cli("check", "gym:FrozenLake-v1")
+
+
+def verdict() -> str:
+    """How a run ends: one that has learned, and one that has not."""
+    learned = cli("run", "gym:FrozenLake-v1", "lsvi-ucb", "--episodes", "500")
+    return f"{learned}\n{cli('run', 'lock', 'lsvi-ucb:beta=theory', '--episodes', '200')}"
+
+
+def tuned() -> str:
+    """A search that is over in seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        shown = cli("tune", "riverswim:H=10", "lsvi-ucb:beta=0.01", "--episodes", "300", "--out", f"{folder}/tuned")
+        return shown.replace(f"{folder}/", "")
+
+
 def listing() -> str:
     """`linmdp envs` and `linmdp agents`."""
     return f"{cli('envs')}\n{cli('agents')}"
@@ -262,6 +280,9 @@ FRAGMENTS = {
         clipping,
         check,
         check_small,
+        check_gym,
+        verdict,
+        tuned,
         listing,
         errors,
         sweep_errors,

@@ -146,10 +146,13 @@ class ReferencePHE(ReferenceLSVI):
 
 
 class ReferenceEvidence:
-    """lam="auto": the shortfall W = cap - Q is regressed, its width and lam follow from the data. Sums are sums."""
+    """lam="auto": the shortfall W = cap - Q is regressed, its width and lam follow from the data. Sums are sums.
 
-    def __init__(self, task: Task, *, stationary: bool, ties: str = "first") -> None:
-        self.task, self.stationary, self.ties = task, stationary, ties
+    `absorbing`: a state in which an episode ended counts as a sample of each action, that falls short of everything.
+    """
+
+    def __init__(self, task: Task, *, stationary: bool, ties: str = "first", absorbing: bool = False) -> None:
+        self.task, self.stationary, self.ties, self.absorbing = task, stationary, ties, absorbing
         self.rng = np.random.default_rng()
         self.lam, self.last_lam = 1e-4, 1e-4
         one: list[Any] = []
@@ -160,7 +163,7 @@ class ReferenceEvidence:
         self.led_to: dict[int, Any] = {}
         self.repeats, self.surprises = 1, 1
         columns = np.array([task.features.phi(s) for s in range(task.S or 0)]).reshape(-1, task.d)
-        self.unit = bool(np.isin(columns, (0.0, 1.0)).all() and (columns.sum(1) == 1).all())
+        self.unit = bool(len(columns) and np.isin(columns, (0.0, 1.0)).all() and (columns.sum(1) == 1).all())
 
     def W(self, h: int, phi: Array) -> Array:
         w, inverse, beta = self.fits[h]
@@ -173,23 +176,26 @@ class ReferenceEvidence:
         self.last_lam = lam = self.lam
         for h in reversed(range(H)):
             Lambda: Array = lam * np.eye(d)
-            z, yy = np.zeros(d), 0.0
-            for phi, cost, next_phi in self.samples[h]:
+            z, yy, n = np.zeros(d), 0.0, 0
+            for phi, cost, next_phi, over in self.samples[h]:
                 ahead = 0.0
                 if h < H - 1:
-                    ahead = (H - h - 1) * self.best if next_phi is None else float(self.W(h + 1, next_phi).min())
-                y = cost + ahead
-                Lambda, z, yy = Lambda + np.outer(phi, phi), z + phi * y, yy + y * y
+                    ahead = (H - h - 1) * self.best if over else float(self.W(h + 1, next_phi).min())
+                known = [(x, (H - h) * self.best) for x in next_phi] if over and self.absorbing else []
+                for x, y in [(phi, cost + ahead), *known]:
+                    Lambda, z, yy, n = Lambda + np.outer(x, x), z + x * y, yy + y * y, n + 1
             inverse = np.linalg.inv(Lambda)
-            w, n, dof = inverse @ z, len(self.samples[h]), d - lam * np.trace(inverse)
+            w, dof = inverse @ z, d - lam * np.trace(inverse)
             rss = max(0.0, float(yy - w @ z - lam * w @ w))
             variance = (rss + 0.01 * yy / max(n, 1)) / (max(n - dof, 0.0) + 0.01)
             self.fits[h] = w, inverse, 3 / math.sqrt(H) * math.sqrt(variance)
             evidence, size = evidence + variance * float(dof), size + float(w @ w)
         every = [x for samples in (self.samples[:1] if self.stationary else self.samples) for x in samples]
         if every:
-            trace = sum(phi @ phi for phi, _, _ in every) / len(every)
-            floor = 0.03 * min(1.0, 10 * self.surprises / self.repeats) if self.unit else 0.1 * trace / d
+            trace = sum(phi @ phi for phi, _, _, _ in every) / len(every)
+            floor = (0.01 if self.task.S is None else 0.1) * trace / d
+            if self.unit:
+                floor = 0.03 * min(1.0, 10 * self.surprises / self.repeats)
             self.lam = min(max(evidence / max(size, 1e-12), floor), max(trace, floor))
 
     def q_values(self, h: int, state: Any) -> Array:
@@ -202,7 +208,7 @@ class ReferenceEvidence:
 
     def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
         phi = self.task.features.phi(state)[action].copy()
-        self.samples[h].append((phi, self.best - reward, None if terminated else self.task.features.phi(next_state)))
+        self.samples[h].append((phi, self.best - reward, self.task.features.phi(next_state), terminated))
         if self.unit:
             i, to = int(phi.argmax()), "end" if terminated else next_state
             self.repeats += i in self.led_to

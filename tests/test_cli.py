@@ -20,6 +20,7 @@ SMALL = "synthetic:S=12,A=3,d=4,H=5"
 FIELDS = [
     *("env", "agent", "params", "seed", "episodes", "regret", "final_regret", "reward", "agent_bytes"),
     *("feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "switches", "chosen"),
+    *("random_return", "verdict"),
 ]
 
 
@@ -31,7 +32,7 @@ def linmdp(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
 def test_json_has_exactly_the_fields_of_the_contract() -> None:
     done = linmdp("run", SMALL, "lsvi-ucb-fixed:rho=0.5", "--episodes", "20", "--seeds", "2", "--seed", "4", "--json")
     assert done.returncode == 0
-    assert done.stderr == ""
+    assert done.stderr.splitlines()[-1].startswith("learned: 1.4")  # the verdict of both seeds
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [list(r) for r in records] == [FIELDS, FIELDS]
     assert [r["seed"] for r in records] == [4, 5]
@@ -45,7 +46,7 @@ def test_json_has_exactly_the_fields_of_the_contract() -> None:
     assert first["resets"] == 5
     assert first["updates"] == 15 * 5
     assert first["switches"] == 15
-    assert first["chosen"] == {}
+    assert first["chosen"]["stationary"] is False
 
 
 def test_regret_is_null_where_the_optimum_is_unknown() -> None:
@@ -192,7 +193,7 @@ def test_bad_input_is_one_line_and_status_2(arguments: list[str], words: str) ->
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1
+    assert len([line for line in done.stderr.splitlines() if ": chosen " not in line]) == 1  # of a run that began
     assert "Traceback" not in done.stderr
 
 
@@ -289,5 +290,5 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
 def test_set_gives_a_parameter_to_the_agents_that_have_it() -> None:
     done = linmdp("compare", "inventory", "lsvi-ucb-fold", "--set", "max_bytes=1MiB", "--episodes", "5")
     assert done.returncode == 0
-    assert "lsvi-ucb-fold:max_bytes=1MiB: storage=fold, M=" in done.stderr
+    assert "lsvi-ucb-fold:max_bytes=1MiB: chosen stationary=true, storage=" in done.stderr
     assert "| random " in done.stdout

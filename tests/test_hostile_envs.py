@@ -181,7 +181,9 @@ def test_an_environment_that_forgets_its_seed_is_named_by_check() -> None:
 def test_a_fault_on_the_command_line_keeps_what_was_done(tmp_path: Path) -> None:
     spec = f"gym:Hostile-v0,H=5,{RANGE},fault=reward 7,episode=4"  # the trial environment of the command is another one
     done = command.linmdp("run", spec, "lsvi-ucb", "-k", "9", "--out", str(tmp_path / "out"))
-    assert (done.status, done.err.count("\n")) == (2, 1)
+    chosen, *lines = done.err.splitlines()
+    assert (done.status, len(lines)) == (2, 1)
+    assert chosen.startswith(f"{spec}: chosen ")
     assert "The reward of episode 4, step 2 must be in [0, 1]. Got 7" in done.err
     assert "Its first 4 episodes are in" in done.err
     record = json.loads((tmp_path / "out" / "partial.jsonl").read_text())

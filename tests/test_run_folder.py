@@ -84,11 +84,12 @@ def test_switches_and_choices_are_measured_alone_and_in_lockstep() -> None:
         agent = linmdp.make_agent(together.agent, env, 30)
         alone = linmdp.run(env, agent, episodes=30, seed=together.seed)
         assert together.switches == alone.switches == agent.policy_version > 0
-        assert together.chosen == alone.chosen == {}
+        assert together.chosen == alone.chosen
+        assert together.chosen["storage"] == "counts"
     env = linmdp.make_env(ENV)
-    agent = linmdp.make_agent("lsvi-ucb-fold:max_bytes=64KiB", env)
+    agent = linmdp.make_agent("lsvi-ucb-fold:storage=fold,max_bytes=64KiB", env)
     first, second = (linmdp.run(env, agent, episodes=30) for _ in range(2))
-    assert first.chosen == agent.chosen  # type: ignore[attr-defined]
+    assert second.chosen == agent.chosen  # type: ignore[attr-defined]  # beta is that of the end
     assert first.chosen["M"] > 0
     assert first.switches + second.switches == agent.policy_version
     assert 0 < first.switches <= 30

@@ -15,6 +15,7 @@ from linmdp.errors import InvalidParameter
 from linmdp.io.files import output_folder
 from linmdp.report.comparison import Comparison
 from linmdp.results.store import Store
+from linmdp.results.verdict import verdict
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.registry import AGENTS, ENVS, with_baselines
 from linmdp.runner.spec import written_spec
@@ -56,8 +57,10 @@ def compare(
         chosen = everyone if baselines else specs
         planned = jobs_for(spec, chosen, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every)
         results = list(run_jobs(planned, processes=jobs, progress=progress))
-    for result in results:
-        result.env = env if isinstance(env, str) else _name_of(env)
+    if not isinstance(env, str):
+        for result in results:
+            result.env = _name_of(env)
+            result.verdict = verdict([result])  # which names it
     return Comparison(results)
 
 

@@ -128,7 +128,10 @@ class RunResult:
     tied : fraction of those states where several actions share the largest Q
     drift : max |Lambda Lambda^-1 - I| at the end; None for agents without a regression
     switches : number of plannings after which the policy may be another one
-    chosen : what the agent chose by itself for parameters that were left to it
+    chosen : what the environment and the agent chose by themselves for parameters that were left to them
+    random_returns : what episodes of random play earned in the same environment; the one exact value where it is known
+    optimal_return : V* of the first state, where the values of all policies in it are known and it is always the same
+    verdict : whether this run has learned more than random play knows, in words
     warnings : what the diagnostics found, in words
     costs : [episodes, peak bytes, CPU seconds, steps played] so far, at the episodes of `cost_points`; none in lockstep
     """
@@ -152,6 +155,9 @@ class RunResult:
     drift: float | None = field(metadata=column((*NUMBER, type(None)), "", "drift"))
     switches: int = field(default=0, metadata=column(int, "switches"))
     chosen: dict[str, Any] = field(default_factory=dict, metadata=column(dict, "chosen"))
+    random_returns: list[float] = field(default_factory=list, metadata=column(list, "random_return"))
+    optimal_return: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "", "optimal_return"))
+    verdict: str = field(default="", metadata=column(str, "verdict"))
     warnings: list[str] = field(default_factory=list, metadata=column(list))
     costs: list[list[float]] = field(default_factory=list, metadata=column(list))
 
@@ -169,6 +175,11 @@ class RunResult:
     def reward(self) -> float:
         """Realised reward over all episodes."""
         return float(self.rewards.sum())
+
+    @property
+    def random_return(self) -> float | None:
+        """What an episode of random play earns, on average; None where it is not known."""
+        return float(np.mean(self.random_returns)) if self.random_returns else None
 
     @property
     def agent_bytes(self) -> int:

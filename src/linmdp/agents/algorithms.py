@@ -9,6 +9,9 @@ from linmdp.agents.schedules.base import Always, Growing, Schedule
 from linmdp.errors import check_number
 from linmdp.types import Task
 
+FOLD_ALONE = {"M": None, "probes": "reservoir", "correction": "slope"}
+"""Parameters of a fold, and their defaults."""
+
 SMALL = 1 << 20
 """Bytes that counts may take where memory is to be bounded; a fold takes less, and is not exact."""
 
@@ -95,7 +98,8 @@ class LSVIUCBFold(LSVIUCB):
     usual_replan = 0.01
 
     def __init__(self, task: Task, *, storage: str = "auto", lam: float | str = "auto", **common: Any) -> None:
-        if lam == "auto" and (storage == "fold" or not {"M", "probes", "correction"}.isdisjoint(common)):
+        asked = [name for name, usual in FOLD_ALONE.items() if common.get(name, usual) != usual]
+        if lam == "auto" and (storage == "fold" or asked):
             lam = USUAL_LAM
         super().__init__(task, storage=storage, lam=lam, **common)
 

@@ -110,7 +110,7 @@ def fixed_point(w: Array, backup: Callable[[Array], Array], largest: float) -> A
     best, least, tolerance = w, np.inf, TOLERANCE * max(1.0, largest)
     for _ in range(SWEEPS):
         new = backup(w)
-        moved = float(np.abs(new - w).max())
+        moved = float(np.abs(new - w).max(initial=0.0))
         if not moved <= DIVERGING * least:  # also true of NaN
             return best
         if moved < least:

@@ -7,7 +7,6 @@ optimistic), a storage (what is kept of the past) and a horizon (what the steps 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypedDict
@@ -16,29 +15,21 @@ import numpy as np
 
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import Agent, StateDict, check_step, load_array, prefixed, under
+from linmdp.agents.base import Agent, StateDict, check_step, load_array, prefixed, saved_array, under
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM, Evidence
-from linmdp.agents.horizon import Horizon
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
-from linmdp.features.base import CheckedFeatures, FeatureMap
-from linmdp.features.tabular import TableFeatures
+from linmdp.features.tabular import TableFeatures, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 USUAL_LAM = 0.1
-LOOKAHEAD = 200
-"""Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
-
-MERGED_LEVELS, SPARSE_LEVELS, DENSEST = 3 << 17, 1 << 20, 1 << 13
-"""Bytes of the weights of all levels, about, and the most weights of one that are thought of."""
-
 LARGEST_BONUS = 1e100
 """Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
 
@@ -85,8 +76,7 @@ class LSVIAgent(Agent):
 
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, for forecasts of memory."""
-    follows_evidence: ClassVar[bool] = True
-    """Whether its exploration can take beta and lam from the data (`Evidence`), if both are "auto"."""
+    follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
 
     def __init__(
         self,
@@ -116,11 +106,12 @@ class LSVIAgent(Agent):
         self._check_parameters()
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
-        self._features, self.chosen_within = _trusted(task.features), Choice()
+        self._features, self.chosen_within = trusted(task.features), Choice()
         self._storing = StorageChoice(self)
-        self.horizon = self._make_horizon()
+        self.horizon = self._storing.make_horizon()
         self._storing.check()
-        self.caps: Array = self.horizon.caps(cap, task.reward_range[1])
+        planned = self.horizon.caps(cap, task.reward_range[1])
+        self.caps: Array = planned[[self.horizon.planned(h) for h in range(task.H)]]
         self._auto_beta = self._make_auto_beta() if beta == "auto" and not self.auto else None
         if beta == "auto":
             self.beta_value = self._auto_beta.beta if self._auto_beta else 0.0
@@ -135,8 +126,9 @@ class LSVIAgent(Agent):
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
-        self._over = False  # whether the last step observed ended the episode for good
-        self._earned = 0.0
+        self._earned, self._over = 0.0, False  # whether the last step observed ended the episode for good
+        self._patient = self.auto and self._storing.name == "merged"
+        self._kept = False  # whether the last episode leaves nothing to plan for
 
     def _check_parameters(self) -> None:
         check_choice(self.name, "cap", self.cap, ("H", "remaining"))
@@ -151,34 +143,10 @@ class LSVIAgent(Agent):
             rule = "1 unless stationary=true: only then is there one Q for all steps"
             invalid(self.name, "discount", rule, self.discount)
 
-    def _make_horizon(self) -> Horizon:
-        task, storing = self.task, self._storing
-        shared = (self.auto and task.stationary) if self.stationary == "auto" else bool(self.stationary)
-        ahead = LOOKAHEAD if self.auto and shared and storing.asked == "merged" else task.H
-        if self.lookahead != "auto":
-            ahead = check_int(self.name, "lookahead", self.lookahead, low=1)
-            if ahead < task.H and not shared:
-                invalid(self.name, "lookahead", "'auto' unless stationary=true: only then do steps share", ahead)
-        H = min(ahead, task.H)
-        most = {"merged": MERGED_LEVELS, "sparse": SPARSE_LEVELS}.get(storing.asked, math.inf)
-        stride = 1 if self.discount < 1 else math.ceil(8 * H * min(task.d, DENSEST) / most)
-        return Horizon(H, shared, float(self.discount), min(stride or 1, H), task.H)
-
     @property
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it; lam and beta are those of now."""
-        found: Choice = {}
-        if self.stationary == "auto":
-            found["stationary"] = self.horizon.shared
-        if self.storage == "auto":
-            found["storage"] = self._storing.name
-        if self.lookahead == "auto" and self.horizon.H < self.task.H:
-            found["lookahead"] = self.horizon.H
-        if self.lam == "auto":
-            found["lam"] = float(f"{self.lam_value:.3g}")
-        if self.beta == "auto":
-            found["beta"] = float(f"{self.beta_value:.3g}")
-        return found | self.chosen_within
+        return self._storing.chosen() | self.chosen_within
 
     # what a variant may override
 
@@ -250,7 +218,7 @@ class LSVIAgent(Agent):
             exploration=self._exploration,
             make_storage=self.make_storage,
             delay=DELAY if own else self._storing.delay,
-            blocks=0 if own else self._storing.blocks,
+            blocks=None if own else self._storing.blocks,
         )
 
     @property
@@ -286,9 +254,10 @@ class LSVIAgent(Agent):
         if reset:
             self.resets += 1
             self._planner.drop_samples()
-        if self._planner.storage.must_plan or (
-            self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
-        ):
+        if self._kept and self.schedule.eager:
+            self._plan[:] = False
+        beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
+        if self._planner.storage.must_plan or beaten:
             self._plan[:] = True
         if self._plan.any() or self._store.any():
             self._planner.prepare(self._plan, self._store, self._plan)
@@ -346,6 +315,10 @@ class LSVIAgent(Agent):
     def end_episode(self) -> None:
         if self._auto_beta and self._next > 0:
             self._auto_beta.end(over=self._over or self._next == self.task.H)
+        if self._patient:
+            missed = (self.task.H - self._next) * self._over * max(self.task.reward_range[1], 0.0)
+            realised = self._earned - self._next * self._exploration.offset - missed
+            self._kept = bool(self.updates) and self._exploration.best_possible(realised)
         self._next = self.task.H
         self.schedule.end_episode(self._earned)
 
@@ -353,8 +326,7 @@ class LSVIAgent(Agent):
 
     def q_values(self, h: int, state: State) -> Array:
         """The optimistic value of every action, (A,)."""
-        h = self.horizon.planned(h)
-        q: Array = self._planner.storage.q_values(h, state)
+        q: Array = self._planner.storage.q_values(self.horizon.planned(h), state)
         return q + self.caps[h] if self.auto else q
 
     def policy(self, h: int) -> Array | IntArray:
@@ -372,7 +344,7 @@ class LSVIAgent(Agent):
 
     def _make_auto_beta(self) -> AutoBeta:
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
-        return AutoBeta(self.horizon, self.task.d, lam=self.lam_value, caps=self.caps, scale=scale)
+        return AutoBeta(self.horizon, self.task.d, lam=self.lam_value, caps=self.caps[-self.horizon.H :], scale=scale)
 
     # lockstep and files
 
@@ -396,15 +368,17 @@ class LSVIAgent(Agent):
         state = super().state_dict()
         for name in ("plan", "store", "tie_draws"):
             state[name] = getattr(self, f"_{name}").copy()
+        state["kept"] = np.array(self._kept)
         if self._auto_beta:
             state |= prefixed("auto_beta", {"beta": np.array(self.beta_value), **self._auto_beta.state_dict()})
-        state |= prefixed("schedule", self.schedule.state_dict())
-        return state | prefixed("planner", self._planner.state_dict())
+        state |= prefixed("schedule", self.schedule.state_dict()) | prefixed("planner", self._planner.state_dict())
+        return state
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
         for name in ("plan", "store", "tie_draws"):
             load_array(getattr(self, f"_{name}"), state, name)
+        self._kept = bool(saved_array(state, "kept"))
         if self._auto_beta:
             saved, beta = under("auto_beta", state), np.zeros(())
             self._auto_beta.load_state_dict(saved)
@@ -424,9 +398,3 @@ def _only_overrides(cls: type, hooks: set[str]) -> bool:
     below = [c for c in cls.__mro__ if c not in LSVIAgent.__mro__]
     changed = [getattr(LSVIAgent, name, None) for c in below for name in vars(c) if name not in hooks]
     return not any(isinstance(old, FunctionType | property) for old in changed)
-
-
-def _trusted(features: FeatureMap) -> FeatureMap:
-    """A table has been checked as a whole, and unit vectors need no check; any other map is checked at each call."""
-    known = isinstance(features, TableFeatures | CheckedFeatures) or hasattr(features, "index")
-    return features if known else CheckedFeatures(features)

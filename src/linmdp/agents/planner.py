@@ -39,13 +39,13 @@ class Planner:
         exploration: Exploration,
         make_storage: MakeStorage,
         delay: int = DELAY,
-        blocks: int = 0,
+        blocks: int | None = None,
         batch: tuple[int, ...] = (),
         backend: Backend = NUMPY,
     ) -> None:
         self.horizon, self.exploration, self.backend = horizon, exploration, backend
         self.ridge: Any
-        if blocks:
+        if blocks is not None:
             self.ridge = Afresh(horizon.groups, d, lam, blocks)
         else:
             self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
@@ -56,6 +56,7 @@ class Planner:
         self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
         self.incremental &= self.storage.incremental
+        self.scaled = exploration.scaled = self.scaled and self.incremental
         self.storage.resize = self.resize
 
     def resize(self, d: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
@@ -9,28 +12,37 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.errors import check_int
+from linmdp.errors import LinMDPError, check_int
 from linmdp.io.units import human_bytes
+from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
+from linmdp.runner.estimate import in_words, job_seconds
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
+from linmdp.runner.resources import LESS, available_memory, predicted_bytes
 from linmdp.runner.spec import parse_spec
+from linmdp.runner.start import TRIAL
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
+
+TOO_MUCH = f"more than there is: {LESS}."
+WHILE = 600.0
+"""Seconds that a suggested run may take."""
 
 
 def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
     env = make_env(spec)
-    learner = make_agent(agent, env, episodes) if agent else None
+    learner = _made(agent, env, episodes) if agent else None
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
-    ok = True
+    ok, findings = True, list[Finding]()
     if env.model is None:
         print("  The model is not known, so neither is V*: rewards can be measured, regret cannot.")
-        ok = _print_findings(check_behaviour(env))
+        findings = check_behaviour(env)
+        ok = _print_findings(findings)
         print(f"  It {'behaves' if ok else 'does NOT behave'}.")
     elif not isinstance(env.model, LinearModel):
         print("  The model is known, so V* and regret are exact; it is NOT linear in these features.")
@@ -44,10 +56,47 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         _print_values(env, 0)
         _print_variation(env, episodes)
     _check_linearity(spec)
-    if learner:
+    if agent:
         print(f"{agent}, {episodes:,} episodes:")
+    if learner:
         _check_agent(env, learner, episodes)
+    elif agent:
+        print(f"  memory: {human_bytes(predicted_bytes(agent, task, 1) or 0)} from the start, {TOO_MUCH}")
+    if env.model is None:
+        print(f"try: {suggested(spec, agent, env, episodes) if ok else _repaired(spec, findings)}")
     return ok
+
+
+def _made(agent: str, env: Env, episodes: int) -> Agent | None:
+    """The agent, if memory is enough to make it."""
+    needed, available = predicted_bytes(agent, env.task, 1), available_memory()
+    return None if needed and available is not None and needed > available else make_agent(agent, env, episodes)
+
+
+def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
+    """A command that can be run here: within memory, and in ten minutes or so."""
+    usual = "lsvi-ucb" if env.task.S is not None else "lsvi-ucb-fold"
+    available = available_memory() or math.inf
+    for name in filter(None, (agent, usual, "lsvi-ucb-fold", "lsvi-ucb-fold:max_bytes=64MiB")):
+        with suppress(LinMDPError):  # 64 MiB may be too few, and what goes wrong in a run is for the run to say
+            learner = _made(name, env, episodes)
+            if learner is None or learner.bytes_after(episodes) > available:
+                continue
+            seconds = job_seconds(Job(spec, name, episodes, 0, 1), env, learner, seconds=TRIAL)
+            if seconds > WHILE:
+                episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
+            words = f"{in_words(min(seconds, WHILE))}, at most {human_bytes(learner.bytes_after(episodes))}"
+            return f"linmdp run {spec} {name} --episodes {episodes}  # {words}"
+    return f"linmdp run {spec} {agent or usual} --episodes {episodes}"
+
+
+def _repaired(spec: str, findings: list[Finding]) -> str:
+    """The next check, with what the findings say is to be given."""
+    texts = " ".join(finding.text for finding in findings if not finding.ok)
+    given = re.search(r"Give ((reward_\w+)=[-+.\de]+\d)", texts)
+    if not given:
+        return f"linmdp check {spec} again when that is mended"
+    return f"linmdp check {re.sub(rf',{given[2]}=[^,]*', '', spec)},{given[1]}"
 
 
 def _print_findings(findings: list[Finding]) -> bool:
@@ -88,6 +137,8 @@ def _check_linearity(spec: str) -> None:
 
 
 def _check_agent(env: Env, agent: Agent, episodes: int) -> None:
-    print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(agent.bytes_after(episodes))} then")
+    then, available = agent.bytes_after(episodes), available_memory()
+    too_much = f", {TOO_MUCH}" if available is not None and then > available else ""
+    print(f"  memory: {human_bytes(agent.nbytes)} now, at most {human_bytes(then)} then{too_much}")
     if isinstance(agent, LSVIAgent) and isinstance(env.model, LinearModel):
         print("  " + forecast(agent, env.model, episodes))

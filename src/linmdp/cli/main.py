@@ -20,8 +20,10 @@ from linmdp import __version__
 from linmdp.cli import options as opt
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
+from linmdp.cli.start import checked_start, say, stop
 from linmdp.cli.table import table
-from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, check_int, invalid
+from linmdp.cli.tune import tune
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -54,12 +56,14 @@ def run(
     reward: opt.Reward = None,
     settings: opt.Settings = None,
     save: opt.Save = True,
+    yes: opt.Yes = False,
     modules: opt.Import = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
     env, agents = _paid(env, reward), opt.with_settings([agent], settings)
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
-    plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device, **saved)
+    sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
+    plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes, **saved)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
@@ -78,13 +82,15 @@ def compare(
     track: opt.Track = None,
     settings: opt.Settings = None,
     save: opt.Save = True,
+    yes: opt.Yes = False,
     modules: opt.Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
     from linmdp.runner.registry import with_baselines
 
     agents = with_baselines(env, opt.with_settings(agents, settings))
-    plan = _plan(env, agents, episodes, seeds=seeds, seed=seed, eval_every=eval_every, device=device)
+    sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
+    plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes)
     _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
 
 
@@ -117,11 +123,11 @@ def sweep(
     with closing(Store(output_folder(out))) as store:
         store.note("command", f"linmdp sweep {spec} --out {out}")
         left = len({run_key(job) for job in planned} - store.keys())
-        _say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
+        say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
         try:
             run_sweep(planned, store, processes=jobs, pool=pool, progress=True, on_run=tracker)
         except KeyboardInterrupt:
-            _stop(where_it_stopped(planned, 0, out), 1)
+            stop(where_it_stopped(planned, 0, out), 1)
 
 
 @app.command()
@@ -138,10 +144,10 @@ def reproduce(
     from linmdp.experiments.reproduce import reproduce as reproduced
 
     try:
-        print(reproduced(items or [], scale, out, jobs, _say))
+        print(reproduced(items or [], scale, out, jobs, say))
     except KeyboardInterrupt:
-        _stop(f"stopped: finished runs are stored in {out}. The same command goes on.", 1)
-    _say(f"written: figures, tables, reproduce.md and runs.sqlite in {out}")
+        stop(f"stopped: finished runs are stored in {out}. The same command goes on.", 1)
+    say(f"written: figures, tables, reproduce.md and runs.sqlite in {out}")
 
 
 @app.command()
@@ -174,7 +180,7 @@ def report(
     size = human_bytes(written.page.stat().st_size)
     figures = f"; {len(written.figures)} figures in {written.figures[0].parent}" if written.figures else ""
     more = f"; {written.left_out} further pairs of environment and K are not in it" if written.left_out else ""
-    _say(f"written: {written.page} ({size}){figures}{more}")
+    say(f"written: {written.page} ({size}){figures}{more}")
 
 
 @app.command()
@@ -212,6 +218,7 @@ def _list(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter
 app.command()(linearize)
 app.command()(export)
 app.command()(table)
+app.command()(tune)
 
 
 @app.callback(invoke_without_command=True)
@@ -220,14 +227,6 @@ def version(show: Annotated[bool, typer.Option("--version", help="print the vers
     if show:
         print(__version__)
         raise typer.Exit
-
-
-def _plan(env: str, agents: list[str], episodes: int, **options: Any) -> list[Job]:
-    from linmdp.runner.batch import jobs_for
-
-    planned = jobs_for(env, agents, episodes=episodes, **options)
-    opt.say_what_was_chosen(env, agents, episodes)
-    return planned
 
 
 def _paid(env: str, reward: str | None) -> str:
@@ -249,8 +248,6 @@ def _results(
     from linmdp.runner.guard import RunStopped
 
     tracker = make_tracker(track, out)
-    if jobs is not None:
-        check_int("run", "jobs", jobs, low=1)
     results: list[RunResult] = []
     try:
         if out:
@@ -264,10 +261,10 @@ def _results(
                 if as_json:
                     print(json.dumps(result.to_json()), flush=True)
     except KeyboardInterrupt:
-        _stop(where_it_stopped(plan, len(results), out), 1)
+        stop(where_it_stopped(plan, len(results), out), 1)
     except RunStopped as error:
         nothing = "" if plan[0].checkpoint else " Nothing is kept: use --out or --checkpoint."
-        _stop(f"{error}{keep_stopped(error.result, out) if out else nothing}", 2)
+        stop(f"{error}{keep_stopped(error.result, out) if out else nothing}", 2)
     return results
 
 
@@ -278,6 +275,7 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
     from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.results.summary import by_agent
+    from linmdp.results.verdict import verdicts
 
     summaries = by_agent(results)
     table = "\n".join([comparison_table(summaries), *("\n" + words for words in paired_comparisons(summaries))])
@@ -286,7 +284,7 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
         if results[0].eval_every > 1:
             print(f"(regret evaluated in every {results[0].eval_every}th episode, held in between)")
     for words in dict.fromkeys(words for result in results for words in result.warnings):
-        _say(f"warning: {words}")
+        say(f"warning: {words}")
     if out:
         title = f"{env}: {results[0].episodes:,} episodes"
         write_atomic(out / "table.md", f"{title}\n\n{table}\n".encode())
@@ -296,18 +294,11 @@ def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -
             try:
                 paths += comparison_figure(summaries, title, out)
             except NoFigures as missing:
-                _say(str(missing))
-        _say("written: " + ", ".join(map(str, paths)))
-
-
-def _say(words: str) -> None:
-    if sys.stderr is not None:  # print(file=None) would write to standard output
-        print(words, file=sys.stderr, flush=True)
-
-
-def _stop(words: str, status: int) -> NoReturn:
-    _say(f"linmdp: {words}")
-    raise SystemExit(status)
+                say(str(missing))
+        say("written: " + ", ".join(map(str, paths)))
+    found = verdicts(results)
+    for agent, words in found.items():
+        (say if as_json else print)(f"{agent}: {words}" if len(found) > 1 else words)
 
 
 def _terminate(*_: object) -> NoReturn:
@@ -319,7 +310,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     with warnings.catch_warnings():
         warnings.simplefilter("always", LinMDPWarning)
-        warnings.showwarning = lambda message, *rest, **more: _say(f"warning: {message}")
+        warnings.showwarning = lambda message, *rest, **more: say(f"warning: {message}")
         raise SystemExit(_guarded())
 
 
@@ -329,19 +320,19 @@ def _guarded() -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except LinMDPError as error:
-        _stop(str(error), 2)
+        stop(str(error), 2)
     except MemoryError as error:
-        _stop(f"this does not fit into memory: {error}", 2)
+        stop(f"this does not fit into memory: {error}", 2)
     except (KeyboardInterrupt, typer.Abort):
-        _stop("stopped.", 1)
+        stop("stopped.", 1)
     except OSError as error:
         # the reader of standard output went away, or the disk under it is full: what is buffered cannot be saved
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):
-            _say(f"linmdp: the output could not be written: {error.strerror}.")
+            say(f"linmdp: the output could not be written: {error.strerror}.")
         return 1
     except Exception as error:
         words = getattr(error, "format_message", None)  # wrong usage, found by typer
         if words is None:
             raise
-        _stop(str(words()), 2)
+        stop(str(words()), 2)

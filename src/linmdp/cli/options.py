@@ -35,6 +35,7 @@ Save = Annotated[
     bool,
     typer.Option("--save/--no-save", help="save the agent of each run under --out"),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="start also what will take more than an hour")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
 
@@ -76,17 +77,3 @@ def with_settings(agents: list[str], settings: list[str] | None) -> list[str]:
             raise InvalidParameter(f"'--set' must be KEY=VALUE, with a KEY that an agent here has. Got {setting!r}.")
         agents = [a + (("," if ":" in a else ":") + setting if a in takes else "") for a in agents]
     return agents
-
-
-def say_what_was_chosen(env: str, agents: list[str], episodes: int) -> None:
-    """What `max_bytes` made of each agent, on standard error."""
-    from linmdp.runner.registry import make_agent, make_env
-    from linmdp.runner.spec import parse_spec
-
-    bounded = [a for a in agents if parse_spec(a)[1].get("max_bytes") is not None]
-    environment = make_env(env) if bounded else None
-    for spec in bounded:
-        chosen = dict(getattr(make_agent(spec, environment, episodes), "chosen", {}))
-        size = chosen.pop("bytes", 0)
-        words = ", ".join(f"{k}={v}" for k, v in chosen.items()) or "as it is"
-        typer.echo(f"{spec}: {words}: {size:,} bytes at most", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.errors import InvalidData
-from linmdp.features.base import check_phi
+from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
 from linmdp.types import Array, IntArray
 
 
@@ -62,3 +62,9 @@ class TableFeatures:
 def one_hot(S: int, A: int) -> TableFeatures:
     """The tabular case as a linear one: phi(s, a) is the unit vector of (s, a), so d = S * A."""
     return TableFeatures(np.eye(S * A).reshape(S, A, S * A))
+
+
+def trusted(features: FeatureMap) -> FeatureMap:
+    """A table has been checked as a whole, and unit vectors need no check; any other map is checked at each call."""
+    known = isinstance(features, TableFeatures | CheckedFeatures) or hasattr(features, "index")
+    return features if known else CheckedFeatures(features)

@@ -17,14 +17,13 @@ from linmdp.report.tables import comparison_table
 from linmdp.results.curves import returns
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.summary import Summary, by_agent
+from linmdp.results.verdict import last_tenth, verdicts
 from linmdp.types import RunResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("agent", "seeds", "regret [95% interval]", "return at the end", "agent memory", "CPU s")
-LAST = 0.1
-"""The fraction of the episodes that counts as the end."""
 
 
 class Comparison(Sequence[RunResult]):
@@ -60,12 +59,15 @@ class Comparison(Sequence[RunResult]):
         parts = []
         for env, episodes, runs in self._groups():
             rows = runs.summaries
-            parts.append(
-                "\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *paired_comparisons(rows)])
-            )
+            said = [*paired_comparisons(rows), *runs.verdicts()]
+            parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *said]))
         return "\n\n".join(parts) or "There are no runs yet."
 
     __str__ = table
+
+    def verdicts(self) -> list[str]:
+        """For each agent that learns, environment and number of episodes: is it better than random play?"""
+        return [f"{agent}: {words}" for _, _, runs in self._groups() for agent, words in verdicts(runs.results).items()]
 
     def _groups(self) -> list[tuple[str, int, Comparison]]:
         kinds = dict.fromkeys((r.env, r.episodes) for r in self.results)
@@ -116,11 +118,12 @@ class Comparison(Sequence[RunResult]):
             f"<thead><tr>{_cells('th', COLUMNS)}</tr></thead><tbody>"
             + "".join(f"<tr>{_cells('td', runs._shown(s))}</tr>" for s in runs.summaries)
             + "</tbody></table>"
+            + "".join(f"<p>{escape(words)}</p>" for words in runs.verdicts())
             for env, episodes, runs in self._groups()
         )
 
     def _shown(self, s: Summary) -> tuple[str, ...]:
-        ends = [returns(r)[-max(1, int(LAST * len(r.rewards))) :].mean() for r in self.select(agent=s.agent)]
+        ends = [last_tenth(returns(r)).mean() for r in self.select(agent=s.agent)]
         regret, end = (_interval(i, s.seeds) for i in (s.regret, mean_interval(np.array(ends))))
         return s.agent, str(s.seeds), regret, end, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
 

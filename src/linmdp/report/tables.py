@@ -22,8 +22,11 @@ HEADER = (
 
 
 def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> str:
-    """The rows in Markdown."""
-    return markdown(HEADER, comparison_rows(summaries, name))
+    """The rows in Markdown, with what was chosen by itself where anything was."""
+    rows = comparison_rows(summaries, name)
+    if not any(s.chosen for s in summaries):
+        return markdown(HEADER, rows)
+    return markdown((*HEADER, "chosen"), [(*row, s.chosen or "-") for row, s in zip(rows, summaries, strict=True)])
 
 
 def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> list[tuple[str, ...]]:

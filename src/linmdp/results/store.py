@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.errors import InvalidData, OutputError, check_int, described
+from linmdp.errors import InvalidData, OutputError, check_int, check_number, described
 from linmdp.io.files import output_folder
 from linmdp.results.curves import POINTS, thinned
 from linmdp.types import IntArray, RunResult
@@ -214,6 +214,8 @@ def _stored(row: tuple[Any, ...]) -> StoredRun:
     said = _object(record)
     if wrong := [name for name, value in said.items() if not isinstance(value, KINDS.get(name, ()))]:
         raise ValueError(f"its record must have known fields, each of its type, not {', '.join(wrong)}")
+    for value in said.get("random_returns", ()):
+        check_number("a run", "random_returns", value)
     episodes = check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
     places, points = np.frombuffer(at, dtype=np.int32), thinned(episodes)
     curves = [np.frombuffer(c, dtype=np.float32).astype(np.float64) for c in (rewards, regret) if c is not None]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,8 @@ MEANS = ("cpu_seconds", "updates", "resets", "saturated")
 class Summary(NamedTuple):
     """One agent over its n seeds.
 
-    `curve` is the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,).
+    `curve` is the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,);
+    `chosen` says what was chosen for parameters that were left open.
     """
 
     env: str
@@ -33,6 +34,7 @@ class Summary(NamedTuple):
     curve: Array | None
     bytes_each: Array
     cpu_each: Array
+    chosen: str
 
 
 def summarize(results: Sequence[RunResult]) -> Summary:
@@ -52,7 +54,21 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         curve=curve,
         bytes_each=np.array([float(r.peak_bytes) for r in results]),
         cpu_each=np.array([r.cpu_seconds for r in results]),
+        chosen=chosen_words([r.chosen for r in results]),
     )
+
+
+def chosen_words(chosen: Sequence[Mapping[str, Any]]) -> str:
+    """What several runs chose, as "lam=0.01, storage=merged"; numbers that differ as a range, without the bytes."""
+    names = dict.fromkeys(name for one in chosen for name in one if name != "bytes")
+    return ", ".join(f"{name}={_values([one[name] for one in chosen if name in one])}" for name in names)
+
+
+def _values(values: Sequence[Any]) -> str:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    shown = (min(values), max(values)) if numbers else values
+    words = (f"{v:.3g}" if isinstance(v, float) else str(v).lower() if isinstance(v, bool) else str(v) for v in shown)
+    return (" to " if numbers else " or ").join(dict.fromkeys(words))
 
 
 def by_agent(results: Sequence[RunResult]) -> list[Summary]:

@@ -34,6 +34,7 @@ from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
+from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
@@ -59,7 +60,17 @@ class Job(NamedTuple):
     """The file that the agent goes to at the end of the run."""
 
 
-def jobs_for(
+def jobs_for(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> list[Job]:
+    """Every agent with every seed, after one trial of each spec: bad input is refused before anything runs.
+
+    The options are those of `planned`.
+    """
+    jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
+    made_for(jobs, make_env(env))
+    return jobs
+
+
+def planned(
     env: str,
     agents: Sequence[str],
     *,
@@ -71,24 +82,28 @@ def jobs_for(
     checkpoint: str | None = None,
     every: int | None = None,
 ) -> list[Job]:
-    """Every agent with every seed, after one trial of each spec: bad input is refused before anything runs."""
+    """The same with numbers checked, and specs not yet tried."""
     check_int("run", "episodes", episodes, low=1, high=MOST_EPISODES)
     check_int("run", "seeds", seeds, low=1, high=1_000_000)
     check_int("run", "seed", seed, low=0)
     check_int("run", "eval_every", eval_every, low=1)
     backend_for(device)
     _check_checkpoint(device, checkpoint, every)
-    environment = make_env(env)
     rest = (eval_every, device, checkpoint, every)
-    jobs = [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
-    for job in jobs[::seeds]:
-        made = make_agent(job.agent, environment, episodes)
-        if device != "cpu" and isinstance(made, LSVIAgent) and not runs_in_lockstep(job):
+    return [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
+
+
+def made_for(jobs: Sequence[Job], environment: Any) -> dict[str, Agent]:
+    """An agent of each spec, made for the environment of the jobs."""
+    found: dict[str, Agent] = {}
+    for job in {job.agent: job for job in jobs}.values():
+        found[job.agent] = made = make_agent(job.agent, environment, job.episodes)
+        if job.device != "cpu" and isinstance(made, LSVIAgent) and not runs_in_lockstep(job):
             raise InvalidParameter(
                 f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts, a bonus "
-                f"and beta=NUMBER, not stationary. Got {device!r}."
+                f"and beta=NUMBER, not stationary. Got {job.device!r}."
             )
-    return jobs
+    return found
 
 
 def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) -> None:
@@ -154,12 +169,12 @@ def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunR
 
 
 def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
-    from linmdp.runner.loop import run
+    from linmdp.runner.loop import learn
 
     env = _env(job.env)
     agent = make_agent(job.agent, env, job.episodes)
     try:
-        result = run(
+        result = learn(
             env,
             agent,
             episodes=job.episodes,
@@ -253,14 +268,30 @@ def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: boo
 
 
 def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False) -> Results:
-    """The results of every unit, with its place in `work`, in the order in which they finish."""
+    """The results of every unit, with its place in `work`, in the order in which they finish.
+
+    They get their verdicts here and not where they run: random play is played once, not in every process.
+    """
+    known: dict[str, RandomPlay] = {}
     with progress_bar("episodes", sum(job.episodes for unit in work for job in unit), progress) as advance:
         try:
             with closing(pool.run(carried(run_counted), work, advance)) as finished:
-                yield from finished
+                for done in finished:
+                    for job, result in zip(work[done.place], done.value, strict=True):
+                        if job.env not in known:
+                            known[job.env] = _random_play(job.env)
+                        with_verdict(result, known[job.env])
+                    yield done
         except PieceFailed as error:
             unit = work[error.place]
             raise ClusterError(f"{_words(unit)} failed: {error}.") from error
+
+
+def _random_play(spec: str) -> RandomPlay:
+    """In an instance of its own of the environment."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinMDPWarning)
+        return random_play(_env(spec))
 
 
 def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmdp.agents.base import Agent
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.runner.batch import Job, default_processes, units
 from linmdp.runner.loop import play
@@ -24,6 +26,10 @@ GAME_PROBE_EPISODES = 30
 
 SB3_STEP = 6e-4
 """CPU seconds of a step of the agents of Stable-Baselines3, training included, about."""
+
+
+ROUGH_STEP, ROUGH_PRODUCT = 1e-5, 1e-9
+"""CPU seconds of a step of an environment, and of a multiplication, for a first guess."""
 
 
 class Cost(NamedTuple):
@@ -42,10 +48,20 @@ class Cost(NamedTuple):
         return self.episode * episodes + (self.planning + self.sample * held) * agent.plannings(episodes)
 
 
-def measured(env: Any, agent: Agent, episodes: int) -> Cost:
-    """By a short run."""
+def rough(agent: Agent, episodes: int) -> float:
+    """CPU seconds from the sizes of the task alone: often too few, and seldom by more than a factor of 30."""
+    task, held = agent.task, agent.samples_held(episodes) / 2  # on average, as below
+    if isinstance(agent, LSVIAgent):
+        held *= agent.horizon.samples_per_episode
+    planning = task.H * task.d * (task.d + task.A * (held + (task.S or 0)))
+    return ROUGH_STEP * task.H * episodes + ROUGH_PRODUCT * (planning * agent.plannings(episodes))
+
+
+def measured(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
+    """By a short run, of about that many CPU seconds at most."""
     planning: list[float] = []
     playing: list[float] = []
+    end = time.process_time() + seconds
     for k in range(min(episodes, PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES)):
         start, version = time.process_time(), agent.policy_version
         agent.begin_episode()
@@ -56,6 +72,8 @@ def measured(env: Any, agent: Agent, episodes: int) -> Cost:
         playing.append(time.process_time() - planned)
         if agent.policy_version != version or not planning:
             planning.append(planned - start)
+        if time.process_time() > end:
+            break
     base, each = _line(np.array(planning)) if agent.samples_held(episodes) else (float(np.median(planning)), 0.0)
     return Cost(float(np.median(playing)), base, each)
 
@@ -70,26 +88,33 @@ def _line(times: Array) -> tuple[float, float]:
 
 def estimate(jobs: Sequence[Job], *, processes: int | None = None) -> float:
     """Wall seconds of the jobs, roughly; 0 for none."""
+    envs = {name: make_env(name) for name in dict.fromkeys(job.env for job in jobs)}
+    return wall_seconds(jobs, lambda job: job_seconds(job, envs[job.env]), processes)
+
+
+def wall_seconds(jobs: Sequence[Job], each: Callable[[Job], float], processes: int | None = None) -> float:
+    """The same from the CPU seconds of a job, which is asked once for jobs that differ in their seed alone."""
     work = units(jobs)
     if not work:
         return 0.0
-    envs = {name: make_env(name) for name in dict.fromkeys(job.env for job in jobs)}
     known: dict[tuple[str, str, int], float] = {}
     seconds = 0.0
     for unit in work:
         job = unit[0]
         if (key := (job.env, job.agent, job.episodes)) not in known:
-            known[key] = _seconds(job, envs[job.env])
+            known[key] = each(job)
         seconds += known[key] * len(unit) * (LOCKSTEP if len(unit) > 1 else 1)
     return seconds / (processes or default_processes(len(work)))
 
 
-def _seconds(job: Job, env: Any) -> float:
-    agent = make_agent(job.agent, env, job.episodes)
+def job_seconds(job: Job, env: Any, agent: Agent | None = None, seconds: float = math.inf) -> float:
+    """CPU seconds of a job, by a short run of its agent, which is made anew if it is not given."""
+    agent = agent or make_agent(job.agent, env, job.episodes)
     if isinstance(agent, SB3Agent):
         steps, random = agent.task.H * job.episodes, make_agent("random", env)
-        return measured(env, random, job.episodes).seconds(random, job.episodes) + SB3_STEP * steps
-    return measured(env, agent, job.episodes).seconds(agent, job.episodes)
+        played = measured(env, random, job.episodes, seconds=seconds)
+        return played.seconds(random, job.episodes) + SB3_STEP * steps
+    return measured(env, agent, job.episodes, seconds=seconds).seconds(agent, job.episodes)
 
 
 def in_words(seconds: float) -> str:

@@ -20,6 +20,7 @@ from linmdp.runner.external import OnEpisode, play_external
 from linmdp.runner.guard import Guard, RunStopped
 from linmdp.runner.measured import build_result
 from linmdp.runner.progress import Advance, progress_bar
+from linmdp.runner.random_play import judged
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition, cost_points
 
@@ -47,7 +48,39 @@ def run(
     and the same call goes on from what is saved, bit for bit as if it had never stopped. `on_episode` hears of the
     episodes that are played now. If the environment fails, `RunStopped` says where; it carries the `result` of the
     episodes before, and what was learned is saved in the folder.
+
+    The `verdict` of the result compares what it earned at the end with random play: the exact value where it is known,
+    else a few episodes, played once for each environment when a run in it is over.
     """
+    found = learn(
+        env,
+        agent,
+        episodes=episodes,
+        seed=seed,
+        progress=progress,
+        eval_every=eval_every,
+        on_episode=on_episode,
+        name=name,
+        checkpoint=checkpoint,
+        every=every,
+    )
+    return judged(found, env)
+
+
+def learn(
+    env: Any,
+    agent: Agent,
+    *,
+    episodes: int,
+    seed: int,
+    eval_every: int,
+    name: str | None,
+    progress: bool | Advance = False,
+    on_episode: OnEpisode | None = None,
+    checkpoint: str | Path | None = None,
+    every: int | None = None,
+) -> RunResult:
+    """The same without its verdict."""
     state = RunState(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
     keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, state)
     with threadpool_limits(1, user_api="blas"), progress_bar("episodes", state.episodes, progress) as advance:
@@ -56,7 +89,7 @@ def run(
         else:
             _play_all(state, keeper, advance, on_episode)
     for words in state.findings():
-        warnings.warn(words, LinMDPWarning, stacklevel=2)
+        warnings.warn(words, LinMDPWarning, stacklevel=3)
     return state.result()
 
 
@@ -157,7 +190,7 @@ class RunState:
             env=self.name,
             agent=agent.name,
             params=agent.get_params(),
-            chosen=getattr(agent, "chosen", {}),
+            chosen=chosen_by(self.env, agent),
             seed=self.seed,
             eval_every=self.eval_every,
             gaps=self.regret[:k] if self.meter.known else None,
@@ -174,6 +207,11 @@ class RunState:
             warnings=[*self.notes, *self.findings()],
             costs=self.costs,
         )
+
+
+def chosen_by(env: Any, agent: Agent) -> dict[str, Any]:
+    """What the environment and the agent chose by themselves."""
+    return {**getattr(env.unwrapped, "chosen", {}), **getattr(agent, "chosen", {})}
 
 
 def counters(agent: Agent) -> tuple[int, int, int]:

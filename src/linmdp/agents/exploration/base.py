@@ -28,7 +28,7 @@ class Exploration(Component):
 
     Attributes
     ----------
-    caps : (H,) the largest value of each step
+    caps : (H,) the largest value of each planned step, the last ones of those of the episode
     beta : (H, *batch) the width of the exploration at each step
     terminal, ended_value : (H,) what an episode that ends is worth after each step, and in it
     width : vectors per step, without v
@@ -52,6 +52,7 @@ class Exploration(Component):
 
     def __init__(self, horizon: Horizon, caps: Array, beta: Any, backend: Backend = NUMPY) -> None:
         self.horizon, self.backend = horizon, backend
+        caps = caps[-horizon.H :]
         self.caps = backend.array(caps)
         self.change_beta(beta)
         self.tie = tie_tolerance(caps)
@@ -120,6 +121,10 @@ class Exploration(Component):
 
         It rests on n samples; `squares` and `rss` are the sums of their squared targets and residuals.
         """
+
+    def best_possible(self, realised: float) -> bool:
+        """Whether an episode with that sum of rewards, counted from `offset`, is as good as any can be."""
+        return False
 
     def end(self) -> None:
         """The planning is over, where it is adaptive."""

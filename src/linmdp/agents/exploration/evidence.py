@@ -40,6 +40,9 @@ UNIT_FLOOR = 0.03
 TABLE_FLOOR, SMOOTH_FLOOR = 0.1, 0.01
 """Least lam for other tables, and for features of continuous states, in units of the mean eigenvalue of phi phi'."""
 
+SLACK = 0.01
+"""An episode is as good as any can be if it falls short of the best by this share of the range, or less."""
+
 SURPRISE = 10.0
 """The floor of unit vectors is full where this share, inverted, of repeated visits leads to another state."""
 
@@ -65,6 +68,7 @@ class Evidence(Bonus):
     def __init__(self, horizon: Horizon, features: FeatureMap, caps: Array, lows: Array, *, own_ends: bool) -> None:
         super().__init__(horizon, np.zeros(horizon.H), 0.0)
         G, d, H = horizon.groups, features.d, horizon.H
+        caps = caps[-H:]
         following = caps[0] if horizon.discounted else (caps[1] if H > 1 else 0.0)
         self.offset = float(caps[0] - horizon.discount * following)
         self.floors = np.minimum(lows - caps, 0.0)
@@ -131,6 +135,9 @@ class Evidence(Bonus):
         if self.horizon.discounted:  # of the last backup alone
             self._gathered[:] = 0.0
         self._gathered += (variance * self.dof[g], float(w @ w))
+
+    def best_possible(self, realised: float) -> bool:
+        return realised >= SLACK * float(self.floors[0])
 
     def end(self) -> None:
         if self.horizon.discounted:

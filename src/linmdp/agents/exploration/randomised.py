@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import tie_tolerance
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.perturbation import Perturbation
 from linmdp.agents.lsvi import Common, LSVIAgent
@@ -52,8 +51,8 @@ class Defaulted(Perturbation):
 
     def __init__(self, agent: LSVIAgent, beta: Any, threshold: float) -> None:
         super().__init__(agent, beta, 1, NUMPY)
-        self.defaults, self.tie, self.threshold = agent.caps, tie_tolerance(agent.caps), threshold
-        self.caps = np.full(self.horizon.H, np.inf)
+        self.defaults, self.threshold = agent.caps[-self.horizon.H :], threshold
+        self.caps = np.full(self.horizon.H, np.inf)  # the tolerance of ties stays that of the values
 
     def vectors(self, h: int, v: Any = None) -> Any:
         w = self.W[self.horizon.level(h)][0]

@@ -1,4 +1,4 @@
-"""Which storage an agent has: as asked for or, within `max_bytes`, the first that fits."""
+"""Which storage and horizon an agent has: as asked for, by default or, within `max_bytes`, the first that fits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linmdp.agents.budget import Choice, descending, fold_bytes, lsvi_bytes, merged_bytes, sparse_bytes
+from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.counts import Counts
@@ -27,6 +28,12 @@ MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
 LEAST_MERGED = 64
+
+LOOKAHEAD = 200
+"""Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
+
+MERGED_LEVELS, SPARSE_LEVELS, DENSEST = 3 << 17, 1 << 20, 1 << 13
+"""Bytes of the weights of all levels, about, and the most weights of one that are thought of."""
 
 
 class StorageChoice:
@@ -58,6 +65,34 @@ class StorageChoice:
         elif agent.M is not None:
             invalid(agent.name, "M", "left out unless storage is 'fold' or 'merged'", agent.M)
 
+    def make_horizon(self) -> Horizon:
+        """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
+        agent, task = self.agent, self.agent.task
+        shared = (agent.auto and task.stationary) if agent.stationary == "auto" else bool(agent.stationary)
+        ahead = LOOKAHEAD if agent.auto and shared and self.asked == "merged" else task.H
+        if agent.lookahead != "auto":
+            ahead = check_int(agent.name, "lookahead", agent.lookahead, low=1)
+            if ahead < task.H and not shared:
+                invalid(agent.name, "lookahead", "'auto' unless stationary=true: only then do steps share", ahead)
+        H = min(ahead, task.H)
+        most = {"merged": MERGED_LEVELS, "sparse": SPARSE_LEVELS}.get(self.asked)
+        stride = 1 if most is None or agent.discount < 1 else -(-8 * H * min(task.d, DENSEST) // most)
+        return Horizon(H, shared, float(agent.discount), min(stride, H), task.H)
+
+    def chosen(self) -> Choice:
+        """What the agent chose by itself for parameters that were left to it."""
+        agent, found = self.agent, Choice()
+        if agent.stationary == "auto":
+            found["stationary"] = agent.horizon.shared
+        if agent.storage == "auto":
+            found["storage"] = self.name
+        if agent.lookahead == "auto" and agent.horizon.H < agent.task.H:
+            found["lookahead"] = agent.horizon.H
+        for name in ("lam", "beta"):
+            if getattr(agent, name) == "auto":
+                found[name] = float(f"{getattr(agent, name + '_value'):.3g}")
+        return found
+
     @property
     def asked(self) -> str:
         """The storage asked for."""
@@ -88,11 +123,11 @@ class StorageChoice:
         return self.name in ("sparse", "merged")
 
     @property
-    def blocks(self) -> int:
-        """Blocks of Lambda where it is made afresh at every planning; 0 where it is a whole matrix."""
+    def blocks(self) -> int | None:
+        """Blocks of Lambda where it is made afresh at every planning; None where it is a whole matrix."""
         if self.name == "sparse":
             return self.width
-        return group_blocks(self.agent._features) if self.name == "merged" else 0
+        return group_blocks(self.agent._features) if self.name == "merged" else None
 
     @property
     def width(self) -> int:

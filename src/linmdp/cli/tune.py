@@ -1,0 +1,74 @@
+"""`linmdp tune`: a search for better parameters, and how much better they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linmdp.cli import options as opt
+from linmdp.cli.start import confirm, say, stop
+
+if TYPE_CHECKING:
+    from linmdp.runner.tune import Judged, Search, Tuned
+
+
+def tune(
+    env: opt.EnvSpec,
+    agent: opt.AgentSpec,
+    episodes: opt.Episodes = 1000,
+    seeds: Annotated[int, typer.Option(help="seeds of the judgement, which the search does not see")] = 5,
+    budget: Annotated[
+        int | None, typer.Option(metavar="N", help="episodes of the search, over all runs; default: 15 K")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")
+    ] = Path("tuned"),
+    jobs: opt.Jobs = None,
+    yes: opt.Yes = False,
+    modules: opt.Import = None,
+) -> None:
+    """Search for better parameters than the default ones. Run it again to resume: finished runs are skipped."""
+    from linmdp.results.store import opened_store
+    from linmdp.runner.start import prepared
+    from linmdp.runner.tune import Search
+
+    search = Search(env, agent, episodes=episodes, seeds=seeds, budget=budget)
+    command = f"linmdp tune {env} {agent} --episodes {episodes} --out {out}"
+    with opened_store(out) as store:
+        if command not in store.notes("command"):
+            runs = -(-search.total_episodes // episodes)
+            start = prepared(env, [agent], episodes=episodes, seeds=runs)
+            size = start.agents[agent].bytes_after(episodes)
+            confirm(start.seconds(start.jobs, jobs), size, yes, "fewer --episodes or a smaller --budget")
+        store.note("command", command)
+        say(f"{len(search.settings)} settings, about {search.total_episodes:,} episodes; the store is {store.path}")
+        try:
+            found = search.run(store, processes=jobs, progress=True)
+        except KeyboardInterrupt:
+            stop(f"stopped: {len(store.keys())} runs are stored in {store.path}. The same command goes on.", 1)
+    _show(search, found)
+
+
+def _show(search: Search, found: Tuned) -> None:
+    from linmdp.report.tables import markdown
+
+    default, best, random = found.default, found.best, found.default.runs[0].random_return
+    same = best.setting == default.setting
+    rows = [_row("default", default)] if same else [_row("best", best), _row("default", default)]
+    rows.append(("random", "", "", "-" if random is None else f"{random:.4g}", "-"))
+    print(markdown(("", "env", "agent", "return at the end [95% interval]", "regret per episode"), rows))
+    seeds = f"{search.seeds} seeds that the search has not seen"
+    if same:
+        print("The default is the best that was found.")
+    elif found.gain.low > 0:
+        print(f"The best is better than the default by {found.gain} an episode ({seeds}).")
+    else:
+        print(f"The best is NOT clearly better than the default: by {found.gain} an episode ({seeds}).")
+    print(f"try: linmdp run {' '.join(best.setting)} --episodes {search.episodes}")
+
+
+def _row(name: str, judged: Judged) -> tuple[str, ...]:
+    regret = "-" if judged.runs[0].regret is None else str(judged.regret)
+    return (name, *judged.setting, str(judged.end), regret)

@@ -1,0 +1,82 @@
+"""What random play earns, once for each environment: learners are judged beside it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from linmdp.envs.base import LinearModel
+from linmdp.envs.planning import policy_value, uniform_policy
+from linmdp.errors import LinMDPError
+from linmdp.results.verdict import verdict
+from linmdp.runner.guard import Guard
+from linmdp.types import RunResult
+
+EPISODES = 20
+STEPS = 10_000
+"""Episodes that are played, at most; fewer where they have more steps than that."""
+
+SEED = 20_250_101
+"""Of the environment and of the actions."""
+
+
+class RandomPlay(NamedTuple):
+    """The returns of random play: of some episodes or, with the `optimum` beside it, the one exact value."""
+
+    returns: list[float]
+    optimum: float | None = None
+
+
+def random_play(env: Any) -> RandomPlay:
+    """By planning where the model is known and every episode starts in the same state, else by play.
+
+    An environment that fails in it has no returns. It is reset with a seed of its own, as any run resets it.
+    """
+    from threadpoolctl import threadpool_limits
+
+    inner = env.unwrapped
+    model = getattr(inner, "model", None)
+    try:
+        with threadpool_limits(1, user_api="blas"):  # the last bits must not depend on the machine
+            if model is not None and model.start == "fixed":
+                state = 0 if isinstance(model, LinearModel) else env.reset(seed=SEED)[0]
+                V = policy_value(model, uniform_policy(model))[0]
+                return RandomPlay([float(V[state])], float(inner.optimum.V[0][state]))
+            return RandomPlay(_played(Guard(env)))
+    except LinMDPError:  # the run itself has met the same fault, or will
+        return RandomPlay([])
+
+
+def _played(guard: Guard) -> list[float]:
+    rng, task, returns, steps = np.random.default_rng(SEED), guard.task, list[float](), 0
+    while len(returns) < EPISODES and steps < STEPS:
+        k, total = len(returns), 0.0
+        guard.reset(k, seed=None if k else SEED)
+        for h in range(task.H):
+            _, reward, terminated, truncated = guard.step(k, h, int(rng.integers(task.A)))
+            total, steps = total + reward, steps + 1
+            if terminated or truncated:
+                break
+        returns.append(guard.original(total))
+    return returns
+
+
+_known: WeakKeyDictionary[Any, RandomPlay] = WeakKeyDictionary()
+
+
+def judged(result: RunResult, env: Any) -> RunResult:
+    """The result of a run in that environment, with its verdict; random play is played once, after the run."""
+    try:
+        play = _known.get(env.unwrapped) or _known.setdefault(env.unwrapped, random_play(env))
+    except TypeError:  # an environment that nothing can be remembered of
+        play = random_play(env)
+    return with_verdict(result, play)
+
+
+def with_verdict(result: RunResult, play: RandomPlay) -> RunResult:
+    """The result beside random play."""
+    result.random_returns, result.optimal_return = play.returns, play.optimum
+    result.verdict = verdict([result])
+    return result

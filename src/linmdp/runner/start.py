@@ -1,0 +1,100 @@
+"""Before a run starts: what was chosen for it, and what it will take of memory and of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from linmdp.agents.base import Agent
+from linmdp.errors import InvalidParameter, LinMDPError
+from linmdp.io.units import human_bytes
+from linmdp.results.summary import chosen_words
+from linmdp.runner.batch import Job, default_processes, made_for, planned, units
+from linmdp.runner.estimate import job_seconds, rough, wall_seconds
+from linmdp.runner.registry import make_env
+from linmdp.runner.resources import (
+    LESS,
+    available_memory,
+    check_memory,
+    footprint,
+    predicted_bytes,
+    setting,
+    unit_bytes,
+)
+
+WORTH_A_TRIAL = 20.0
+"""Seconds, by a rough guess, from which on a trial run is played: one that is too low by far is still no hour."""
+
+TRIAL = 1.0
+"""CPU seconds of all trial runs together, about."""
+
+LONG = 3600.0
+"""Seconds from which on a start must be wanted."""
+
+
+class Start(NamedTuple):
+    """The jobs of a command, with the environment and an agent of each spec that were made to check them."""
+
+    jobs: list[Job]
+    env: Any
+    agents: dict[str, Agent]
+
+    def chosen(self) -> str:
+        """What was chosen for parameters that were left open, in one line; empty where nothing was."""
+        said: list[tuple[str, Any, tuple[str, ...]]] = []
+        said.append((self.jobs[0].env, getattr(self.env.unwrapped, "chosen", {}), ()))
+        said += [(spec, getattr(agent, "chosen", {}), _learned(agent)) for spec, agent in self.agents.items()]
+        return "; ".join(f"{spec}: chosen {_words(chosen, later)}" for spec, chosen, later in said if chosen)
+
+    def check_memory(self, jobs: Sequence[Job], processes: int | None) -> None:
+        """Raise if those of the jobs that are to be run would not fit into memory side by side."""
+        available, work = available_memory(), units(jobs)
+        if available is None or not work:
+            return
+        sizes = {setting(job): footprint(self.agents[job.agent], self.env, job.episodes) for job in jobs}
+        check_memory(work, unit_bytes(work, sizes), processes or default_processes(len(work)), available)
+
+    def seconds(self, jobs: Sequence[Job], processes: int | None) -> float:
+        """Wall seconds of those of the jobs that are to be run, roughly; 0 for a short one, or where nobody knows."""
+        guess = wall_seconds(jobs, lambda job: rough(self.agents[job.agent], job.episodes), processes)
+        if guess < WORTH_A_TRIAL or jobs[0].device != "cpu":
+            return 0.0
+        limit = TRIAL / len(self.agents)
+        try:
+            return wall_seconds(jobs, lambda job: job_seconds(job, self.env, self.agents[job.agent], limit), processes)
+        except LinMDPError:  # the run will say it better
+            return 0.0
+
+
+def _learned(agent: Agent) -> tuple[str, ...]:
+    """What follows from the data, so that there is nothing to say of it before there are any."""
+    return ("lam", "beta") if getattr(agent, "auto", True) else ("beta",)
+
+
+def _words(chosen: dict[str, Any], later: Sequence[str]) -> str:
+    words = [chosen_words([{name: value for name, value in chosen.items() if name not in later}])]
+    if learned := [name for name in later if name in chosen]:
+        words.append(f"{' and '.join(learned)} from the data")
+    if "bytes" in chosen:
+        words.append(f"at most {human_bytes(chosen['bytes'])}")
+    return ", ".join(filter(None, words))
+
+
+def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> Start:
+    """Every agent with every seed, checked by making each once, if memory is enough for that."""
+    jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
+    made = make_env(env)
+    check_can_be_made(agents, made)
+    return Start(jobs, made, made_for(jobs, made))
+
+
+def check_can_be_made(agents: Sequence[str], env: Any) -> None:
+    """Raise if one of the agents would not fit into memory before its first episode; none is made."""
+    available = available_memory()
+    for spec in agents if available is not None else ():
+        needed = predicted_bytes(spec, env.unwrapped.task, 1)
+        if needed is not None and available is not None and needed > available:
+            raise InvalidParameter(
+                f"'{spec}' needs about {human_bytes(needed)} of memory from the start, and {human_bytes(available)} "
+                f"are available: {LESS}."
+            )

@@ -1,0 +1,320 @@
+"""Unit vectors and merged transitions: the same Q as the literal transcription, and what merging must not change."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import linmdp
+from linmdp import LSVIUCB, InvalidParameter, LSVIUCBAdaptive, LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
+from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
+from linmdp.agents.storage.sparse import Links
+from linmdp.features import HashedFeatures, RandomFourier, Scaling, UnitFeatures
+from reference import (
+    ReferenceAdaptive,
+    ReferenceEvidence,
+    ReferenceFixed,
+    ReferenceLSVI,
+    ReferencePHE,
+    ReferenceRareSwitch,
+)
+from reference import Sample as ReferenceSample
+from test_agents_against_reference import assert_same, common, many, runs
+
+
+@st.composite
+def unit_tasks(draw: st.DrawFn) -> Task:
+    """Every state and action has a unit vector, and several may share one."""
+    S, A, H, d = (draw(st.integers(1, n)) for n in (6, 4, 5, 12))
+    index = np.random.default_rng(draw(st.integers(0, 2**16))).integers(d, size=(S, A))
+    return Task(S=S, A=A, d=d, H=H, reward_range=(0.0, 1.0), features=TableFeatures(np.eye(d)[index]))
+
+
+@many
+@given(task=unit_tasks(), common=common, run=runs)
+def test_sparse_is_algorithm_1(task: Task, common: dict[str, Any], run: dict[str, Any]) -> None:
+    assert_same(LSVIUCB(task, storage="sparse", **common), ReferenceLSVI(task, **common), task, **run)
+
+
+@many
+@given(task=unit_tasks(), common=common, run=runs, which=st.integers(0, 3))
+def test_sparse_works_with_other_schedules_and_explorations(
+    task: Task, common: dict[str, Any], run: dict[str, Any], which: int
+) -> None:
+    K = run["episodes"]
+    eta = 2 * (1 + np.pi * 1e-6)  # away from determinants that occur exactly
+    fast: Any = (
+        lambda: LSVIUCBFixed(task, storage="sparse", rho=0.6, episodes=K, **common),
+        lambda: LSVIUCBAdaptive(task, storage="sparse", rho=0.7, budget=5, m=2, tau_rel=0.02, episodes=K, **common),
+        lambda: LSVIUCBRareSwitch(task, storage="sparse", eta=eta, **common),
+        lambda: LSVIPHE(task, storage="sparse", draws=3, **common),
+    )[which]()
+    tau = np.sqrt(min(2, task.d)) / common["lam"] * 0.02
+    slow: Any = (
+        lambda: ReferenceFixed(task, K=K, rho=0.6, **common),
+        lambda: ReferenceAdaptive(task, K=K, rho=0.7, budget=5, m=2, tau=tau, proxy="all", **common),
+        lambda: ReferenceRareSwitch(task, eta=eta, **common),
+        lambda: ReferencePHE(task, draws=3, **common),
+    )[which]()
+    assert_same(fast, slow, task, **run)
+
+
+@many
+@given(
+    task=unit_tasks(),
+    run=runs,
+    stationary=st.booleans(),
+    ties=st.sampled_from(("first", "random")),
+    rewards=st.sampled_from(((0.0, 1.0), (-2.0, 1.5), (-3.0, 1.0))),
+)
+def test_sparse_with_no_parameter_is_the_shortfall_regression(
+    task: Task, run: dict[str, Any], stationary: bool, ties: str, rewards: tuple[float, float]
+) -> None:
+    task = dataclasses.replace(task, reward_range=rewards)
+    fast = LSVIUCB(task, stationary=stationary, replan=0, ties=ties)
+    assert fast.chosen["storage"] == "sparse"
+    assert_same(fast, ReferenceEvidence(task, stationary=stationary, ties=ties), task, **run, tolerance=1e-6)
+
+
+def play(agent: Any, task: Task, name_of: Any, episodes: int = 25, seed: int = 3) -> list[int]:
+    """Random transitions between 7 states that the agent knows by other names; its actions."""
+    rng, actions = np.random.default_rng(seed), []
+    agent.rng = np.random.default_rng(seed)
+    for _ in range(episodes):
+        agent.begin_episode()
+        state = int(rng.integers(7))
+        for h in range(task.H):
+            actions.append(agent.act(h, name_of(state)))
+            following, over = int(rng.integers(7)), bool(rng.random() < 0.1)
+            agent.observe(h, name_of(state), actions[-1], float(rng.integers(2)), name_of(following), over)
+            state = following
+            if over:
+                break
+        agent.end_episode()
+    return actions
+
+
+def unit_task(features: Any, S: int | None) -> Task:
+    return Task(S=S, A=3, d=features.d, H=6, reward_range=(0.0, 1.0), features=features, stationary=True)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"beta": 0.3}, {"stationary": False}, {"stationary": True, "discount": 0.9}]
+)
+def test_a_table_unit_vectors_and_hashed_states_are_the_same_to_a_learner(parameters: dict[str, Any]) -> None:
+    table, unit, hashed = linmdp.features.one_hot(7, 3), UnitFeatures(7, 3), HashedFeatures(3)
+    tasks = [unit_task(table, 7), unit_task(unit, 7), unit_task(hashed, None)]
+    agents = [LSVIUCB(task, storage="sparse", **parameters) for task in tasks]
+    names = [int, int, lambda s: 2**39 - 1000 * s]
+    played = [play(agent, task, name) for agent, task, name in zip(agents, tasks, names, strict=True)]
+    assert played[0] == played[1] == played[2]
+    for s in range(7):
+        expected = agents[0].q_values(2, s)
+        np.testing.assert_allclose(agents[1].q_values(2, s), expected, atol=1e-12)
+        np.testing.assert_allclose(agents[2].q_values(2, 2**39 - 1000 * s), expected, atol=1e-12)
+    assert agents[2].nbytes < 100_000  # d is 3 * 2^40
+
+
+def test_states_without_a_bound_are_saved_and_go_on() -> None:
+    features = HashedFeatures(3)
+    task = unit_task(features, None)
+    agent, other = LSVIUCB(task), LSVIUCB(task)
+    play(agent, task, lambda s: 10**9 + s)
+    play(other, task, lambda s: s, episodes=3, seed=4)  # another history, which must go
+    other.load_state_dict(agent.state_dict())
+    assert play(agent, task, lambda s: 10**9 + s, seed=5) == play(other, task, lambda s: 10**9 + s, seed=5)
+    damaged = agent.state_dict()
+    damaged["planner.storage.links"] = damaged["planner.storage.links"] + (1 << 60)
+    before = other.q_values(0, 10**9).copy()
+    with pytest.raises(linmdp.InvalidData, match="links"):
+        other.load_state_dict(damaged)
+    np.testing.assert_array_equal(other.q_values(0, 10**9), before)
+
+
+def test_what_needs_a_vector_written_out_is_refused_for_hashed_states() -> None:
+    task = unit_task(HashedFeatures(3), None)
+    for storage in ("features", "states", "fold", "counts", "merged"):
+        with pytest.raises(InvalidParameter, match="storage"):
+            LSVIUCB(task, storage=storage, beta=0.1)
+    with pytest.raises(InvalidParameter, match="storage"):
+        LSVIUCB(unit_task(linmdp.features.one_hot(7, 3), 7), storage="merged")
+    dense = TableFeatures(np.full((2, 3, 4), 0.5))
+    with pytest.raises(InvalidParameter, match="unit vectors"):
+        LSVIUCB(Task(S=2, A=3, d=4, H=2, reward_range=(0.0, 1.0), features=dense), storage="sparse")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**30), st.integers(0, 2**32 - 1)), max_size=300))
+def test_links_count_what_came(pairs: list[tuple[int, int]]) -> None:
+    links, expected = Links(), dict[tuple[int, int], float]()
+    for i, pair in enumerate(pairs + pairs[::3]):
+        links.add(*pair, 1.0, float(i))
+        expected[pair] = expected.get(pair, 0.0) + 1.0
+    rows, to, (times, _) = links.entries()
+    found = {(int(r), int(t)): n for r, t, n in zip(rows, to, times, strict=True)}
+    assert found == expected
+    assert links.sums[1].sum() == sum(range(len(pairs + pairs[::3])))
+
+
+# merged transitions
+
+
+def waves(k: int = 2, A: int = 3, p: int = 5) -> RandomFourier:
+    return RandomFourier(A, Scaling(np.zeros(k), np.ones(k)), dim=p, bandwidth=0.5)
+
+
+class Dense:
+    """Features of continuous states that have no blocks."""
+
+    A, d, bound, nbytes = 3, 4, 1.0, 0
+
+    def phi(self, state: Any) -> Any:
+        return self.batch(np.asarray(state)[None])[0]
+
+    def batch(self, states: Any) -> Any:
+        x = np.asarray(states).reshape(len(states), -1)
+        return np.cos(x[:, :1, None] * np.arange(1, 5) + np.arange(3)[None, :, None] + x[:, 1:2, None]) / 2
+
+
+def continuous_task(features: Any, H: int = 5, rewards: tuple[float, float] = (0.0, 1.0)) -> Task:
+    return Task(S=None, A=3, d=features.d, H=H, reward_range=rewards, features=features, stationary=True)
+
+
+def assert_same_on_vectors(fast: Any, slow: Any, task: Task, episodes: int, seed: int, *, known: bool = False) -> None:
+    rng = np.random.default_rng(seed)
+    fast.rng, slow.rng = np.random.default_rng(seed), np.random.default_rng(seed)
+    probes = rng.random((4, 2))
+    for _ in range(episodes):
+        fast.begin_episode()
+        slow.begin_episode()
+        for h in range(task.H):
+            for s in probes:
+                np.testing.assert_allclose(fast.q_values(h, s), slow.q_values(h, s), rtol=0, atol=1e-5)
+        state = rng.random(2)
+        for h in range(task.H):
+            action, following = int(rng.integers(3)), rng.random(2)
+            reward, over = float(rng.integers(3)) / 2, bool(rng.random() < 0.25)
+            for agent in (fast, slow):
+                agent.observe(h, state, action, reward, following, over)
+            if known and over:  # Algorithm 1 with samples of the state in which the episode ended
+                for x in task.features.phi(following):
+                    slow.samples[h].append(ReferenceSample(x, 0.0, None))
+            if over:
+                break
+            state = following
+        fast.end_episode()
+        slow.end_episode()
+
+
+@pytest.mark.parametrize("features", [waves(), Dense()])
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("rewards", [(0.0, 1.0), (-2.0, 1.5)])
+def test_merged_with_space_for_all_is_the_shortfall_regression(
+    features: Any, stationary: bool, rewards: tuple[float, float]
+) -> None:
+    task = continuous_task(features, rewards=rewards)
+    for seed in range(5):
+        fast = LSVIUCB(task, stationary=stationary, replan=0)
+        assert fast.chosen["storage"] == "merged"
+        slow = ReferenceEvidence(task, stationary=stationary, absorbing=True)
+        slow.fits = [(w, inverse, 0.0) for w, inverse, _ in slow.fits]
+        fast._patient = False  # the transcription plans in every episode
+        assert_same_on_vectors(fast, slow, task, episodes=8, seed=seed)
+
+
+@pytest.mark.parametrize("features", [waves(), Dense()])
+def test_merged_with_a_given_width_is_algorithm_1_with_known_ends(features: Any) -> None:
+    task = continuous_task(features)
+    for seed in range(8):
+        fast = LSVIUCB(task, storage="merged", beta=0.4, lam=0.3)
+        slow = ReferenceLSVI(task, beta=0.4, lam=0.3, cap="remaining")
+        assert_same_on_vectors(fast, slow, task, episodes=8, seed=seed, known=True)
+
+
+@pytest.mark.parametrize("features", [waves(), Dense()])
+def test_merging_keeps_real_transitions_their_number_and_their_rewards(features: Any) -> None:
+    task, M = continuous_task(features, H=40), 50
+    agent = LSVIUCB(task, storage="merged", M=M)
+    agent.rng = np.random.default_rng(1)
+    rng, seen, paid = np.random.default_rng(0), set[bytes](), 0.0
+    for episode in range(30):
+        agent.begin_episode()
+        state = rng.random(2)
+        for h in range(task.H):
+            action, following, reward = agent.act(h, state), rng.random(2), float(rng.random())
+            agent.observe(h, state, action, reward, following, h == 20 and episode % 2 == 0)
+            seen.add(np.concatenate((state, following, [action])).tobytes())
+            paid += reward - agent._exploration.offset
+            state = following
+            if h == 20 and episode % 2 == 0:
+                break
+        agent.end_episode()
+        storage: Any = agent._planner.storage
+        n = storage.count
+        assert n <= M
+        for i in range(n):
+            kept = np.concatenate((storage.state[i], storage.following[i], [storage.action[i]]))
+            assert kept.tobytes() in seen
+    steps = 15 * 40 + 15 * 21
+    assert storage.sums[0, :n].sum() == pytest.approx(steps)
+    assert storage.sums[0, :n] @ storage.sums[1, :n] == pytest.approx(paid)
+    assert storage.radius > 0
+    other = LSVIUCB(task, storage="merged", M=M)
+    other.load_state_dict(agent.state_dict())
+    np.testing.assert_array_equal(other.q_values(0, np.zeros(2)), agent.q_values(0, np.zeros(2)))
+    assert agent.nbytes == other.nbytes
+
+
+def test_a_state_that_is_not_finite_is_refused() -> None:
+    task = continuous_task(waves())
+    agent = LSVIUCB(task)
+    agent.begin_episode()
+    with pytest.raises(linmdp.InvalidData, match="finite"):
+        agent.observe(0, np.array([0.1, np.nan]), 0, 0.0, np.zeros(2), False)
+
+
+def test_a_plan_that_could_not_be_better_is_kept() -> None:
+    task = continuous_task(waves(), H=4)
+    agent, versions = LSVIUCB(task), []
+    agent.rng = np.random.default_rng(0)
+    for k in range(30):
+        agent.begin_episode()
+        versions.append(agent.policy_version)
+        state = np.full(2, 0.5)
+        for h in range(4):
+            agent.observe(h, state, agent.act(h, state), 1.0 if k < 25 else 0.0, state, False)
+        agent.end_episode()
+    assert versions[25] == versions[2] < versions[27]
+
+
+def test_looking_ahead_over_all_steps_is_planning_as_ever() -> None:
+    env = linmdp.make_env("riverswim:H=12")
+    whole, same, less = (
+        linmdp.run(env, linmdp.make_agent(f"lsvi-ucb{more}", env), episodes=30, seed=0)
+        for more in ("", ":lookahead=12", ":lookahead=5")
+    )
+    np.testing.assert_array_equal(whole.regret, same.regret)
+    assert not np.array_equal(whole.regret, less.regret)
+    agent: Any = linmdp.make_agent("lsvi-ucb:lookahead=5", env)
+    linmdp.run(env, agent, episodes=30, seed=0)
+    np.testing.assert_array_equal(agent.q_values(0, 1), agent.q_values(7, 1))
+    assert (agent.q_values(7, 1) != agent.q_values(8, 1)).any()
+    assert agent.caps.shape == (12,)
+    with pytest.raises(InvalidParameter, match="lookahead"):
+        linmdp.make_agent("lsvi-ucb:lookahead=5,stationary=false", env)
+
+
+def test_no_parameter_takes_the_storage_that_is_bounded() -> None:
+    chosen = {
+        spec: linmdp.make_agent("lsvi-ucb-fold", linmdp.make_env(spec)).chosen["storage"]
+        for spec in ("riverswim", "hypercube", "synthetic", "gym:Taxi-v3", "gym:CartPole-v1")
+    }
+    assert list(chosen.values()) == ["sparse", "counts", "fold", "sparse", "merged"]
+    env = linmdp.make_env("riverswim")
+    old: Any = linmdp.make_agent("lsvi-ucb-fold:beta=0.1", env)
+    assert (old.chosen["storage"], old.lam_value, old.horizon.shared) == ("fold", 0.1, False)
+    assert isinstance(old, LSVIUCBFold)
