@@ -25,7 +25,6 @@ class Widths(NamedTuple):
     share_E: float
     share_D: float
     extra: float
-    floor: Array
     root: float
 
 
@@ -45,8 +44,8 @@ class LSVIUCBPlusPlus(TableAgent):
     name = "lsvi-ucb++"
     test_parameters = ({}, {"constants": "theory"}, {"beta": 0.3, "lam": 1.0})
     _ARRAYS: ClassVar = (*TableAgent._ARRAYS, "_low", "_Sigma", "_u", "_N", "_reference")
-    _SCRATCH: ClassVar = ("_inverse", "_w")
-    _derived = (*TableAgent._derived, "_inverse", "_w")
+    _SCRATCH: ClassVar = ("_inverse", "_w", "_floor")
+    _derived = (*TableAgent._derived, "_inverse", "_w", "_floor")
 
     def __init__(
         self,
@@ -82,9 +81,8 @@ class LSVIUCBPlusPlus(TableAgent):
         self._limit(8 * (2 * H * d * d + 3 * d * S * A))
 
     def _practical(self) -> Widths:
-        top, beta = self.caps, self._beta
-        floor = np.maximum(self.task.reward_range[1] ** 2 / 4, 0.01 * top * top)
-        return Widths(beta, beta, 0.0, 0.0, 0.0, 0.0, floor, 0.0)
+        self._floor = np.maximum(self.task.reward_range[1] ** 2 / 4, 0.01 * self.caps**2)
+        return Widths(self._beta, self._beta, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     def _theory(self) -> Widths:
         d, H = self.task.d, self.task.H
@@ -92,7 +90,8 @@ class LSVIUCBPlusPlus(TableAgent):
             invalid(self.name, "episodes", "given with constants='theory'", None)
         L, ridge = math.log(d * H * self._K / (self._delta * self._lam)), H * math.sqrt(d * self._lam)
         low, square = ridge + math.sqrt(d**3 * H**2) * L, H * ridge + math.sqrt(d**3 * H**4) * L
-        return Widths(ridge + math.sqrt(d) * L, low, square, 1.0, 1.0, H, np.full(H, float(H)), 2 * d**3 * H**2)
+        self._floor = np.full(H, float(H))
+        return Widths(ridge + math.sqrt(d) * L, low, square, 1.0, 1.0, H, 2 * d**3 * H**2)
 
     def begin_episode(self) -> None:
         super().begin_episode()
@@ -138,4 +137,4 @@ class LSVIUCBPlusPlus(TableAgent):
         E = min(c.beta_square * norm, H**2) + min(2 * H * c.beta_low * norm, H**2)
         D = min(4 * d**3 * H**2 * (mean - low + 2 * c.beta_low * norm), d**3 * H**3)
         total = variance + c.share_E * E + c.share_D * D + c.extra
-        return max(math.sqrt(max(total, c.floor[h])), c.root * math.sqrt(norm))
+        return max(math.sqrt(max(total, self._floor[h])), c.root * math.sqrt(norm))
