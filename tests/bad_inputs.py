@@ -71,6 +71,13 @@ COMMANDS: list[tuple[str, str]] = [
     ("run hypercube:H=1 random", "'H' parameter of hypercube"),
     ("run riverswim:S=1 random", "riverswim"),
     ("run riverswim:H=0 random", "'H' parameter of riverswim"),
+    ("run drift:base=hypercube random", "'base' parameter of drift"),
+    ("run drift:kind=jump random", "'kind' parameter of drift"),
+    ("run drift:base=riverswim,models=3 random", "must be 2 with base=riverswim"),
+    ("run drift:base=lock,far=0.3 random", "'far' parameter of drift"),
+    ("run drift:base=lock,H=0 random", "'H' parameter of lock"),
+    ("run drift:base=lock,demand=2 random", "parameter of drift"),
+    ("run drift:every=0 random", "'every' parameter of drift"),
     # Gymnasium
     ("run gym random", "'id' parameter of gym must be given"),
     ("run gym: random", "'id' parameter of gym must be given"),

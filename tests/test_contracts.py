@@ -37,6 +37,7 @@ ENVS = (
     "riverswim:H=6",
     "sensor:H=5",
     "inventory:H=5,capacity=3",
+    "drift:S=12,A=3,d=4,H=5,every=7,start=adversarial",
     "gym:FrozenLake-v1,H=12",
     "linearized:model=phoenix,mode=model,H=4,anchors=8",
 )

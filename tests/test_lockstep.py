@@ -36,6 +36,9 @@ SPECS = (
     "lsvi-ucb-rare-switch:beta=0.3",
     "lsvi-ucb-rare-switch:beta=0.1,eta=2",
     "lsvi-ucb:beta=0.2,replan=0.2",
+    "lsvi-ucb-batch:beta=0.3,lam=0.1,batches=7",
+    "lsvi-ucb-restart:beta=0.3,lam=0.1,W=9",
+    "ada-lsvi-ucb-restart:beta=0.3,lam=0.1,c=0.5",
 )
 
 

@@ -1,15 +1,26 @@
 """The public names of linmdp: the one list, for `__all__`, for loading on first use, and for type checkers."""
 
 from linmdp import testing as testing
+from linmdp.agents import LMCLSVI as LMCLSVI
 from linmdp.agents import LSVIPHE as LSVIPHE
 from linmdp.agents import LSVIUCB as LSVIUCB
+from linmdp.agents import PSRL as PSRL
+from linmdp.agents import RLSVI as RLSVI
+from linmdp.agents import UCBVI as UCBVI
+from linmdp.agents import UCRL2 as UCRL2
+from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
 from linmdp.agents import ConstantAgent as ConstantAgent
 from linmdp.agents import LSVIUCBAdaptive as LSVIUCBAdaptive
+from linmdp.agents import LSVIUCBBatch as LSVIUCBBatch
 from linmdp.agents import LSVIUCBFixed as LSVIUCBFixed
 from linmdp.agents import LSVIUCBFold as LSVIUCBFold
+from linmdp.agents import LSVIUCBPlusPlus as LSVIUCBPlusPlus
 from linmdp.agents import LSVIUCBRareSwitch as LSVIUCBRareSwitch
+from linmdp.agents import LSVIUCBRestart as LSVIUCBRestart
 from linmdp.agents import OptimalAgent as OptimalAgent
+from linmdp.agents import OptRLSVI as OptRLSVI
+from linmdp.agents import OptWLSVI as OptWLSVI
 from linmdp.agents import QLearning as QLearning
 from linmdp.agents import QLearningGreedy as QLearningGreedy
 from linmdp.agents import RandomAgent as RandomAgent

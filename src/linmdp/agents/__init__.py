@@ -3,21 +3,42 @@
 from linmdp.agents.algorithms import LSVIUCB, LSVIUCBFold
 from linmdp.agents.base import Agent
 from linmdp.agents.baselines import ConstantAgent, OptimalAgent, RandomAgent
+from linmdp.agents.exploration.forgetting import OptWLSVI
+from linmdp.agents.exploration.langevin import LMCLSVI
 from linmdp.agents.exploration.perturbation import LSVIPHE
+from linmdp.agents.exploration.randomised import RLSVI, OptRLSVI
 from linmdp.agents.qlearning import QLearning, QLearningGreedy
+from linmdp.agents.schedules.ada_restart import AdaLSVIUCBRestart
 from linmdp.agents.schedules.adaptive import LSVIUCBAdaptive
+from linmdp.agents.schedules.batch import LSVIUCBBatch
 from linmdp.agents.schedules.fixed import LSVIUCBFixed
 from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch
+from linmdp.agents.schedules.restart import LSVIUCBRestart
+from linmdp.agents.tabular.plusplus import LSVIUCBPlusPlus
+from linmdp.agents.tabular.psrl import PSRL
+from linmdp.agents.tabular.ucbvi import UCBVI
+from linmdp.agents.tabular.ucrl2 import UCRL2
 
 __all__ = [
+    "LMCLSVI",
     "LSVIPHE",
     "LSVIUCB",
+    "PSRL",
+    "RLSVI",
+    "UCBVI",
+    "UCRL2",
+    "AdaLSVIUCBRestart",
     "Agent",
     "ConstantAgent",
     "LSVIUCBAdaptive",
+    "LSVIUCBBatch",
     "LSVIUCBFixed",
     "LSVIUCBFold",
+    "LSVIUCBPlusPlus",
     "LSVIUCBRareSwitch",
+    "LSVIUCBRestart",
+    "OptRLSVI",
+    "OptWLSVI",
     "OptimalAgent",
     "QLearning",
     "QLearningGreedy",

@@ -49,6 +49,11 @@ class Afresh(Component):
         self.behind &= ~mask
         self.empty &= ~mask
 
+    def fade(self, factor: float) -> None:
+        """Let every sample count `factor` times as much; Lambda follows from the storage."""
+        self.u *= factor
+        self.behind[:] = True
+
     def add(self, g: int, phi: Any, reward: Any) -> None:
         """One sample of regression g, which the storage holds."""
         self.behind[g], self.empty[g] = True, False

@@ -87,6 +87,17 @@ def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, 
     return value
 
 
+def check_step(task: Task, expected: int, h: int, action: int, reward: Any) -> int:
+    """The step that may be observed after step h, if h is the expected one (H: none is) and what came of it fits."""
+    if h != expected:
+        words = f"step {expected}" if expected < task.H else "begin_episode()"
+        raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {words}.")
+    if not 0 <= action < task.A:
+        raise InvalidData(f"The action must be in [0, {task.A - 1}]. Got {action!r}.")
+    check_reward(reward, task.reward_range, None, h)
+    return h + 1
+
+
 def _range_hint(reward: Any, low: float, high: float) -> str:
     """Which parameter of `gym:...` or GymTask widens the range."""
     if not isinstance(reward, float | int) or not math.isfinite(reward) or low <= reward <= high:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
-from linmdp.agents.base import TIE, Agent
+from linmdp.agents.base import TIE, Agent, StateDict, saved_array
 from linmdp.agents.budget import as_it_is
 from linmdp.errors import check_int
 from linmdp.types import Array, IntArray, State, Task
@@ -55,15 +57,28 @@ class ConstantAgent(Agent):
 
 
 class OptimalAgent(Agent):
-    """Plays the optimal policy, which it is told: `Q` (H, S, A) comes from planning in the model."""
+    """Plays the optimal policy, which it is told: `Q` (H, S, A) comes from planning in the model.
+
+    Where the model drifts, `Q` is a function of the episode k = 0, 1, ...
+    """
 
     name = "optimal"
     _derived = (*Agent._derived, "_Q")
 
-    def __init__(self, task: Task, *, Q: Array, max_bytes: int | str | None = None) -> None:
+    def __init__(self, task: Task, *, Q: Array | Callable[[int], Array], max_bytes: int | str | None = None) -> None:
         super().__init__(task)
-        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, Q.nbytes)
-        self._Q = np.ascontiguousarray(Q)
+        self._k, self._of = -1, Q if callable(Q) else None
+        self._Q = np.array(Q(0) if callable(Q) else Q, order="C")
+        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, self._Q.nbytes)
+
+    def begin_episode(self) -> None:
+        self._k += 1
+        self._follow()
+
+    def _follow(self) -> None:
+        if self._of is not None and not np.array_equal(self._Q, now := self._of(max(self._k, 0))):
+            self._Q[:] = now
+            self.policy_version += 1
 
     def act(self, h: int, state: State) -> int:
         q = self._Q[h, state]
@@ -83,3 +98,13 @@ class OptimalAgent(Agent):
     def nbytes(self) -> int:
         """Bytes of Q*."""
         return self._Q.nbytes
+
+    def state_dict(self) -> StateDict:
+        return super().state_dict() | ({} if self._of is None else {"k": np.array(self._k)})
+
+    def _load(self, state: Mapping[str, np.ndarray]) -> None:
+        super()._load(state)
+        if self._of is not None:
+            self._k, version = int(saved_array(state, "k")), self.policy_version
+            self._follow()
+            self.policy_version = version

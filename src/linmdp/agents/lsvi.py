@@ -15,7 +15,7 @@ import numpy as np
 
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import Agent, StateDict, check_reward, load_array, prefixed, saved_array, under
+from linmdp.agents.base import Agent, StateDict, check_step, load_array, prefixed, saved_array, under
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, confidence_width
@@ -76,6 +76,7 @@ class LSVIAgent(Agent):
 
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, for forecasts of memory."""
+    follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class LSVIAgent(Agent):
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
         self.lookahead = lookahead
         self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
-        self.auto = lam == beta == "auto" and cap == "remaining"
+        self.auto = self.follows_evidence and lam == beta == "auto" and cap == "remaining"
         self._check_parameters()
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
@@ -125,8 +126,7 @@ class LSVIAgent(Agent):
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
-        self._over = False  # whether the last step observed ended the episode for good
-        self._earned = 0.0
+        self._earned, self._over = 0.0, False  # whether the last step observed ended the episode for good
         self._patient = self.auto and self._storing.name == "merged"
         self._kept = False  # whether the last episode leaves nothing to plan for
 
@@ -249,6 +249,7 @@ class LSVIAgent(Agent):
         self._next, self._earned = 0, 0.0
         if not self.policy_version:
             self._exploration.seed([self.rng])
+            self.schedule.seed(self.rng)
         self._tie_draws = self.rng.random(self.task.H)
         reset, self._plan[:], self._store[:] = self.schedule.begin_episode()
         if reset:
@@ -256,9 +257,8 @@ class LSVIAgent(Agent):
             self._planner.drop_samples()
         if self._kept and self.schedule.eager:
             self._plan[:] = False
-        if self._planner.storage.must_plan or (
-            self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
-        ):
+        beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
+        if self._planner.storage.must_plan or beaten:
             self._plan[:] = True
         if self._plan.any() or self._store.any():
             self._planner.prepare(self._plan, self._store, self._plan)
@@ -294,7 +294,7 @@ class LSVIAgent(Agent):
         return int(tied[int(self._tie_draws[h] * len(tied))])
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        self._check_observation(h, action, reward)
+        self._next = check_step(self.task, self._next, h, action, reward)
         if self.chosen_within and self.task.S is None and np.asarray(state).nbytes > self._state_bytes:
             raise InvalidData(
                 f"With 'max_bytes' a state must take {self._state_bytes} bytes at most, for which the choice was made: "
@@ -322,15 +322,6 @@ class LSVIAgent(Agent):
             self._kept = bool(self.updates) and self._exploration.best_possible(realised)
         self._next = self.task.H
         self.schedule.end_episode(self._earned)
-
-    def _check_observation(self, h: int, action: int, reward: float) -> None:
-        if h != self._next:
-            expected = f"step {self._next}" if self._next < self.task.H else "begin_episode()"
-            raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {expected}.")
-        if not 0 <= action < self.task.A:
-            raise InvalidData(f"The action must be in [0, {self.task.A - 1}]. Got {action!r}.")
-        check_reward(reward, self.task.reward_range, None, h)
-        self._next = h + 1
 
     # what it believes
 
@@ -381,8 +372,8 @@ class LSVIAgent(Agent):
         state["kept"] = np.array(self._kept)
         if self._auto_beta:
             state |= prefixed("auto_beta", {"beta": np.array(self.beta_value), **self._auto_beta.state_dict()})
-        state |= prefixed("schedule", self.schedule.state_dict())
-        return state | prefixed("planner", self._planner.state_dict())
+        state |= prefixed("schedule", self.schedule.state_dict()) | prefixed("planner", self._planner.state_dict())
+        return state
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)

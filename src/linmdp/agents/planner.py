@@ -51,7 +51,8 @@ class Planner:
             self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
         self.w = backend.zeros((horizon.levels, *batch, d))
         exploration.bind(self.ridge, self.w)
-        self.incremental = not (horizon.shared or exploration.adaptive)
+        self.incremental = exploration.incremental and not (horizon.shared or exploration.adaptive)
+        self._shows = type(exploration).seen is not Exploration.seen
         self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
         self.incremental &= self.storage.incremental
@@ -93,6 +94,7 @@ class Planner:
             ridge.absorbed = 0
         if fresh.any():
             ridge.refactor(fresh, self._rebuild)
+            self.exploration.renew()
             storage.refresh(fresh)
         if self.incremental and plan.any():
             ridge.keep(ridge.pending if plan.all() else ridge.pending * there[..., None])
@@ -189,7 +191,7 @@ class Planner:
         if self.horizon.shared:  # several may come before the next planning
             self.ridge.defer(None, np.ones_like(self.ridge.behind))
         sample.reward = reward
-        if self.exploration.adaptive:
+        if self._shows:
             self.exploration.seen(g, sample)
         if sample.weight == 1 or self.storage.compact:
             self.ridge.add(g, phi, reward)
@@ -197,6 +199,11 @@ class Planner:
             root = sample.weight**0.5
             self.ridge.add(g, phi * root, reward * root)
         self.storage.add(h, sample)
+
+    def fade(self, factor: float) -> None:
+        """Let every sample so far count `factor` times as much, for one agent. The old Q acts on."""
+        for part in (self.ridge, self.storage, self.exploration):
+            part.fade(factor)
 
     def drift(self) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions, (*batch)."""

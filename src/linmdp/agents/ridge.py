@@ -169,6 +169,15 @@ class Ridge(Component):
         self.behind &= ~mask
         self.empty &= ~mask
 
+    def fade(self, factor: float) -> None:
+        """Let every sample count `factor` times as much; lam I stays whole. Lambda_inv, with which Q acts, stays."""
+        self.settle()
+        self.Lambda *= factor
+        self.Lambda += (1 - factor) * self._lam_kept[..., None, None] * np.eye(self._d)
+        self.u *= factor
+        self.pending *= factor**0.5
+        self.behind[:] = True
+
     def add(self, g: int, phi: Any, reward: Any) -> None:
         """One sample of regression g in each run: phi (*batch, d), reward a number or (B, 1). Zero is no sample.
 

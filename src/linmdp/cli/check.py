@@ -50,8 +50,11 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         _print_values(env, first)
     else:
         ok = _print_findings(check_linear(env.model))
-        print(f"  It is {'' if ok else 'NOT '}a linear MDP.")
+        for model in getattr(env, "models", ()):  # mixtures of these, too, are linear MDPs if these are
+            ok = ok and all(finding.ok for finding in check_linear(model))
+        print(f"  It is {'' if ok else 'NOT '}a linear MDP{' in every episode' * hasattr(env, 'models')}.")
         _print_values(env, 0)
+        _print_variation(env, episodes)
     _check_linearity(spec)
     if agent:
         print(f"{agent}, {episodes:,} episodes:")
@@ -106,6 +109,17 @@ def _print_values(env: Any, state: int) -> None:
     best = env.unwrapped.optimum.V[0, state]
     lost = best - policy_value(env.model, uniform_policy(env.model))[0, state]
     print(f"  From state {state} the optimal policy earns {best:.4g} per episode; a random one loses {lost:.4g} of it.")
+
+
+def _print_variation(env: Any, episodes: int) -> None:
+    """Of a model that drifts: how much, and the window that the theory of restarts would take."""
+    if not hasattr(env, "variation"):
+        return
+    theta, mu = env.variation(episodes)
+    changes, moved = len(env.changes(episodes)), theta + mu
+    words = "; the theory of restarts has a window of sqrt(dK/B)"
+    window = f"{words} = {(env.task.d * episodes / moved) ** 0.5:.3g}" if moved else ""
+    print(f"  In {episodes:,} episodes it changes {changes:,} times: B = {theta:.4g} + {mu:.4g} (theta, mu){window}.")
 
 
 def _check_linearity(spec: str) -> None:

@@ -170,8 +170,10 @@ def _fingerprint(env: Any) -> str:
     words = [task.S, task.A, task.d, task.H, task.reward_range]
     if not isinstance(model, LinearModel):
         return hashlib.sha256(repr(words).encode()).hexdigest()
-    whole = hashlib.sha256(repr([*words, model.noise, model.start]).encode())
-    for array in (model.features.columns, model.theta, model.mu):
+    models, path = getattr(env, "models", (model,)), getattr(env, "path", None)
+    words += [model.noise, model.start, *([path.kind, path.every, path.J, path.seed] if path else [])]
+    whole = hashlib.sha256(repr(words).encode())
+    for array in (model.features.columns, *(array for m in models for array in (m.theta, m.mu))):
         part = array if array.strides[0] else array[:1]  # steps that are all the same
         whole.update(np.ascontiguousarray(part).data)
     return whole.hexdigest()

@@ -59,6 +59,8 @@ class Lockstep:
         self._chance = [Chance(np.random.default_rng(int(env.generate_state(1)[0]))) for env, _ in seeds]
         self._ties = [np.random.default_rng(agent) for _, agent in seeds]
         self.exploration.seed(self._ties)
+        for schedule, rng in zip(self.schedules, self._ties, strict=True):
+            schedule.seed(rng)
         self._nobody, self._everything = np.zeros(B, dtype=np.bool_), np.ones((H, B), dtype=np.bool_)
         self._everything_there = backend.array(self._everything, "bool")
         self._zeros = backend.zeros((B,), "int64")

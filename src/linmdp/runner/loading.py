@@ -16,7 +16,7 @@ from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarn
 from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.results.run_folder import agent_file, read_folder
 from linmdp.runner.guard import task_of
-from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env
+from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names
 from linmdp.types import Array, RunResult, State, Task
 
@@ -123,7 +123,7 @@ def _made(file: TensorFile, env: Any) -> Agent:
         if task.H > 1 and isinstance(parameters.get(key), int | float) and not parameters[key] <= held:
             raise InvalidData(f"The file must hold {key}={parameters[key]} samples per step. It has {held} bytes.")
     if name == "optimal":
-        parameters["Q"] = env.unwrapped.optimum.Q
+        parameters["Q"] = q_star(env.unwrapped)
     make: Any = AGENTS[name]
     try:
         agent: Agent = make(task, **parameters)

@@ -238,12 +238,12 @@ def play(
 
 
 class RegretMeter:
-    """V* - V^pi of the current policy, where the model is known."""
+    """V* - V^pi of the current policy, where the model is known; a drifting one is that of the episode."""
 
     def __init__(self, env: Any, agent: Agent, eval_every: int) -> None:
         self.model: Any = getattr(env, "model", None)
         self.known = self.model is not None
-        self._agent, self._every = agent, eval_every
+        self._env, self._agent, self._every = env, agent, eval_every
         self.version: int | None = None
         """That of the policy that was evaluated last."""
         self._optimal: Array = env.optimum.V[0] if self.known else np.zeros(0)
@@ -251,8 +251,12 @@ class RegretMeter:
         """V* - V^pi of that policy, (S,)."""
 
     def due(self, k: int) -> bool:
-        """Whether the policy of episode k is to be evaluated: it is its turn, and it is not the one of last time."""
-        return self.known and k % self._every == 0 and self.version != self._agent.policy_version
+        """Whether the policy of episode k is to be evaluated: it is its turn, and it or the model is another one."""
+        if not self.known or k % self._every:
+            return False
+        if hasattr(self._env, "model_of") and self.model is not (model := self._env.model_of(k)):
+            self.model, self._optimal, self.version = model, self._env.optimum_of(k).V[0], None
+        return self.version != self._agent.policy_version
 
     def evaluate(self) -> None:
         """Evaluate the current policy."""

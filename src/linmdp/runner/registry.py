@@ -61,7 +61,18 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.LSVIUCBAdaptive,
             built_in.LSVIUCBFold,
             built_in.LSVIUCBRareSwitch,
+            built_in.LSVIUCBBatch,
+            built_in.LSVIUCBRestart,
+            built_in.AdaLSVIUCBRestart,
+            built_in.OptWLSVI,
+            built_in.LSVIUCBPlusPlus,
             built_in.LSVIPHE,
+            built_in.RLSVI,
+            built_in.OptRLSVI,
+            built_in.LMCLSVI,
+            built_in.UCBVI,
+            built_in.PSRL,
+            built_in.UCRL2,
             built_in.QLearning,
             built_in.QLearningGreedy,
             built_in.RandomAgent,
@@ -71,12 +82,13 @@ AGENTS: Names[type[Agent]] = Names(
     },
     _check_agent,
 )
-BUILT_IN = (*FAMILIES, "linearized", "rddl", "gym")
+BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "gym")
 ENVS: Names[Callable[..., Any]] = Names(
     "environment",
     "linmdp.envs",
     {
         **FAMILIES,
+        "drift": "linmdp.envs.drift:drift",
         "linearized": linearized,
         "rddl": "linmdp.envs.rddl:RDDLTask",
         "gym": "linmdp.envs.adapter:GymTask",
@@ -123,8 +135,9 @@ def make_env(spec: str) -> Env:
             return cast(GymTask, gym_task(**parameters))
         except TypeError as error:
             raise InvalidParameter(f"'{spec}' has a parameter that cannot be given: {error}.") from error
-    if name in ("linearized", "rddl"):
-        check_names(name, parameters, env_parameters(name))
+    if name in ("linearized", "rddl", "drift"):
+        if name != "drift":  # which also takes those of its base, and checks them itself
+            check_names(name, parameters, env_parameters(name))
         return cast("Env", ENVS[name](**parameters))
     if name in FAMILIES or name not in ENVS:
         return LinearMDPEnv(make_model(spec))
@@ -175,7 +188,7 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
 def make_model(spec: str) -> LinearModel:
     """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
-    if name not in ENVS or name in ("rddl", "gym"):
+    if name not in ENVS or name in ("drift", "rddl", "gym"):
         unknown("environment", name, ENVS)
     make: Any = linearized_model if name == "linearized" else ENVS[name]
     check_names(name, parameters, settable(make))
@@ -201,7 +214,7 @@ def optimum_known(spec: str) -> bool:
     """Whether V* is known; more often than a model that runs in lockstep can use."""
     name = parse_spec(spec)[0]
     if name in BUILT_IN or name not in ENVS:
-        return model_known(spec) or name == "rddl"
+        return model_known(spec) or name in ("drift", "rddl")
     env: Any = make_env(spec)
     return env.unwrapped.model is not None
 
@@ -233,8 +246,13 @@ def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
             "The optimal policy is known only where the model is: not for gym environments and games."
         )
     make: Any = built_in.OptimalAgent
-    agent: Agent = make(task, Q=env.optimum.Q, **parameters)
+    agent: Agent = make(task, Q=q_star(env), **parameters)
     return agent
+
+
+def q_star(env: Any) -> Any:
+    """What the optimal agent is told: Q* or, where the model drifts, a function of the episode."""
+    return env.q_of if hasattr(env, "q_of") else env.optimum.Q
 
 
 def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:

@@ -49,6 +49,8 @@ class Exploration(Component):
     scaled: bool = False
     adaptive: ClassVar[bool] = False
     """Whether it chooses lam and its widths from the data: see `fitted`."""
+    incremental: ClassVar[bool] = True
+    """Whether its forms follow rank-one updates of Lambda^-1; otherwise every planning has fresh inverses."""
     offset: float = 0.0
     """What rewards are counted from, where values are counted from their caps."""
     batched: ClassVar[bool] = False
@@ -100,10 +102,20 @@ class Exploration(Component):
         """
 
     def seen(self, g: int, sample: Sample) -> None:
-        """A sample of regression g, where it is adaptive."""
+        """A sample of regression g."""
+
+    def fade(self, factor: float) -> None:
+        """Every sample so far counts `factor` times as much."""
 
     def forget(self) -> None:
-        """All samples have been dropped, where it is adaptive."""
+        """All samples have been dropped."""
+
+    def renew(self) -> None:
+        """Inverses have been made afresh."""
+
+    def metric(self, g: int) -> Any:
+        """The matrix of the quadratic forms of regression g, (*batch, d, d)."""
+        return self.ridge.Lambda_inv[g]
 
     def ended_target(self, h: int) -> Any:
         """sum phi V over the terminal samples of step h, (d,), where it is adaptive."""
@@ -144,7 +156,7 @@ class Exploration(Component):
         """The quadratic forms of rows (..., d) at step h, for one agent; none where they are not needed."""
         if not self.keeps_forms:
             return np.zeros(0)
-        return quadratic_forms(rows, self.ridge.Lambda_inv[self.horizon.group(h)])
+        return quadratic_forms(rows, self.metric(self.horizon.group(h)))
 
     def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
         """Optimistic values of rows (n, d) at step h, (n,), for one agent."""

@@ -108,6 +108,10 @@ class Evidence(Bonus):
         self.surprises += int(0 <= self.last[cell] != to)
         self.last[cell] = to
 
+    def fade(self, factor: float) -> None:
+        self.ended *= factor
+        self.sums *= factor
+
     def forget(self) -> None:
         self.ended[:], self.sums[:], self.last[:] = 0.0, 0.0, -1
 

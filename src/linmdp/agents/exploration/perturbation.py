@@ -47,8 +47,14 @@ class LSVIPHE(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation of the perturbation
     """
 
-    name = "lsvi-phe"
-    test_parameters = ({}, {"beta": 0.3, "draws": 2}, {"storage": "features"}, {"stationary": True, "discount": 0.9})
+    name, follows_evidence = "lsvi-phe", False
+    test_parameters = (
+        {},
+        {"beta": 0.3, "draws": 2},
+        {"storage": "features"},
+        {"stationary": True, "discount": 0.9},
+        {"lam": "auto"},
+    )
 
     def __init__(self, task: Task, *, draws: int = 10, **common: Unpack[Common]) -> None:
         self.draws = draws

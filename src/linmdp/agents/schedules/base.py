@@ -19,7 +19,7 @@ from linmdp.types import Array, BoolArray
 
 
 class Power(NamedTuple):
-    """A number of episodes that grows with K: floor(K^exponent), at least `least`.
+    """A number of episodes that grows with K: floor(scale K^exponent), at least `least`.
 
     Where K is not known it is doubled whenever it is reached: K is the power of two from the current episode on,
     so the number is at most 2^exponent times what it would be had the run been meant to end there.
@@ -28,12 +28,13 @@ class Power(NamedTuple):
     exponent: float
     K: int | None
     least: int
+    scale: float = 1.0
 
     def at(self, k: int) -> int:
         """Its value in episode k."""
         K = self.K if self.K is not None else 1 << max(k - 1, SHORTEST - 1).bit_length()
         # 1000 is 1000, not 999.9999999999998, before it is rounded down
-        return max(self.least, math.floor(round(math.pow(K, self.exponent), 9)))
+        return max(self.least, math.floor(round(self.scale * math.pow(K, self.exponent), 9)))
 
 
 SHORTEST = 16
@@ -65,6 +66,9 @@ class Schedule(Component):
     def __init__(self, G: int) -> None:
         self._all, self._none = np.ones(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
         self._learn_all = Decision(reset=False, plan=self._all, store=self._all)
+
+    def seed(self, rng: np.random.Generator) -> None:
+        """Take what randomness it needs from the generator of the run; called until the first planning is over."""
 
     @abstractmethod
     def begin_episode(self) -> Decision:

@@ -16,6 +16,9 @@ from linmdp.agents.ridge import Ridge
 from linmdp.errors import InvalidParameter
 from linmdp.types import Array, BoolArray, State
 
+FADED = 1e-10
+"""The weight below which a sample that fades is dropped."""
+
 
 class Parts(NamedTuple):
     """What a storage shares with its planner: w is (levels, *batch, d)."""
@@ -93,6 +96,10 @@ class Storage(Component):
     @abstractmethod
     def bytes_after(self, samples: int) -> int:
         """Bytes once that many samples per regression are held."""
+
+    def fade(self, factor: float) -> None:
+        """Let every sample so far count `factor` times as much, for one agent."""
+        raise InvalidParameter(f"The samples of {type(self).__name__.lower()} as storage cannot fade.")
 
     def restart(self, mask: BoolArray) -> None:
         """The regressions in `mask` start from nothing: what was derived from their inverses must follow."""

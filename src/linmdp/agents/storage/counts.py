@@ -89,6 +89,10 @@ class Counts(Storage):
         self.N[:, runs] = 0.0
         self.seen[:] = 0.0
 
+    def fade(self, factor: float) -> None:
+        self.N *= factor
+        self.seen *= factor
+
     def restart(self, mask: BoolArray) -> None:
         if not self.exploration.keeps_forms:
             return
@@ -106,7 +110,7 @@ class Counts(Storage):
         for g in masked_groups(mask):
             which = np.flatnonzero(mask[g])
             for part in [...] if mask.ndim == 1 else [which[i : i + size] for i in range(0, len(which), size)]:
-                inverses = self._cast(self.ridge.Lambda_inv[g][part])
+                inverses = self._cast(self.exploration.metric(g)[part])
                 forms = abs((self.columns * (inverses @ self.columns)).sum(-2))
                 if self.exploration.scaled:
                     forms = self._cast(forms * self.exploration.scale(g, part)[..., None])

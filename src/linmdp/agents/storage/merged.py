@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.agents.base import saved_array
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.ridge import quadratic_forms
-from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.agents.storage.base import FADED, Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.blocks import BlockFeatures
@@ -178,6 +178,15 @@ class Merged(Storage):
     def clear(self, runs: Any = ...) -> None:
         self.count = 0
         self.radius[...] = 0.0
+
+    def fade(self, factor: float) -> None:
+        self.sums[0] *= factor
+        stay = np.flatnonzero(self.sums[0, : self.count] >= FADED)
+        if len(stay) < self.count:
+            self.count = len(stay)
+            self.sums[:, : self.count] = self.sums[:, stay]
+            for array in (self.state, self.following, *(getattr(self, name) for name in KEY)):
+                array[: self.count] = array[stay]
 
     # planning
 

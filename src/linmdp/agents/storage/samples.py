@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.exploration.base import stacked
-from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.agents.storage.base import FADED, Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
@@ -19,9 +20,17 @@ _BLOCK_BYTES = 5 << 19
 """A block should be large enough that a product over it takes longer than the call."""
 
 
+LARGEST_BLOCK = 256
+
+
+def faded_after(factor: float) -> int:
+    """How often a sample must fade by `factor` until it is dropped."""
+    return 1 if factor <= FADED else math.ceil(math.log(FADED) / math.log(factor))
+
+
 def block_size(A: int, d: int, dtype: str, capacity: int | None) -> int:
     """Samples in one block; if it is known how many there will be, equal blocks that hold them with little to spare."""
-    size = int(np.clip(_BLOCK_BYTES // (A * d * np.dtype(dtype).itemsize), 8, 256))
+    size = int(np.clip(_BLOCK_BYTES // (A * d * np.dtype(dtype).itemsize), 8, LARGEST_BLOCK))
     return -(-capacity // -(-capacity // size)) if capacity else size
 
 
@@ -129,6 +138,16 @@ class Samples(Storage):
     def clear(self, runs: Any = ...) -> None:
         G = self.horizon.groups
         self.blocks, self.valued, self._held = [[] for _ in range(G)], [0] * G, 0
+
+    def fade(self, factor: float) -> None:
+        most = faded_after(factor) * self.horizon.samples_per_episode
+        for g, blocks in enumerate(self.blocks):
+            while blocks and self._count(g) - self.size >= most:  # all of the oldest block has faded
+                self._held -= blocks.pop(0).nbytes
+                self.valued[g] = max(0, self.valued[g] - self.size)
+            for block in blocks:
+                block.phi *= factor**0.5
+                block.numbers *= factor**0.5
 
     def refresh(self, mask: BoolArray) -> None:
         for g in np.flatnonzero(mask if self.horizon.shared else mask[1:]):  # samples of step h look at step h+1

@@ -64,6 +64,7 @@ class Links:
     def entries(self) -> tuple[IntArray, IntArray, Array]:
         """Rows, states and sums of all pairs, (n,), (n,) and (2, n)."""
         there = np.flatnonzero(self.keys >= 0)
+        there = there[self.keys[there].argsort()]  # an order that no history of the table decides: sums to the last bit
         keys = self.keys[there]
         return keys >> 32, keys & END, self.sums[:, there]
 
@@ -137,6 +138,10 @@ class Sparse(Storage):
     def clear(self, runs: Any = ...) -> None:
         self.visits[:] = 0.0
         self.links = Links()
+
+    def fade(self, factor: float) -> None:
+        self.visits *= factor
+        self.links.sums *= factor
 
     def gram(self, g: int) -> Array:
         return self.visits[g, :, None, None]

@@ -1,0 +1,1 @@
+"""Algorithms for finite states that count transitions, and use no features."""

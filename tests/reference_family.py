@@ -1,0 +1,362 @@
+"""The relatives of LSVI-UCB, transcribed line by line: slow, plain, the judge of the fast code. See `reference`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from linmdp.types import Array, Task
+from reference import TIE, ReferenceLSVI, ReferencePHE
+
+
+class ReferenceRestart(ReferenceLSVI):
+    """LSVI-UCB-Restart: everything is dropped when (k-1) mod W = 0, and the same episode plans from nothing."""
+
+    def __init__(self, task: Task, *, W: int, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.W = W
+
+    def begin_episode(self) -> None:
+        if self.k % self.W == 0:
+            self.samples = [[] for _ in range(self.task.H)]
+        super().begin_episode()
+
+
+class ReferenceAdaRestart(ReferenceLSVI):
+    """Ada-LSVI-UCB-Restart: EXP3.P over the W of each block."""
+
+    def __init__(self, task: Task, *, K: int, c: float, arms: int | None, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.M = min(math.ceil(c * math.sqrt(task.d * K)), K)
+        if arms is None:
+            J = max(1, math.ceil(math.log(self.M)))
+            self.windows = [math.floor(self.M ** (j / J) + 1e-9) for j in range(J + 1)]
+        else:
+            self.windows = [max(1, self.M // 4**j) for j in reversed(range(arms))]
+        D, n = len(self.windows), math.ceil(K / self.M)
+        self.a = 0.95 * math.sqrt(math.log(D) / (n * D))
+        self.b = math.sqrt(math.log(D) / (n * D))
+        self.gamma = min(1.0, 1.05 * math.sqrt(D * math.log(D) / n))
+        self.q, self.p, self.j, self.total, self.seed = [0.0] * D, [0.0] * D, 0, 0.0, 0
+
+    def begin_episode(self) -> None:
+        self.seed = self.seed or int(self.rng.integers(1, 2**62))
+        block, within = self.k // self.M, self.k % self.M
+        if within == 0:
+            D = len(self.windows)
+            if block > 0:
+                low, high = self.task.reward_range
+                g = (self.total / (self.M * self.task.H) - low) / (high - low)
+                for arm in range(D):
+                    self.q[arm] += ((g if arm == self.j else 0.0) + self.b) / self.p[arm]
+            weights = [math.exp(self.a * (x - max(self.q))) for x in self.q]
+            self.p = [(1 - self.gamma) * x / sum(weights) + self.gamma / D for x in weights]
+            draw = np.random.default_rng((self.seed, block)).random()
+            self.j = next((j for j in range(D) if sum(self.p[: j + 1]) > draw), D - 1)
+            self.total = 0.0
+        if within % self.windows[self.j] == 0:
+            self.samples = [[] for _ in range(self.task.H)]
+        super().begin_episode()
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
+        self.total += reward
+
+
+class ReferenceOptWLSVI(ReferenceLSVI):
+    """OPT-WLSVI as it is published: weights eta^-i that grow, and a ridge lam eta^-(k-1) that grows with them."""
+
+    def __init__(self, task: Task, *, W: int, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.eta = 1 - 1 / W
+        self.arrived: list[list[int]] = [[] for _ in range(task.H)]
+
+    def learn_step(self, h: int) -> None:
+        d, k = self.task.d, self.k
+        Lambda: Array = self.lam * self.eta ** -(k - 1) * np.eye(d)
+        squared: Array = self.lam * self.eta ** (-2 * (k - 1)) * np.eye(d)
+        target = np.zeros(d)
+        for i, sample in zip(self.arrived[h], self.samples[h], strict=True):
+            y = sample.reward
+            if h < self.task.H - 1 and sample.next_phi is not None:
+                y += max(self.Q(h + 1, sample.next_phi))
+            Lambda = Lambda + self.eta**-i * np.outer(sample.phi, sample.phi)
+            squared = squared + self.eta ** (-2 * i) * np.outer(sample.phi, sample.phi)
+            target = target + self.eta**-i * sample.phi * y
+        inverse = np.linalg.inv(Lambda)
+        self.w[h] = inverse @ target
+        self.inverse[h] = inverse @ squared @ inverse  # the matrix of the bonus
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
+        self.arrived[h].append(self.k)
+
+
+class ReferenceBatch(ReferenceLSVI):
+    """LSVI-UCB-Batch: B plannings, on a grid that is fixed in advance."""
+
+    def __init__(self, task: Task, *, K: int, batches: int, grid: str, **common: Any) -> None:
+        super().__init__(task, **common)
+        B = min(batches, K)
+        self.grid = [1 + b * (K // B) for b in range(B)]
+        if grid == "geometric":
+            self.grid = [math.ceil(K ** (b / B) - 1e-9) for b in range(B)]
+
+    def begin_episode(self) -> None:
+        self.start_episode()
+        self.learns = [True] * self.task.H
+        if self.k in self.grid:
+            for h in reversed(range(self.task.H)):
+                self.learn_step(h)
+
+
+class ReferenceOptRLSVI(ReferencePHE):
+    """OPT-RLSVI: one draw, a default value where little is known, no cap."""
+
+    def __init__(self, task: Task, *, threshold: float, **common: Any) -> None:
+        super().__init__(task, draws=1, **common)
+        self.threshold = threshold
+
+    def Q(self, h: int, phi: Array) -> Array:
+        values, cap = [], self.cap_at(h)
+        low = self.threshold * cap / (2 * max(self.beta, 1e-12) * math.sqrt(self.task.d))
+        high = 2 * low
+        for x in phi:
+            norm, drawn = math.sqrt(x @ self.inverse[h] @ x), float(x @ self.perturbed[h][0])
+            if norm <= low:
+                values.append(drawn)
+            elif norm >= high:
+                values.append(cap)
+            else:
+                values.append(((high - norm) * drawn + (norm - low) * cap) / (high - low))
+        return np.array(values)
+
+
+class ReferenceLMC(ReferenceLSVI):
+    """LMC-LSVI: J noisy gradient steps on the regression's loss, from the weights of the last planning."""
+
+    def __init__(self, task: Task, *, steps: int, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.steps, self.seed = steps, 0
+
+    def begin_episode(self) -> None:
+        self.seed = self.seed or int(self.rng.integers(1, 2**62))
+        self.start_episode()
+        H, d = self.task.H, self.task.d
+        self.learns = [True] * H
+        noise = np.random.default_rng((self.seed, self.k)).standard_normal((H, self.steps, d))
+        for h in reversed(range(H)):
+            Lambda, target = self.lam * np.eye(d), np.zeros(d)
+            for sample in self.samples[h]:
+                y = sample.reward
+                if h < H - 1 and sample.next_phi is not None:
+                    y += max(self.Q(h + 1, sample.next_phi))
+                Lambda, target = Lambda + np.outer(sample.phi, sample.phi), target + sample.phi * y
+            rho = 1 / (4 * np.linalg.eigvalsh(Lambda)[-1])
+            temperature = 2 * self.beta**2  # 1 / kappa
+            for j in range(self.steps):
+                gradient = 2 * (Lambda @ self.w[h] - target)
+                self.w[h] = self.w[h] - rho * gradient + math.sqrt(2 * rho * temperature) * noise[h, j]
+
+    def Q(self, h: int, phi: Array) -> Array:
+        return np.array([min(float(x @ self.w[h]), self.cap_at(h)) for x in phi])
+
+
+class ReferenceTabular:
+    """Counts in dictionaries, and backward induction one state and action at a time."""
+
+    def __init__(self, task: Task, *, stationary: bool, K: int) -> None:
+        self.task, self.stationary, self.T = task, stationary, K * task.H
+        self.rng = np.random.default_rng()
+        self.seen: dict[tuple[int, int, int], list[tuple[float, int]]] = {}
+        self.arrivals: dict[tuple[int, int], int] = {}
+        S = task.S or 0
+        self.Q = np.array([[[(task.H - h) * 1.0] * task.A for _ in range(S)] for h in range(task.H)])
+
+    def data(self, h: int, s: int, a: int) -> list[tuple[float, int]]:
+        """Rewards and next states (S where the episode ended) of all visits."""
+        return self.seen.get((0 if self.stationary else h, s, a), [])
+
+    def begin_episode(self) -> None:
+        V = [0.0] * ((self.task.S or 0) + 1)
+        for h in reversed(range(self.task.H)):
+            for s in range(self.task.S or 0):
+                for a in range(self.task.A):
+                    self.Q[h, s, a] = min(self.backup(h, s, a, V), self.task.H - h)
+            V = [max(q) for q in self.Q[h]] + [0.0]
+
+    def backup(self, h: int, s: int, a: int, V: list[float]) -> float:
+        raise NotImplementedError
+
+    def frequencies(self, data: list[tuple[float, int]]) -> list[float]:
+        return [sum(to == y for _, to in data) / len(data) for y in range((self.task.S or 0) + 1)]
+
+    def act(self, h: int, state: int) -> int:
+        q = self.Q[h, state]
+        best = [a for a in range(self.task.A) if q[a] >= max(q) - TIE * max(1.0, self.task.H)]
+        return best[0] if len(best) == 1 else int(self.rng.choice(best))
+
+    def observe(self, h: int, state: int, action: int, reward: float, next_state: int, terminated: bool) -> None:
+        key = (0 if self.stationary else h, state, action)
+        self.seen.setdefault(key, []).append((reward, (self.task.S or 0) if terminated else next_state))
+        self.arrivals[h, state] = self.arrivals.get((h, state), 0) + 1
+
+    def end_episode(self) -> None:
+        pass
+
+    def q_values(self, h: int, state: int) -> Array:
+        q: Array = self.Q[h, state]
+        return q
+
+
+class ReferenceUCBVI(ReferenceTabular):
+    """UCBVI with the bonus of its Algorithm 3 or 4."""
+
+    def __init__(self, task: Task, *, bonus: str, c: float, delta: float, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.bonus, self.c, self.delta = bonus, c, delta
+
+    def backup(self, h: int, s: int, a: int, V: list[float]) -> float:
+        data, (S, A, H) = self.data(h, s, a), (self.task.S or 0, self.task.A, self.task.H)
+        N, before = len(data), float(self.Q[h, s, a])
+        if N == 0:
+            return before
+        L, P = math.log(5 * S * A * self.T / self.delta), self.frequencies(data)
+        mean = sum(p * v for p, v in zip(P, V, strict=True))
+        if self.bonus == "hoeffding":
+            b = 7 * H * L / math.sqrt(N)
+        else:
+            variance = sum(p * (v - mean) ** 2 for p, v in zip(P, V, strict=True))
+            b = math.sqrt(8 * L * variance / N) + 14 * H * L / (3 * N)
+            if h < H - 1:
+                total = 0.0
+                for y in range(S):
+                    arrived = self.arrivals.get((h + 1, y), 0)
+                    total += P[y] * (min(10**4 * H**3 * S**2 * A * L**2 / arrived, H**2) if arrived else H**2)
+                b += math.sqrt(8 * total / N)
+        return min(before, sum(r for r, _ in data) / N + mean + self.c * b)
+
+
+class ReferenceUCRL2(ReferenceTabular):
+    """UCRL2 for episodes: the inner maximum as in its Figure 2."""
+
+    def __init__(self, task: Task, *, c: float, delta: float, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.c, self.delta = c, delta
+        self.counts: dict[tuple[int, int, int], int] | None = None
+
+    def begin_episode(self) -> None:
+        now = {key: len(data) for key, data in self.seen.items()}
+        old = self.counts
+        if old is None or any(n - old.get(key, 0) >= max(1, old.get(key, 0)) for key, n in now.items()):
+            self.counts = now
+            super().begin_episode()
+
+    def backup(self, h: int, s: int, a: int, V: list[float]) -> float:
+        data, (S, A) = self.data(h, s, a), (self.task.S or 0, self.task.A)
+        if not data:
+            return math.inf
+        N = len(data)
+        reward = sum(r for r, _ in data) / N + self.c * math.sqrt(
+            7 * math.log(2 * S * A * self.T / self.delta) / (2 * N)
+        )
+        d, P = self.c * math.sqrt(14 * S * math.log(2 * A * self.T / self.delta) / N), self.frequencies(data)
+        order = sorted(range(S + 1), key=lambda y: -V[y])  # best first
+        P[order[0]] = min(1.0, P[order[0]] + d / 2)
+        worst = S
+        while sum(P) > 1 + 1e-12:
+            y = order[worst]
+            P[y] = max(0.0, 1 - (sum(P) - P[y]))
+            worst -= 1
+        return min(reward, 1.0) + sum(p * v for p, v in zip(P, V, strict=True))
+
+
+class ReferencePSRL(ReferenceTabular):
+    """PSRL: a model from the posterior, table by table, and its optimal policy."""
+
+    def __init__(self, task: Task, *, prior: float, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.prior = prior
+        self.model: dict[tuple[int, int, int], tuple[float, Array]] = {}
+
+    def begin_episode(self) -> None:
+        S, A, tables = self.task.S or 0, self.task.A, 1 if self.stationary else self.task.H
+        for t in range(tables):
+            pairs = [(t, s, a) for s in range(S) for a in range(A)]
+            paid = [sum(r for r, _ in self.seen.get(pair, [])) for pair in pairs]
+            visits = [len(self.seen.get(pair, [])) for pair in pairs]
+            rewards = self.rng.beta(1 + np.array(paid), 1 + np.array(visits) - np.array(paid))
+            alpha = []
+            for pair in pairs:
+                went = [to for _, to in self.seen.get(pair, [])]
+                alpha.append([went.count(y) + (self.prior / S if y < S else 0) for y in range(S + 1)])
+            draws = self.rng.standard_gamma(np.array(alpha))
+            for pair, r, g in zip(pairs, rewards, draws, strict=True):
+                self.model[pair] = float(r), g / g.sum()
+        super().begin_episode()
+
+    def backup(self, h: int, s: int, a: int, V: list[float]) -> float:
+        r, P = self.model[0 if self.stationary else h, s, a]
+        return r + float(P @ np.array(V))
+
+
+class ReferencePlusPlus(ReferenceTabular):
+    """LSVI-UCB++ with unknown rewards, from all samples at every planning."""
+
+    def __init__(self, task: Task, *, constants: str, beta: float | None, lam: float, delta: float, K: int) -> None:
+        super().__init__(task, stationary=False, K=K)
+        d, H = task.d, task.H
+        self.constants, self.lam = constants, lam
+        L = math.log(d * H * K / (delta * lam))
+        self.beta = H * math.sqrt(d * lam) + math.sqrt(d) * L if beta is None else beta
+        self.beta_bar = H * math.sqrt(d * lam) + math.sqrt(d**3 * H**2) * L if beta is None else beta
+        self.beta_tilde = H**2 * math.sqrt(d * lam) + math.sqrt(d**3 * H**4) * L
+        self.lower = np.zeros_like(self.Q)
+        self.samples: list[list[tuple[Array, float, int | None, float]]] = [[] for _ in range(H)]
+        self.reference = [np.linalg.det(lam * np.eye(d))] * H
+        self.fits: list[tuple[Array, Array, Array, Array, Array]] = []
+
+    def matrix(self, h: int) -> Array:
+        Sigma: Array = self.lam * np.eye(self.task.d)
+        for phi, _, _, sigma in self.samples[h]:
+            Sigma = Sigma + np.outer(phi, phi) / sigma**2
+        return Sigma
+
+    def begin_episode(self) -> None:
+        H, S = self.task.H, self.task.S or 0
+        determinants = [float(np.linalg.det(self.matrix(h))) for h in range(H)]
+        switch = any(now >= 2 * before for now, before in zip(determinants, self.reference, strict=True))
+        self.reference = determinants if switch else self.reference
+        self.fits = [None] * H  # type: ignore[list-item]
+        V, low = [0.0] * S, [0.0] * S
+        for h in reversed(range(H)):
+            inverse, sums = np.linalg.inv(self.matrix(h)), [np.zeros(self.task.d) for _ in range(4)]
+            for phi, reward, to, sigma in self.samples[h]:
+                ahead, behind = (0.0, 0.0) if to is None else (V[to], low[to])
+                for i, y in enumerate((reward, ahead, behind, ahead**2)):
+                    sums[i] = sums[i] + phi * y / sigma**2
+            r, w, w_low, w_square = (inverse @ x for x in sums)
+            self.fits[h] = (inverse, r, w, w_low, w_square)
+            for s in range(S):
+                for a, phi in enumerate(self.task.features.phi(s)):
+                    if switch:
+                        norm = math.sqrt(phi @ inverse @ phi)
+                        up, down = phi @ (r + w) + self.beta * norm, phi @ (r + w_low) - self.beta_bar * norm
+                        self.Q[h, s, a] = min(up, self.Q[h, s, a], H - h)
+                        self.lower[h, s, a] = max(down, self.lower[h, s, a], 0.0)
+            V, low = [max(q) for q in self.Q[h]], [max(q) for q in self.lower[h]]
+
+    def observe(self, h: int, state: int, action: int, reward: float, next_state: int, terminated: bool) -> None:
+        d, H, (inverse, _, w, w_low, w_square) = self.task.d, self.task.H, self.fits[h]
+        phi = self.task.features.phi(state)[action].copy()
+        norm = math.sqrt(phi @ inverse @ phi)
+        variance = min(max(phi @ w_square, 0.0), H**2) - min(max(phi @ w, 0.0), H) ** 2
+        if self.constants == "practical":
+            sigma = math.sqrt(max(variance, 0.25, 0.01 * (H - h) ** 2))
+        else:
+            E = min(self.beta_tilde * norm, H**2) + min(2 * H * self.beta_bar * norm, H**2)
+            D = min(4 * d**3 * H**2 * (phi @ w - phi @ w_low + 2 * self.beta_bar * norm), d**3 * H**3)
+            sigma = max(math.sqrt(max(variance + E + D + H, H)), 2 * d**3 * H**2 * math.sqrt(norm))
+        self.samples[h].append((phi, reward, None if terminated else next_state, sigma))

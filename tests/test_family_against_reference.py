@@ -1,0 +1,237 @@
+"""The relatives of LSVI-UCB do what their literal transcriptions do: same Q, same actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import linmdp
+from linmdp import LMCLSVI, RLSVI, AdaLSVIUCBRestart, LSVIUCBBatch, LSVIUCBRestart, OptRLSVI, OptWLSVI, Task
+from linmdp.agents.schedules.ada_restart import windows
+from linmdp.agents.schedules.batch import grid_of
+from linmdp.agents.storage.samples import faded_after
+from reference import ReferencePHE
+from reference_family import (
+    ReferenceAdaRestart,
+    ReferenceBatch,
+    ReferenceLMC,
+    ReferenceOptRLSVI,
+    ReferenceOptWLSVI,
+    ReferenceRestart,
+)
+from test_agents_against_reference import STORAGES, assert_same, common, many, runs, tasks
+
+Parameters = dict[str, Any]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, W=st.integers(1, 8))
+def test_restart_plans_from_nothing_every_w_episodes(
+    storage: str, task: Task, common: Parameters, run: Parameters, W: int
+) -> None:
+    fast = LSVIUCBRestart(task, storage=storage, W=W, **common)
+    assert_same(fast, ReferenceRestart(task, W=W, **common), task, **run)
+    assert fast.resets == (run["episodes"] - 1) // W
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    c=st.floats(0.1, 1.5),
+    arms=st.sampled_from((None, 2, 4)),
+    K=st.integers(0, 9),
+)
+def test_ada_restart_is_exp3p_over_windows(
+    storage: str, task: Task, common: Parameters, run: Parameters, c: float, arms: int | None, K: int
+) -> None:
+    own: Parameters = {"c": c, "arms": arms}
+    fast = AdaLSVIUCBRestart(task, storage=storage, episodes=run["episodes"] + K, **own, **common)
+    assert_same(fast, ReferenceAdaRestart(task, K=run["episodes"] + K, **own, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, W=st.integers(2, 12))
+def test_opt_wlsvi_is_its_paper_divided_by_the_largest_weight(
+    storage: str, task: Task, common: Parameters, run: Parameters, W: int
+) -> None:
+    fast = OptWLSVI(task, storage=storage, W=W, **common)
+    assert_same(fast, ReferenceOptWLSVI(task, W=W, **common), task, **run, tolerance=1e-6)
+
+
+@many
+@given(task=tasks(), common=common, run=runs, stationary=st.booleans(), W=st.integers(1, 5))
+def test_what_fades_is_the_same_however_it_is_kept(
+    task: Task, common: Parameters, run: Parameters, stationary: bool, W: int
+) -> None:
+    """Long enough that samples are dropped."""
+    one, two = (OptWLSVI(task, storage=name, W=W, stationary=stationary, **common) for name in ("counts", "features"))
+    assert_same(one, two, task, **run | {"episodes": 4 * run["episodes"]}, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_auto_forgets_too(storage: str) -> None:
+    """A window far beyond the run is no window."""
+    results = []
+    for spec in (f"opt-wlsvi:W=1000000000,storage={storage}", f"lsvi-ucb:replan=0,storage={storage}"):
+        env = linmdp.make_env("riverswim:H=6")
+        results.append(linmdp.run(env, linmdp.make_agent(spec, env), episodes=60, seed=1))
+    np.testing.assert_allclose(results[0].regret, results[1].regret, atol=1e-6)
+
+
+def test_sparse_counts_fade_like_counts() -> None:
+    results = []
+    for storage in ("counts", "sparse"):
+        env = linmdp.make_env("drift:base=riverswim,S=5,H=6,every=20")
+        agent = linmdp.make_agent(f"opt-wlsvi:W=9,storage={storage}", env)
+        results.append(linmdp.run(env, agent, episodes=60, seed=1))
+    np.testing.assert_allclose(results[0].regret, results[1].regret, atol=1e-6)
+
+
+def test_merged_transitions_fade_like_samples() -> None:
+    """While none has been merged, and none has faded away."""
+    env = linmdp.make_env("gym:MountainCar-v0,H=12")
+    pair = [
+        linmdp.make_agent(f"opt-wlsvi:W=6,storage={storage},stationary=true,lookahead=12", env)
+        for storage in ("features", "merged")
+    ]
+    rng, states = np.random.default_rng(0), list[Any]()
+    for k in range(12):
+        for agent in pair:
+            agent.begin_episode()
+        state, _ = env.reset(seed=k)
+        for h in range(12):
+            action = int(rng.integers(3))
+            after, reward, *_ = env.step(action)
+            for agent in pair:
+                agent.observe(h, state, action, float(reward), after, False)
+            states.append(state)
+            state = after
+        for agent in pair:
+            agent.end_episode()
+    for agent in pair:
+        agent.begin_episode()
+    for state in states[::10]:
+        np.testing.assert_allclose(pair[0].q_values(3, state), pair[1].q_values(3, state), atol=1e-6)
+
+
+def test_merged_transitions_that_have_faded_make_room() -> None:
+    env = linmdp.make_env("gym:MountainCar-v0,H=12")
+    agent: Any = linmdp.make_agent("opt-wlsvi:W=1,M=400", env)
+    linmdp.run(env, agent, episodes=40, seed=0)
+    assert agent._planner.storage.count <= 12
+    assert float(agent._planner.storage.radius) == 0
+
+
+def test_samples_that_have_faded_are_dropped() -> None:
+    env = linmdp.make_env("riverswim:H=3")
+    agent = linmdp.make_agent("opt-wlsvi:W=2,beta=0.1,lam=0.1,storage=states", env)
+    linmdp.run(env, agent, episodes=600, seed=0)
+    held = agent.nbytes
+    linmdp.run(env, agent, episodes=600, seed=0)
+    assert agent.nbytes == held
+    assert faded_after(0.5) == 34
+    assert 0.5**34 < 1e-10 < 0.5**33
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    batches=st.integers(1, 9),
+    grid=st.sampled_from(("uniform", "geometric")),
+)
+def test_batch_plans_on_its_grid(
+    storage: str, task: Task, common: Parameters, run: Parameters, batches: int, grid: str
+) -> None:
+    own: Parameters = {"batches": batches, "grid": grid}
+    fast = LSVIUCBBatch(task, storage=storage, episodes=run["episodes"], **own, **common)
+    assert_same(fast, ReferenceBatch(task, K=run["episodes"], **own, **common), task, **run)
+    assert fast.policy_version <= batches
+
+
+def test_grids_by_hand() -> None:
+    assert sorted(grid_of("uniform", 11, 3)) == [1, 4, 7]
+    assert sorted(grid_of("geometric", 1000, 3)) == [1, 10, 100]
+    assert sorted(grid_of("geometric", 4, 10)) == [1, 2, 3]
+    assert grid_of("uniform", 2, 9) == {1, 2}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs)
+def test_rlsvi_acts_on_one_draw(storage: str, task: Task, common: Parameters, run: Parameters) -> None:
+    assert_same(RLSVI(task, storage=storage, **common), ReferencePHE(task, draws=1, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, threshold=st.floats(0.1, 3.0))
+def test_opt_rlsvi_defaults_where_it_knows_nothing(
+    storage: str, task: Task, common: Parameters, run: Parameters, threshold: float
+) -> None:
+    fast = OptRLSVI(task, storage=storage, threshold=threshold, **common)
+    assert_same(fast, ReferenceOptRLSVI(task, threshold=threshold, **common), task, **run, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, steps=st.integers(1, 6))
+def test_lmc_is_gradient_steps_with_noise(
+    storage: str, task: Task, common: Parameters, run: Parameters, steps: int
+) -> None:
+    fast = LMCLSVI(task, storage=storage, steps=steps, **common)
+    assert_same(fast, ReferenceLMC(task, steps=steps, **common), task, **run)
+
+
+def test_windows_by_hand() -> None:
+    assert windows(64, 4) == [1, 4, 16, 64]
+    assert windows(20, 4) == [1, 1, 5, 20]
+    assert windows(100, None) == [1, 2, 6, 15, 39, 100]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("opt-wlsvi:storage=fold", "'storage' parameter of opt-wlsvi must be any but 'fold'"),
+        ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
+        ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
+        ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),
+        ("ada-lsvi-ucb-restart", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
+    ],
+)
+def test_bad_parameters_are_named(spec: str, words: str) -> None:
+    with pytest.raises(linmdp.InvalidParameter, match=words):
+        linmdp.make_agent(spec, linmdp.make_env("riverswim"), None if spec == "ada-lsvi-ucb-restart" else 30)
+
+
+def test_the_default_window_is_that_of_the_theory() -> None:
+    env = linmdp.make_env("riverswim")  # d = 12
+    agent: Any = linmdp.make_agent("lsvi-ucb-restart:B=3", env, episodes=900)
+    assert agent.schedule.W == 60
+    agent = linmdp.make_agent("opt-wlsvi:B=3", env, episodes=900)
+    assert agent.schedule.eta == pytest.approx(1 - 1 / 60)
+
+
+def test_after_a_switch_those_that_forget_lose_less() -> None:
+    env = linmdp.make_env("drift:base=lock,H=4,A=3,every=150")
+    regret = {}
+    for spec in ("lsvi-ucb", "lsvi-ucb-restart:W=150", "opt-wlsvi:W=30"):
+        agent = linmdp.make_agent(f"{spec}{',' if ':' in spec else ':'}beta=1,lam=1", env, episodes=600)
+        regret[spec] = linmdp.run(env, agent, episodes=600, seed=0).final_regret
+    exact, restart, fading = regret.values()
+    assert restart is not None
+    assert fading is not None
+    assert exact is not None
+    assert restart < exact / 2
+    assert fading < exact
