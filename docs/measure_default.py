@@ -1,4 +1,4 @@
-"""The table of `lsvi-ucb` with no parameter, from the store of its sweep. What the store does not have yet is run.
+"""The tables of what is learned with no parameter, from the stores of their sweeps. What a store lacks is run.
 
 .venv/bin/python docs/measure_default.py DIR
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,25 +17,46 @@ from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.sweep import plan, read_sweep, run_sweep
+from linmdp.types import RunResult
 
 DOCS = Path(__file__).parent
-HEAD = ("task", "episodes", "regret [95% interval]", "worst seed", "of random", "agent memory", "CPU s")
+REGRET = ("task", "agent", "storage", "regret [95% interval]", "worst seed", "of random", "agent memory", "CPU s")
+RETURN = ("task", "episodes", "return [95% interval]", "worst seed", "random", "agent memory", "CPU ms a step")
+
+
+def swept(name: str) -> list[RunResult]:
+    """All results of a sweep; those that are missing are run first."""
+    store = Store(output_folder(Path(sys.argv[1]) / name))
+    run_sweep(plan(read_sweep(DOCS.parent / "examples" / f"{name}.toml")), store, progress=True)
+    return list(store.results())
+
+
+def last_tenth(results: Sequence[RunResult]) -> np.ndarray:
+    """The mean return of the last tenth of the episodes, one per seed."""
+    return np.array([r.rewards[-max(1, r.episodes // 10) :].mean() for r in results])
 
 
 def main() -> None:
-    """Run what is missing, and write docs/generated/default.md."""
-    jobs, store = plan(read_sweep(DOCS.parent / "examples" / "default.toml")), Store(output_folder(Path(sys.argv[1])))
-    run_sweep(jobs, store, progress=True)
-    results = list(store.results())
-    rows = []
+    """Run what is missing, and write docs/generated/default.md and default_gym.md."""
+    results, rows = swept("default"), []
     for env in dict.fromkeys(r.env for r in results):
-        mine = [r for r in results if (r.env, r.agent) == (env, "lsvi-ucb")]
-        regret = np.array([r.final_regret for r in mine])
         random = np.mean([r.final_regret for r in results if (r.env, r.agent) == (env, "random")])
-        memory, cpu = max(r.peak_bytes for r in mine), np.mean([r.cpu_seconds for r in mine])
-        numbers = (f"{regret.max():.4g}", f"{regret.mean() / random:.3f}", human_bytes(memory), f"{cpu:.1f}")
-        rows.append((f"`{env}`", f"{mine[0].episodes:,}", str(mean_interval(regret)), *numbers))
-    (DOCS / "generated/default.md").write_text(markdown(HEAD, rows) + "\n")
+        for agent in ("lsvi-ucb", "lsvi-ucb-fold"):
+            mine = [r for r in results if (r.env, r.agent) == (env, agent)]
+            regret = np.array([r.final_regret for r in mine])
+            memory, cpu = max(r.peak_bytes for r in mine), np.mean([r.cpu_seconds for r in mine])
+            numbers = (f"{regret.max():.4g}", f"{regret.mean() / random:.3f}", human_bytes(memory), f"{cpu:.1f}")
+            rows.append((f"`{env}`", f"`{agent}`", mine[0].chosen["storage"], str(mean_interval(regret)), *numbers))
+    (DOCS / "generated/default.md").write_text(markdown(REGRET, rows) + "\n")
+    results, rows = swept("default-gym"), []
+    for env in dict.fromkeys(r.env for r in results):
+        mine, random = ([r for r in results if (r.env, r.agent) == (env, who)] for who in ("lsvi-ucb-fold", "random"))
+        returns, memory = last_tenth(mine), max(r.peak_bytes for r in mine)
+        steps, cpu = sum(r.costs[-1][3] for r in mine), sum(r.cpu_seconds for r in mine)
+        numbers = (f"{returns.min():.4g}", f"{last_tenth(random).mean():.4g}", human_bytes(memory))
+        ended = (*numbers, f"{1000 * cpu / steps:.2f}")
+        rows.append((f"`{env}`", f"{mine[0].episodes:,}", str(mean_interval(returns)), *ended))
+    (DOCS / "generated/default_gym.md").write_text(markdown(RETURN, rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def test_a_multiple_that_can_not_be_the_best_is_beaten_and_one_that_can_is_not()
 
 def test_fold_does_not_stay_with_a_multiple_that_is_beaten_until_its_next_planning() -> None:
     env: Any = linmdp.make_env("sensor")
-    agent: Any = linmdp.make_agent("lsvi-ucb-fold:stationary=true", env)
+    agent: Any = linmdp.make_agent("lsvi-ucb-fold:lam=0.1,stationary=true", env)
     linmdp.run(env, agent, episodes=40, seed=0)
     planned, agent.schedule.due = agent.policy_version, 10**6
     agent._auto_beta.returns[:] = [[9, 9, 9], [9 * 8, 9 * 8, 9 * 1], [9 * 64.1, 9 * 64.1, 9 * 1.1]]
@@ -91,7 +91,12 @@ def test_when_another_multiple_becomes_better_it_changes() -> None:
 
 @pytest.mark.parametrize(
     "agent",
-    ["lsvi-ucb:lam=0.1", "lsvi-ucb:lam=0.1,storage=states", "lsvi-ucb-fold", "lsvi-ucb:lam=0.1,stationary=true"],
+    [
+        "lsvi-ucb:lam=0.1",
+        "lsvi-ucb:lam=0.1,storage=states",
+        "lsvi-ucb-fold:lam=0.1",
+        "lsvi-ucb:lam=0.1,stationary=true",
+    ],
 )
 def test_the_greedy_weights_are_those_of_beta_zero(agent: str) -> None:
     """On the data of one agent, planning without a bonus is what another agent with beta 0 plans."""

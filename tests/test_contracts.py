@@ -63,7 +63,7 @@ SPECS: tuple[str, ...] = (
     "lsvi-ucb-fixed:rho=0.6,stationary=true,storage=states",
     "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3,stationary=true",
     "lsvi-ucb-fold:M=5,replan=0,correction=probe,probes=recent,dtype=float32",
-    "lsvi-ucb:storage=fold,M=7,replan=0.1",
+    "lsvi-ucb:storage=fold,M=15,replan=0.1",
     "lsvi-ucb-fixed:rho=0.6,storage=fold,M=5",
     "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3,storage=fold,M=5",
     "lsvi-ucb:storage=states,stationary=false",

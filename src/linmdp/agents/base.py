@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -334,3 +335,10 @@ class Agent(ABC):
         self.rng.bit_generator.state = _unpacked(state, "rng")
         counters = saved_array(state, "counters")
         self.policy_version, self.updates, self.resets = (int(x) for x in counters)
+
+
+def only_overrides(cls: type, base: type, hooks: set[str]) -> bool:
+    """Whether the classes between `cls` and `base` change nothing of `base` but `hooks`."""
+    between = [c for c in cls.__mro__ if c not in base.__mro__]
+    changed = [getattr(base, name, None) for c in between for name in vars(c) if name not in hooks]
+    return not any(isinstance(old, FunctionType | property) for old in changed)

@@ -8,14 +8,13 @@ optimistic), a storage (what is kept of the past) and a horizon (what the steps 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import Agent, StateDict, check_step, load_array, prefixed, saved_array, under
+from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, saved_array, under
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, confidence_width
@@ -271,8 +270,7 @@ class LSVIAgent(Agent):
             self.beta_value = self._auto_beta.choose()
             self._planner.change_beta(self.beta_value)
         self._planner.plan(self._plan, whole=whole, rng=self.rng)
-        if self.auto:
-            self.beta_value, self.lam_value = float(self._exploration.beta.mean()), float(self._planner.ridge.lam)
+        self._note_choice()
         if whole:
             self.schedule.planned()
         self.updates += self.task.H if self.horizon.shared else int(self._plan.sum())
@@ -283,6 +281,10 @@ class LSVIAgent(Agent):
             )
         if self._auto_beta and self._auto_beta.stale:
             self._auto_beta.renew(self._planner.greedy())
+
+    def _note_choice(self) -> None:
+        if self.auto:
+            self.beta_value, self.lam_value = float(self._exploration.beta.mean()), float(self._planner.ridge.lam)
 
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
@@ -328,7 +330,9 @@ class LSVIAgent(Agent):
     def q_values(self, h: int, state: State) -> Array:
         """The optimistic value of every action, (A,)."""
         q: Array = self._planner.storage.q_values(self.horizon.acting(h), state)
-        return np.asarray(q + self.caps[h] if self.auto else np.minimum(q, self.caps[h]))
+        if self.auto:
+            return q + self.caps[h]
+        return q if self.horizon.stride == 1 else np.asarray(np.minimum(q, self.caps[h]))
 
     def policy(self, h: int) -> Array | IntArray:
         """(S,) actions or, where random ties are left, (S, A) probabilities."""
@@ -353,7 +357,7 @@ class LSVIAgent(Agent):
         """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
         fits = self._storing.name == "counts" and not self.horizon.shared and not self._auto_beta and not self.max_bytes
         plain = type(self._exploration).weight is Exploration.weight  # weights of samples are not shared
-        if not (fits and plain and self._exploration.batched and _only_overrides(type(self), HOOKS)):
+        if not (fits and plain and self._exploration.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
 
@@ -387,15 +391,9 @@ class LSVIAgent(Agent):
             self.beta_value = float(beta)
             self._exploration.change_beta(self.beta_value)
         self._planner.load_state_dict(under("planner", state))
+        self._note_choice()
         self.schedule.load_state_dict(under("schedule", state))
 
 
 HOOKS = {"make_schedule", "make_exploration", "_choices", "_bytes_of", "_most_samples", "__init__", "name"}
 """What a subclass may define and still run in lockstep, which asks for nothing else."""
-
-
-def _only_overrides(cls: type, hooks: set[str]) -> bool:
-    """Whether the classes below `LSVIAgent` change nothing of it but `hooks`."""
-    below = [c for c in cls.__mro__ if c not in LSVIAgent.__mro__]
-    changed = [getattr(LSVIAgent, name, None) for c in below for name in vars(c) if name not in hooks]
-    return not any(isinstance(old, FunctionType | property) for old in changed)
