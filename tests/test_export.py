@@ -26,7 +26,7 @@ KINDS = [
     ("riverswim:H=6", "lsvi-ucb-fold:correction=probe,M=4"),
     ("riverswim:H=6", "lsvi-ucb-fold:correction=frozen,probes=recent,M=4,replan=0"),
     ("lock:H=6", "lsvi-ucb-fixed:ties=first,rho=0.5"),
-    ("lock:H=1", "lsvi-ucb-fold:stationary=true"),
+    ("lock:H=1", "lsvi-ucb-fold:lam=0.1,stationary=true"),
     ("sensor", "lsvi-ucb-fold:stationary=true,M=60"),
     ("inventory", "lsvi-ucb-fold:stationary=true,discount=0.9,M=80"),
     ("sensor:H=8", "lsvi-ucb-fixed:stationary=true,discount=0.8,rho=0.5"),
@@ -39,7 +39,7 @@ KINDS = [
     ("gym:CartPole-v1,H=8,features=rbf,centres=6", "lsvi-ucb-fixed:rho=0.5"),
     ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb-fold:M=16"),
     ("gym:MountainCar-v0,H=8,features=tiles,tilings=2,tiles=3", "lsvi-ucb-fixed:rho=0.5"),
-    ("sensor", "lsvi-ucb-fold:stationary=true,max_bytes=400KiB"),
+    ("sensor", "lsvi-ucb-fold:lam=0.1,stationary=true,max_bytes=400KiB"),
 ]
 
 
@@ -91,7 +91,7 @@ def assert_agrees(found: dict[str, str], real: str, *, strict: bool) -> None:
 @pytest.mark.parametrize("real", ["float", "double"])
 @pytest.mark.parametrize(
     ("env", "agent"),
-    [("sensor", "lsvi-ucb-fold:stationary=true,M=48"), ("synthetic:S=20,A=3,d=6,H=8", "lsvi-ucb-fold")],
+    [("sensor", "lsvi-ucb-fold:stationary=true,M=48"), ("synthetic:S=20,A=3,d=6,H=8", "lsvi-ucb-fold:lam=0.1")],
 )
 def test_same_actions_for_10000_steps(tmp_path: Path, env: str, agent: str, real: str) -> None:
     exported(env, agent, tmp_path, real=real, steps=10_000)
@@ -171,7 +171,7 @@ def test_clang_compiles_it_without_a_warning(tmp_path: Path, env: str, agent: st
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 def test_the_headers_can_be_included_from_cpp(tmp_path: Path) -> None:
-    exported("lock:H=4", "lsvi-ucb-fold", tmp_path, real="float", steps=20)
+    exported("lock:H=4", "lsvi-ucb-fold:lam=0.1", tmp_path, real="float", steps=20)
     source = tmp_path / "firmware.cpp"
     source.write_text(
         '#include "linmdp.h"\n#include "linmdp_policy.h"\n'
@@ -235,7 +235,7 @@ def test_the_self_test_fails_where_the_learner_is_wrong(tmp_path: Path) -> None:
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs arm-none-eabi-gcc")
 def test_sensor_fits_a_cortex_m4_with_64_kib_of_ram(tmp_path: Path) -> None:
-    exported("sensor", "lsvi-ucb-fold:stationary=true,discount=0.95", tmp_path, real="float", steps=500)
+    exported("sensor", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95", tmp_path, real="float", steps=500)
     subprocess.run(["make", "-s", "-C", tmp_path, "m4"], check=True, capture_output=True)
     sizes = subprocess.run(
         ["arm-none-eabi-size", tmp_path / "selftest.elf"], capture_output=True, text=True, check=True
@@ -343,10 +343,10 @@ def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
     [
         ("lsvi-ucb", (), "must be lsvi-ucb-fold or lsvi-ucb-fixed"),
         ("random", ("--only", "policy"), "must choose an action"),
-        ("lsvi-ucb-fold", ("--real", "half"), "'real' parameter"),
-        ("lsvi-ucb-fold", ("--steps", "0"), "'steps' parameter"),
-        ("lsvi-ucb-fold", ("--number", "2"), "'number' parameter"),
-        ("lsvi-ucb-fold", ("--only", "learner"), "'only' parameter"),
+        ("lsvi-ucb-fold:lam=0.1", ("--real", "half"), "'real' parameter"),
+        ("lsvi-ucb-fold:lam=0.1", ("--steps", "0"), "'steps' parameter"),
+        ("lsvi-ucb-fold:lam=0.1", ("--number", "2"), "'number' parameter"),
+        ("lsvi-ucb-fold:lam=0.1", ("--only", "learner"), "'only' parameter"),
     ],
 )
 def test_what_can_not_be_exported_is_refused_in_one_line(
@@ -372,5 +372,5 @@ def test_features_without_a_form_in_c_are_refused() -> None:
 
     task = Task(S=None, A=2, d=1, H=2, reward_range=(0.0, 1.0), features=Mine())
     with pytest.raises(linmdp.InvalidParameter, match="must be a table of finite states, fourier"):
-        export_learner(LSVIUCBFold(task), None, Path("nowhere"), real="float", steps=1)
+        export_learner(LSVIUCBFold(task, lam=0.1), None, Path("nowhere"), real="float", steps=1)
     assert not Path("nowhere").exists()

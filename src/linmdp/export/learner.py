@@ -8,6 +8,7 @@ from typing import Any
 from linmdp.agents.algorithms import LSVIUCBFold
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.schedules.base import Growing
 from linmdp.agents.schedules.fixed import FixedPhases, LSVIUCBFixed
 from linmdp.agents.storage.fold import Fold
 from linmdp.errors import InvalidParameter, invalid
@@ -96,7 +97,7 @@ def learner_of(agent: Agent) -> Learner:
         own: dict[str, Any] = {
             "kind": "fold",
             "room": storage.M,
-            "replan": float(agent.replan or 0.0),
+            "replan": agent.schedule.fraction if isinstance(agent.schedule, Growing) else 0.0,
             "reservoir": agent.probes == "reservoir",
             "follow": agent.correction != "frozen",
             "slopes": storage.slopes,
