@@ -33,7 +33,8 @@ def swept(name: str) -> list[RunResult]:
 
 def last_tenth(results: Sequence[RunResult]) -> np.ndarray:
     """The mean return of the last tenth of the episodes, one per seed."""
-    return np.array([r.rewards[-max(1, r.episodes // 10) :].mean() for r in results])
+    tails = [r.rewards[-max(1, len(r.rewards) // 10) :] for r in results]  # of long runs, sums of several episodes
+    return np.array([t.sum() / len(t) * len(r.rewards) / r.episodes for t, r in zip(tails, results, strict=True)])
 
 
 def main() -> None:

@@ -36,8 +36,9 @@ class LSVIUCB(LSVIAgent):
     episodes : K, where a parameter depends on it
     stationary : true: one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory,
         and H times more data for each weight. "auto": as the task says if beta and lam are "auto", else false
-    discount : below 1, with `stationary`: one Q for all steps, of discounted rewards. "auto": 0.99 where the weights of
-        all steps would take much memory (storage "sparse", if beta and lam are "auto"), else 1
+    discount : below 1, with `stationary`: one Q for all steps, of discounted rewards. "auto": 1; with
+        storage "sparse", if beta and lam are "auto" and the weights of all steps would take much memory, 0.99, or 0.9
+        where states have no bound
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
         and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
     replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in

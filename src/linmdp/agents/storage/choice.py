@@ -35,8 +35,9 @@ LOOKAHEAD = 200
 MERGED_LEVELS = 3 << 17
 """Bytes of the weights of all steps, at most, with merged transitions; if they would take more, steps share."""
 
-SPARSE_LEVELS, DISCOUNT = 1 << 20, 0.99
-"""If the weights of all steps take more bytes than this with unit vectors, there is one Q, of discounted rewards."""
+SPARSE_LEVELS, DISCOUNT, SHORT_DISCOUNT = 1 << 20, 0.99, 0.9
+"""If the weights of all steps take more bytes than this with unit vectors, there is one Q, of discounted rewards; where
+states have no bound, with a shorter view: new ones turn up all the time, and a long one would wait for them."""
 
 
 class StorageChoice:
@@ -81,7 +82,7 @@ class StorageChoice:
         discount, levels = agent.discount, 8 * H * task.d
         if discount == "auto":
             many = agent.auto and shared and self.asked == "sparse" and levels > SPARSE_LEVELS
-            discount = DISCOUNT if many else 1.0
+            discount = (DISCOUNT if task.S else SHORT_DISCOUNT) if many else 1.0
         stride = -(-levels // MERGED_LEVELS) if self.asked == "merged" and discount == 1 else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
