@@ -35,7 +35,7 @@ def row(env: str, summaries: list[Summary]) -> tuple[str, ...]:
         agent: value for agent, value in regret.items() if isinstance(parse_spec(agent)[1].get("beta"), int | float)
     }
     best = min(fixed, key=lambda agent: fixed[agent])
-    auto, fold = regret["lsvi-ucb:lam=0.1,beta=auto"], regret["lsvi-ucb-fold"]
+    auto, fold = regret["lsvi-ucb:lam=0.1,beta=auto"], regret["lsvi-ucb-fold:lam=0.1"]
     ratios = (f"{auto / fixed[best]:.2f}", f"{fold:.0f}", f"{fold / fixed[best]:.2f}", f"{regret['random']:.0f}")
     return (f"`{env}`", f"{parse_spec(best)[1]['beta']:g}", f"{fixed[best]:.0f}", f"{auto:.0f}", *ratios)
 

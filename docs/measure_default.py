@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +39,7 @@ def last_tenth(results: Sequence[RunResult]) -> np.ndarray:
 
 
 def main() -> None:
-    """Run what is missing, and write docs/generated/default.md and default_gym.md."""
+    """Run what is missing, and write docs/generated/default.md, default_gym.md and the table of the README."""
     results, rows = swept("default"), []
     for env in dict.fromkeys(r.env for r in results):
         random = np.mean([r.final_regret for r in results if (r.env, r.agent) == (env, "random")])
@@ -57,7 +58,13 @@ def main() -> None:
         numbers = (f"{returns.min():.4g}", f"{last_tenth(random).mean():.4g}", human_bytes(memory))
         ended = (*numbers, f"{1000 * cpu / steps:.2f}")
         rows.append((f"`{env}`", f"{mine[0].episodes:,}", str(mean_interval(returns)), *ended))
-    (DOCS / "generated/default_gym.md").write_text(markdown(RETURN, rows) + "\n")
+    table = markdown(RETURN, rows)
+    (DOCS / "generated/default_gym.md").write_text(table + "\n")
+    readme = DOCS.parent / "README.md"
+    marked = re.sub(
+        r"(<!-- default -->\n).*?(<!-- /default -->)", rf"\1{table}\n\2", readme.read_text(), flags=re.DOTALL
+    )
+    readme.write_text(marked)
 
 
 if __name__ == "__main__":

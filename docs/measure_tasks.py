@@ -68,7 +68,7 @@ def tasks_devices() -> str:
     for family, parameters in DEVICES.items():
         env: Any = linmdp.make_env(family)
         best = env.optimum.V[0, 0]
-        fold = ["lsvi-ucb-fold:stationary=true", f"lsvi-ucb-fold:stationary=true,{parameters}"]
+        fold = ["lsvi-ucb-fold:lam=0.1,stationary=true", f"lsvi-ucb-fold:stationary=true,{parameters}"]
         agents = [f"lsvi-ucb-fold:{parameters}", *fold, *TABULAR, "random"]
         for agent, results in runs(family, agents, 3000, 3).items():
             lost = [(r.regret[-1] - r.regret[-301]) / 300 / best for r in results if r.regret is not None]

@@ -170,7 +170,7 @@ def _spread_labels(tradeoff: Any) -> None:
 def _draw(curves: Any, tradeoff: Any, name: str, runs: list[RunResult], H: int) -> None:
     kind, _, setting = name.partition(", ")  # one colour per kind; dotted where it is the second of two settings
     style = STYLES[kind]
-    if setting in ("defaults", "greedy", "beta=auto"):
+    if setting in ("defaults", "greedy", "beta=auto", "no parameter"):
         style = style._replace(dashes=DASHES[2])
     line = style.line(3)
     rewards = np.stack([returns(r) for r in runs])
