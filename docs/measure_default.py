@@ -22,6 +22,7 @@ from linmdp.types import RunResult
 
 DOCS = Path(__file__).parent
 REGRET = ("task", "agent", "storage", "regret [95% interval]", "worst seed", "of random", "agent memory", "CPU s")
+UNTOUCHED = ("task", "", "no parameter [95% interval]", "`lam=0.1`", "random")
 RETURN = ("task", "episodes", "return [95% interval]", "worst seed", "random", "agent memory", "CPU ms a step")
 
 
@@ -39,7 +40,7 @@ def last_tenth(results: Sequence[RunResult]) -> np.ndarray:
 
 
 def main() -> None:
-    """Run what is missing, and write docs/generated/default.md, default_gym.md and the table of the README."""
+    """Run what is missing, and write the three tables of docs/generated and that of the README."""
     results, rows = swept("default"), []
     for env in dict.fromkeys(r.env for r in results):
         random = np.mean([r.final_regret for r in results if (r.env, r.agent) == (env, "random")])
