@@ -180,7 +180,8 @@ def test_variation_is_the_sum_of_all_steps() -> None:
 
 def test_a_mixture_of_stationary_models_is_stationary() -> None:
     env = made("riverswim", "drift")
-    assert mixture(*env.models, 0.5).task.stationary
+    one, two = env.models
+    assert mixture(one, two, 0.5).task.stationary
     assert env.task.stationary
 
 

@@ -80,7 +80,7 @@ def test_what_fades_is_the_same_however_it_is_kept(
 @pytest.mark.parametrize("storage", STORAGES)
 def test_auto_forgets_too(storage: str) -> None:
     """A window far beyond the run is no window."""
-    results = []
+    results: list[Any] = []
     for spec in (f"opt-wlsvi:W=1000000000,storage={storage}", f"lsvi-ucb:replan=0,storage={storage}"):
         env = linmdp.make_env("riverswim:H=6")
         results.append(linmdp.run(env, linmdp.make_agent(spec, env), episodes=60, seed=1))
@@ -88,7 +88,7 @@ def test_auto_forgets_too(storage: str) -> None:
 
 
 def test_sparse_counts_fade_like_counts() -> None:
-    results = []
+    results: list[Any] = []
     for storage in ("counts", "sparse"):
         env = linmdp.make_env("drift:base=riverswim,S=5,H=6,every=20")
         agent = linmdp.make_agent(f"opt-wlsvi:W=9,storage={storage}", env)

@@ -36,7 +36,7 @@ class Chooses(linmdp.QLearning):
 
 def task_that_chooses() -> Any:
     """A task that says what it chose."""
-    env = linmdp.make_env("gym:FrozenLake-v1,H=10")
+    env: Any = linmdp.make_env("gym:FrozenLake-v1,H=10")
     env.chosen = {"features": "onehot", "d": 64}
     return env
 
@@ -64,7 +64,7 @@ def test_what_was_chosen_is_said_at_the_start_and_in_the_table(tmp_path: Path) -
 @pytest.mark.parametrize("spec", ["lsvi-ucb", "lsvi-ucb:beta=0.1,storage=features", "lsvi-ucb-fold:M=20", "lsvi-phe"])
 @pytest.mark.parametrize("env", ["synthetic:S=50,A=4,d=60,H=50", "gym:CartPole-v1,H=20"])
 def test_bytes_are_predicted_without_making_the_agent(spec: str, env: str) -> None:
-    made = linmdp.make_env(env)
+    made: Any = linmdp.make_env(env)
     tracemalloc.start()
     predicted = resources.predicted_bytes(spec, made.unwrapped.task, 300)
     peak = tracemalloc.get_traced_memory()[1]

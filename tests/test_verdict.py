@@ -49,14 +49,20 @@ class Pays(gymnasium.Env[Any, Any]):
 
 
 def result(rewards: Any, random: Any, **more: Any) -> RunResult:
-    said = {"env": "gym:X-v0", "agent": "lsvi-ucb", "params": {"beta": "auto"}, "seed": 0, "eval_every": 1}
+    said: dict[str, Any] = {
+        "env": "gym:X-v0",
+        "agent": "lsvi-ucb",
+        "params": {"beta": "auto"},
+        "seed": 0,
+        "eval_every": 1,
+    }
     said |= {"peak_bytes": 0, "feature_bytes": 0, "cpu_seconds": 0.0, "wall_seconds": 0.0, "updates": 0, "resets": 0}
-    said |= {"saturated": 0.0, "tied": 0.0, "drift": None, "regret": None, "episodes": len(rewards)}
+    said |= {"saturated": 0.0, "tied": 0.0, "drift": None, "regret": None, "episodes": len(rewards), "eval_every": 1}
     return RunResult(**said | {"rewards": np.array(rewards, dtype=float), "random_returns": list(random)} | more)
 
 
 def test_a_known_model_is_judged_by_exact_values() -> None:
-    env = linmdp.make_env(LOCK)
+    env: Any = linmdp.make_env(LOCK)
     found = linmdp.run(env, linmdp.make_agent("lsvi-ucb", env), episodes=100)
     assert found.random_return == pytest.approx(policy_value(env.model, uniform_policy(env.model))[0, 0])
     assert found.optimal_return == pytest.approx(env.optimum.V[0, 0])
