@@ -207,7 +207,7 @@ def check_damaged(case: Case) -> None:
 def check_nbytes(case: Case) -> None:
     """`nbytes` is what the agent allocates, and at most what `bytes_after` announces."""
     env, agent = case.fresh()
-    play_for(env, agent, 3)  # whatever is loaded or cached once
+    play_for(env, agent, EPISODES)  # whatever is loaded once, or cached by NumPy
     del agent
     gc.collect()
     tracemalloc.start()

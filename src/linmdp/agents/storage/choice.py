@@ -41,7 +41,9 @@ states have no bound, with a shorter view: new ones turn up all the time, and a 
 
 
 class StorageChoice:
-    """How the samples of an agent are kept."""
+    """How the samples of an agent are kept, and how its horizon is planned."""
+
+    __slots__ = ("agent", "index", "table", "unit")
 
     def __init__(self, agent: LSVIAgent) -> None:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
