@@ -28,9 +28,8 @@ from linmdp.types import Array
 
 ONE_HOT_LIMIT = 1024
 """Largest S * A for a one-hot table: it takes (S A)^2 numbers, and so does each matrix of an agent."""
-AUTO_SQUARES = 45_000
-"""Features per action that are chosen by default: their number squared, times A, is about this, as are the numbers in
-Lambda^-1."""
+AUTO_DIM = 100
+"""Length of psi where nothing is given; fewer where A of them would be too many."""
 RECURRING = 1000
 """Steps of random play in which states that are hashed must come again: at most half of them may be new."""
 
@@ -132,7 +131,7 @@ def auto(
     """The default for numbers: random Fourier features, whose bandwidth follows from their number."""
     reading, scale = automatic_scaling(view, warmup, seed)
     if dim is None:
-        dim = max(2, min(math.isqrt(AUTO_SQUARES // view.A), LARGEST_D // view.A))
+        dim = max(2, min(AUTO_DIM, LARGEST_D // view.A))
     dim = check_int("auto", "dim", dim, low=2)
     if bandwidth is None:
         # smooth enough for so many features to cover the box, and no wider than two random points of it are apart
