@@ -127,7 +127,7 @@ class LSVIAgent(Agent):
         self._next = task.H  # the step to be observed next; H between episodes
         self._earned, self._over = 0.0, False  # whether the last step observed ended the episode for good
         self._patient = self.auto and self._storing.name == "merged"
-        self._kept = False  # whether the last episode leaves nothing to plan for
+        self._urge = 0  # -1: after the last episode there is nothing to plan for; 1: planning cannot wait
 
     def _check_parameters(self) -> None:
         check_choice(self.name, "cap", self.cap, ("H", "remaining"))
@@ -254,8 +254,8 @@ class LSVIAgent(Agent):
         if reset:
             self.resets += 1
             self._planner.drop_samples()
-        if self._kept and self.schedule.eager:
-            self._plan[:] = False
+        if self._urge and self.schedule.eager:
+            self._plan[:] = self._urge > 0
         beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
         if self._planner.storage.must_plan or beaten:
             self._plan[:] = True
@@ -321,7 +321,7 @@ class LSVIAgent(Agent):
         if self._patient:
             missed = (self.task.H - self._next) * self._over * max(self.task.reward_range[1], 0.0)
             realised = self._earned - self._next * self._exploration.offset - missed
-            self._kept = bool(self.updates) and self._exploration.best_possible(realised)
+            self._urge = self._exploration.urge(realised)
         self._next = self.task.H
         self.schedule.end_episode(self._earned)
 
@@ -373,7 +373,7 @@ class LSVIAgent(Agent):
         state = super().state_dict()
         for name in ("plan", "store", "tie_draws"):
             state[name] = getattr(self, f"_{name}").copy()
-        state["kept"] = np.array(self._kept)
+        state["urge"] = np.array(self._urge)
         if self._auto_beta:
             state |= prefixed("auto_beta", {"beta": np.array(self.beta_value), **self._auto_beta.state_dict()})
         state |= prefixed("schedule", self.schedule.state_dict()) | prefixed("planner", self._planner.state_dict())
@@ -383,7 +383,7 @@ class LSVIAgent(Agent):
         super()._load(state)
         for name in ("plan", "store", "tie_draws"):
             load_array(getattr(self, f"_{name}"), state, name)
-        self._kept = bool(saved_array(state, "kept"))
+        self._urge = int(saved_array(state, "urge"))
         if self._auto_beta:
             saved, beta = under("auto_beta", state), np.zeros(())
             self._auto_beta.load_state_dict(saved)

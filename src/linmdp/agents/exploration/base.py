@@ -127,9 +127,9 @@ class Exploration(Component):
     def fitted(self, h: int, moments: Moments, rss: float) -> None:
         """The regression of step h has just been solved, where it is adaptive; `rss`: its squared residuals."""
 
-    def best_possible(self, realised: float) -> bool:
-        """Whether an episode with that sum of rewards, counted from `offset`, is as good as any can be."""
-        return False
+    def urge(self, realised: float) -> int:
+        """After an episode with that sum of rewards, counted from `offset`: see `Evidence`."""
+        return 0
 
     def end(self) -> None:
         """The planning is over, where it is adaptive."""

@@ -60,12 +60,13 @@ class Evidence(Bonus):
     ended : (G, d) sum of phi over terminal samples, where the storage does not count them
     sums : (G, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
+    returns : (3,) number of episodes, mean of what they missed, and sum of squares around it, where `urge` is asked
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
 
     adaptive: ClassVar = True
     batched: ClassVar = False
-    _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam")
+    _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "returns")
     _counters: ClassVar = ("repeats", "surprises")
     _derived: ClassVar = ("caps", "floors", "terminal", "ended_value", "dof", "_gathered")
 
@@ -83,6 +84,7 @@ class Evidence(Bonus):
         self.last, self.repeats, self.surprises = np.zeros(0, dtype=np.int64), 1, 1
         self._lam, self._gathered = np.full((), FIRST_LAM), np.zeros(2)
         self.dof: Array = np.zeros(G)
+        self.returns = np.zeros(3)
 
     @property
     def lam(self) -> float:
@@ -142,8 +144,14 @@ class Evidence(Bonus):
             self._gathered[:] = 0.0
         self._gathered += (variance * self.dof[g], float(w @ w))
 
-    def best_possible(self, realised: float) -> bool:
-        return realised >= SLACK * float(self.floors[0])
+    def urge(self, realised: float) -> int:
+        """-1: no episode can be better, so that there is nothing to plan for. 1: worse than most, so plan at once."""
+        n, mean, squares = self.returns
+        spread = math.sqrt(max(0.0, squares / max(n, 1.0)))
+        self.returns += 1, (realised - mean) / (n + 1), (realised - mean) ** 2 * n / (n + 1)  # Welford
+        if realised >= SLACK * float(self.floors[0]):
+            return -1 if n else 0
+        return int(realised < mean - spread)
 
     def end(self) -> None:
         if self.horizon.discounted:
