@@ -62,10 +62,23 @@ def main() -> None:
     table = markdown(RETURN, rows)
     (DOCS / "generated/default_gym.md").write_text(table + "\n")
     readme = DOCS.parent / "README.md"
-    marked = re.sub(
-        r"(<!-- default -->\n).*?(<!-- /default -->)", rf"\1{table}\n\2", readme.read_text(), flags=re.DOTALL
-    )
-    readme.write_text(marked)
+    marks = re.compile(r"(<!-- default -->\n).*?(<!-- /default -->)", re.DOTALL)
+    readme.write_text(marks.sub(rf"\1{table}\n\2", readme.read_text()))
+    (DOCS / "generated/untouched.md").write_text(markdown(UNTOUCHED, untouched(swept("untouched"))) + "\n")
+
+
+def untouched(results: Sequence[RunResult]) -> list[tuple[str, ...]]:
+    """Regret where it is known, else the return at the end: no parameter, lam=0.1, random."""
+    rows = []
+    for env in dict.fromkeys(r.env for r in results):
+        here, cells = [r for r in results if r.env == env], []
+        known = here[0].final_regret is not None
+        for agent in ("lsvi-ucb", "lsvi-ucb:lam=0.1", "random"):
+            mine = [r for r in here if r.agent == agent]
+            values = np.array([r.final_regret for r in mine]) if known else last_tenth(mine)
+            cells.append(str(mean_interval(values)) if mine else "-")
+        rows.append((f"`{env}`", "regret" if known else "return", *cells))
+    return rows
 
 
 if __name__ == "__main__":
