@@ -148,6 +148,23 @@ def test_what_needs_a_vector_written_out_is_refused_for_hashed_states() -> None:
         LSVIUCB(Task(S=2, A=3, d=4, H=2, reward_range=(0.0, 1.0), features=dense), storage="sparse")
 
 
+@pytest.mark.parametrize("make", [LSVIPHE, LSVIUCBAdaptive, LSVIUCBRareSwitch])
+def test_agents_that_need_vectors_say_so_before_they_allocate(make: Any) -> None:
+    with pytest.raises(InvalidParameter, match="features that can be written out"):
+        make(unit_task(HashedFeatures(3), None), beta=0.1)
+    with pytest.raises(InvalidParameter, match="'lam' parameter of lsvi-ucb must be 'auto' where states have no bound"):
+        LSVIUCB(unit_task(HashedFeatures(3), None), lam=0.1)
+
+
+def test_a_limit_holds_for_states_without_a_bound() -> None:
+    task = unit_task(HashedFeatures(3), None)
+    with pytest.raises(InvalidParameter, match="'episodes' parameter"):
+        LSVIUCB(task, max_bytes="2MiB")
+    agent = LSVIUCB(task, max_bytes="2MiB", episodes=25)
+    play(agent, task, lambda s: 10**9 + s)
+    assert agent.nbytes <= agent.chosen["bytes"] <= 2 << 20
+
+
 @given(st.lists(st.tuples(st.integers(0, 2**30), st.integers(0, 2**32 - 1)), max_size=300))
 def test_links_count_what_came(pairs: list[tuple[int, int]]) -> None:
     links, expected = Links(), dict[tuple[int, int], float]()

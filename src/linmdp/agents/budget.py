@@ -16,6 +16,7 @@ import numpy as np
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
 from linmdp.agents.storage.samples import block_size
+from linmdp.agents.storage.sparse import links_bytes
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.io.units import human_bytes
 from linmdp.types import WHOLE
@@ -142,12 +143,16 @@ def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
     return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 33)
 
 
-def sparse_bytes(s: Sizes, samples: int) -> int:
-    """Regressions and a `Sparse` with a different transition in every sample, and their planning."""
-    G, L, d = s.horizon.groups, s.horizon.levels, s.d
-    links = min(samples * G, G * d * (s.S + 1))
-    size = 64
-    while 3 * links > 2 * size:
-        size *= 2
-    fixed = 8 * d * (4 * G + L) + 8 * s.rows
-    return fixed + 24 * size + 8 * (12 * links + 8 * max(s.rows, d) + 2 * s.S) + BUFFERS
+def sparse_bytes(s: Sizes, samples: int | None) -> int:
+    """Regressions and a `Sparse` with a different transition in every sample, and their planning.
+
+    Where the number of samples is not known: with every transition there can be.
+    """
+    G, L = s.horizon.groups, s.horizon.levels
+    states, d = s.S, s.d
+    if samples is not None and not s.S:  # each is numbered when it is seen, in arrays that double
+        states = 2 * (samples * G + 1)
+        d = min(d, s.A * states)
+    links = G * d * (states + 1) if samples is None else min(samples * G, G * d * (states + 1))
+    rows, fixed = s.A * states, 8 * d * (4 * G + L) + 200 * (states if not s.S else 0)
+    return fixed + links_bytes(links) + 8 * (rows + 12 * links + 8 * max(rows, d) + 2 * states) + BUFFERS

@@ -188,7 +188,7 @@ class LSVIAgent(Agent):
         common = common_bytes(s, auto=self._auto_beta is not None) + self.schedule_type.forecast_bytes(s)
         drawn = explore.adaptive * 8 * s.horizon.groups * (2 * s.S + (samples or 0) * s.horizon.samples_per_episode)
         drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
-        return common + drawn + self._storing.bytes_of(choice, samples or 0)
+        return common + drawn + self._storing.bytes_of(choice, samples)
 
     def _most_samples(self, choice: Choice) -> int | None:
         """The most samples that one step holds at once; None where it is not known."""

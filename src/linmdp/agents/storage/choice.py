@@ -16,7 +16,7 @@ from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
 from linmdp.agents.storage.merged import Merged, group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.sparse import Sparse
-from linmdp.errors import check_choice, check_int, invalid
+from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
 
@@ -64,6 +64,8 @@ class StorageChoice:
             invalid(agent.name, "storage", "another where states are finite", "merged")
         if not self.table and self.unit and agent._features.d > LARGEST_DENSE and self.asked != "sparse":
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
+        if self.unbounded:
+            self._check_unbounded()
         if self.asked == "fold":
             self.fold_size()
         elif self.asked == "merged":
@@ -131,7 +133,8 @@ class StorageChoice:
     @property
     def own_ends(self) -> bool:
         """Whether the storage counts the samples that ended an episode by itself."""
-        return self.name in ("sparse", "merged")
+        made: dict[str, type[Storage]] = {"sparse": Sparse, "merged": Merged}
+        return made.get(self.name, Storage).own_ends
 
     @property
     def blocks(self) -> int | None:
@@ -143,8 +146,24 @@ class StorageChoice:
     @property
     def width(self) -> int:
         """Weights of a regression at the start: d, or none where there is a state to each that was seen."""
-        bounded = self.name != "sparse" or getattr(self.agent._features, "S", None) is not None
-        return self.agent.task.d if bounded else 0
+        return 0 if self.unbounded else self.agent.task.d
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether states are numbered as they come, with A unit vectors each."""
+        return self.unit and not self.table and getattr(self.agent._features, "S", None) is None
+
+    def _check_unbounded(self) -> None:
+        """Refuse what needs phi written out, which is longer than any memory."""
+        agent = self.agent
+        own = sum("make_exploration" in vars(cls) for cls in type(agent).__mro__) > 1
+        if own or agent.schedule_type.reads_features:
+            raise InvalidParameter(
+                f"{agent.name} must have features that can be written out, and states without a bound have none: "
+                f"use lsvi-ucb, or features other than hashed. Got d={agent.task.d}."
+            )
+        if agent.beta == "auto" and not agent.auto:
+            invalid(agent.name, "lam", "'auto' where states have no bound, or beta a number", agent.lam)
 
     def merged_size(self) -> int:
         """M of merged transitions."""
@@ -196,17 +215,19 @@ class StorageChoice:
         given = self.agent.dtype
         return (given,) if given == "float32" else (given, "float32")
 
-    def bytes_of(self, choice: Choice, samples: int) -> int:
-        """The most bytes of regressions and storage at once, with at most that many samples per step."""
+    def bytes_of(self, choice: Choice, samples: int | None) -> int:
+        """The most bytes of regressions and storage, with at most that many samples per step (None: any number)."""
         agent, s = self.agent, self.agent._sizes()
         if choice["storage"] == "merged":
             return merged_bytes(s, choice["M"], group_blocks(agent._features))
         if choice["storage"] == "sparse":
-            return sparse_bytes(s, samples * agent.horizon.samples_per_episode)
+            if self.unbounded:
+                samples = agent._known_K()
+            return sparse_bytes(s, None if samples is None else samples * agent.horizon.samples_per_episode)
         if choice["storage"] == "fold":
             e = np.dtype(choice["dtype"]).itemsize
             return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e, rewards=agent.auto)
-        samples *= agent.horizon.samples_per_episode
+        samples = (samples or 0) * agent.horizon.samples_per_episode
         return lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=agent.episodes is not None)
 
     def make(self, parts: Parts) -> Storage:
