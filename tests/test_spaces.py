@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import gymnasium
@@ -237,12 +239,16 @@ def test_lunar_lander_runs_without_a_parameter() -> None:
     assert -400 < result.rewards.mean() < -50
 
 
+def test_lunar_lander_is_made_where_warnings_are_errors() -> None:
+    pytest.importorskip("Box2D")
+    code = "from linmdp.envs.games import make_gym; make_gym('LunarLander-v3', {})"
+    subprocess.run([sys.executable, "-W", "error::DeprecationWarning", "-c", code], check=True)
+
+
 @pytest.mark.parametrize(("module", "id"), [("minigrid", "MiniGrid-Empty-5x5-v0"), ("Box2D", "LunarLander-v3")])
 def test_a_missing_package_is_named_with_the_extra_that_has_it(
     module: str, id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
-
     for name in [name for name in sys.modules if name == module or name.startswith("gymnasium.envs.box2d")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)

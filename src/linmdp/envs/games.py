@@ -34,7 +34,10 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     elif name.startswith(("MiniGrid-", "BabyAI-")):
         needed("minigrid", f"'{id}' needs minigrid, which is not installed: pip install 'linmdp[minigrid]'.")
     try:
-        env = gymnasium.make(name, **{**extra, **kwargs})
+        with warnings.catch_warnings():
+            # Box2D's import dies, and Python with it, where this warning of its C code is an error (python -W error).
+            warnings.filterwarnings("ignore", message="builtin type .* has no __module__", category=DeprecationWarning)
+            env = gymnasium.make(name, **{**extra, **kwargs})
         env.reset(seed=0)
     except gymnasium.error.UnregisteredEnv:
         unknown("Gymnasium environment", id, gymnasium.registry)
