@@ -419,3 +419,132 @@ class ReferenceFold(ReferenceLSVI):
         if h < len(self.groups):
             transition = (state, action, next_state, terminated)
             self.groups[h].setdefault(transition, []).append(self.samples[h][-1])
+
+
+class Centre:
+    """A next state, the numbers of the samples that belong to it, and bounds of how far these have been moved."""
+
+    def __init__(self, phi: Array, sample: int) -> None:
+        self.phi, self.members, self.S, self.G = phi, [sample], 0.0, 0.0
+
+
+class ReferenceCentres(ReferenceLSVI):
+    """LSVI-UCB-Centres as its page defines it, one sample at a time; the true samples are kept to judge it by."""
+
+    WIDER = 1.5
+
+    def __init__(self, task: Task, *, M: int, inflate: float = 0.0, stationary: bool = False, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.M, self.inflate, self.stationary, H, d = M, inflate, stationary, task.H, task.d
+        self.samples = [[]] * H if stationary else self.samples
+        sets = 1 if stationary else H
+        self.centres: list[list[Centre]] = [[] for _ in range(sets)]
+        self.W: list[Array] = [np.zeros((d, d)) for _ in range(sets)]
+        self.tau, self.E, self.betas = [0.0] * sets, [0.0] * H, [self.beta] * H
+
+    def set_of(self, h: int) -> int:
+        return 0 if self.stationary else h
+
+    def distance(self, x: Array, y: Array) -> float:
+        return max(float(np.linalg.norm(a - b)) for a, b in zip(x, y, strict=True))
+
+    def stretch(self, g: int, x: Array, y: Array) -> float:
+        """The same in the norm of Lambda^-1 of the next step, as it was at the last planning."""
+        inverse = self.inverse[0 if self.stationary else g + 1]
+        return max(math.sqrt((a - b) @ inverse @ (a - b)) for a, b in zip(x, y, strict=True))
+
+    def outer(self, x: Array, y: Array) -> Array:
+        return np.asarray(sum(np.outer(a - b, a - b) for a, b in zip(x, y, strict=True)))
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
+        g = self.set_of(h)
+        if terminated or (g == self.task.H - 1 and not self.stationary) or not self.learns[h]:
+            return
+        i, phi, centres = len(self.samples[h]) - 1, self.task.features.phi(next_state), self.centres[g]
+        nearest = min(centres, key=lambda c: self.distance(phi, c.phi), default=None)
+        if nearest and (delta := self.distance(phi, nearest.phi)) <= self.tau[g] * (1 + 1e-9):
+            nearest.members.append(i)
+            nearest.S += delta**2
+            nearest.G += self.stretch(g, phi, nearest.phi) ** 2
+            self.W[g] = self.W[g] + self.outer(phi, nearest.phi)
+        else:
+            centres.append(Centre(phi.copy(), i))
+        while len(self.centres[g]) > self.M:
+            self.merge(g)
+
+    def merge(self, g: int) -> None:
+        centres = sorted(self.centres[g], key=lambda c: -len(c.members))
+        least = min(self.distance(c.phi, o.phi) for i, c in enumerate(centres) for o in centres[:i])
+        self.tau[g] = max(self.WIDER * self.tau[g], least)
+        kept: list[Centre] = []
+        X: Array = np.zeros((self.task.d, self.task.d))
+        before = 0.0
+        for c in centres:
+            nearest = min(kept, key=lambda o: self.distance(c.phi, o.phi), default=None)
+            if nearest is None or (D := self.distance(c.phi, nearest.phi)) > self.tau[g] + 1e-7:
+                kept.append(c)
+                continue
+            n, stretch = len(c.members), self.stretch(g, c.phi, nearest.phi)
+            nearest.S += (math.sqrt(c.S) + D * math.sqrt(n)) ** 2
+            nearest.G += (math.sqrt(c.G) + stretch * math.sqrt(n)) ** 2
+            nearest.members += c.members
+            X, before = X + n * self.outer(c.phi, nearest.phi), before + c.S
+        if before and np.trace(X):
+            gamma = math.sqrt(np.trace(X) / np.trace(self.W[g]))
+            self.W[g] = (1 + gamma) * self.W[g] + (1 + 1 / gamma) * X
+        else:
+            self.W[g] = self.W[g] + X
+        self.centres[g] = kept
+
+    def Q(self, h: int, phi: Array) -> Array:
+        values = [self.w[h] @ x + self.betas[h] * math.sqrt(x @ self.inverse[h] @ x) for x in phi]
+        low = -math.inf if self.inflate == 0 else 0.0
+        return np.array([max(min(value, self.cap_at(h)), low) for value in values])
+
+    def learn_step(self, h: int) -> None:
+        d, last = self.task.d, h == self.task.H - 1
+        Lambda, right = self.lam * np.eye(d), np.zeros(d)
+        for sample in self.samples[h]:
+            Lambda += np.outer(sample.phi, sample.phi)
+            right += sample.phi * sample.reward
+        self.inverse[h] = np.linalg.inv(Lambda)
+        self.E[h] = 0.0 if last else self.bound(h)
+        for centre in [] if last else self.centres[self.set_of(h)]:
+            for i in centre.members:
+                right += self.samples[h][i].phi * max(self.Q(h + 1, centre.phi))
+        self.w[h] = self.inverse[h] @ right
+        self.betas[h] = self.beta + self.inflate * self.E[h]
+
+    def begin_episode(self) -> None:
+        self.start_episode()
+        if self.stationary:  # the bounds of step h are in the Lambda that all steps have now
+            for h in range(self.task.H):
+                Lambda = self.lam * np.eye(self.task.d)
+                for sample in self.samples[h]:
+                    Lambda += np.outer(sample.phi, sample.phi)
+                self.inverse[h] = np.linalg.inv(Lambda)
+        for h in reversed(range(self.task.H)):
+            self.learns[h] = True
+            self.learn_step(h)
+
+    def bound(self, h: int) -> float:
+        """E_h."""
+        g, w = self.set_of(h), self.w[h + 1]
+        n, S, G = (sum(f(c) for c in self.centres[g]) for f in (lambda c: len(c.members), lambda c: c.S, lambda c: c.G))
+        slope, width = float(np.linalg.norm(w)) * math.sqrt(S), math.sqrt(G)
+        if self.task.d <= self.M:
+            slope = min(slope, math.sqrt(w @ self.W[g] @ w))
+            width = min(width, math.sqrt(np.trace(self.inverse[h + 1] @ self.W[g])))
+        lowest = -float(np.linalg.norm(w)) if self.inflate == 0 else 0.0
+        return min(slope + self.betas[h + 1] * width, (self.cap_at(h + 1) - lowest) * math.sqrt(n))
+
+    def true_errors(self, h: int) -> dict[int, float]:
+        """V(c_i) - V(s'_i) of every sample of step h, with the V that its w was made of."""
+        found = {}
+        for centre in self.centres[self.set_of(h)]:
+            for i in centre.members:
+                true = self.samples[h][i].next_phi
+                assert true is not None
+                found[i] = float(max(self.Q(h + 1, centre.phi)) - max(self.Q(h + 1, true)))
+        return found

@@ -33,6 +33,8 @@ AGENTS = (
     "lsvi-ucb-fold:stationary=true",
     "lsvi-ucb-fold:stationary=true,discount=0.9",
     "lsvi-ucb-fixed:storage=fold",
+    "lsvi-ucb:storage=centres",
+    "lsvi-ucb:storage=centres,beta=0.1,M=12,stationary=true",
     "lsvi-ucb-rare-switch",
     "lsvi-ucb-rare-switch:stationary=true,storage=features",
     "lsvi-phe",
@@ -43,7 +45,10 @@ AGENTS = (
     "constant:action=1",
     "optimal",
 )
-SAMPLED = ("lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-fold", "lsvi-ucb-fold:stationary=true")
+SAMPLED = (
+    *("lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-fold", "lsvi-ucb-fold:stationary=true"),
+    *("lsvi-ucb:storage=centres", "lsvi-ucb:storage=centres,beta=0.1,stationary=true"),
+)
 OBJECTS = 64 << 10
 """Python's own objects: the loop, the environment's steps, small arrays on their way."""
 

@@ -77,6 +77,7 @@ class EpisodeRecord(NamedTuple):
     reward: float
     regret: float | None
     agent_bytes: int
+    certificate: float | None = None
 
 
 COST_POINTS = 25
@@ -93,17 +94,19 @@ class Column(NamedTuple):
 
     `kind` is its type in the record of a store, None for a curve, which is stored apart. In a store of an older version
     the field may be missing, and has its default. `json` and `table` name the attributes of a result that JSON and
-    tables show for it, in this order; a table spreads a dict over columns.
+    tables show for it, in this order; a table spreads a dict over columns. What is `optional` is not shown where it is
+    None.
     """
 
     kind: Any
     json: tuple[str, ...] = ()
     table: tuple[str, ...] = ()
+    optional: bool = False
 
 
-def column(kind: Any, json: str = "", table: str | None = None) -> dict[str, Column]:
+def column(kind: Any, json: str = "", table: str | None = None, *, optional: bool = False) -> dict[str, Column]:
     """The metadata of a field of `RunResult`; several names stand in one text, and tables have those of JSON."""
-    return {"column": Column(kind, tuple(json.split()), tuple((json if table is None else table).split()))}
+    return {"column": Column(kind, tuple(json.split()), tuple((json if table is None else table).split()), optional)}
 
 
 NUMBER = (int, float)
@@ -133,6 +136,9 @@ class RunResult:
     optimal_return : V* of the first state, where the values of all policies in it are known and it is always the same
     verdict : whether this run has learned more than random play knows, in words
     warnings : what the diagnostics found, in words
+    certificate : how far the regressions along an episode are from those on all next states, in sum and at most, on
+        average over the episodes (docs, bounded memory); None where the storage has no bound
+    certificates : its sum over the episodes so far, at those of `cost_points`
     costs : [episodes, peak bytes, CPU seconds, steps played] so far, at the episodes of `cost_points`; none in lockstep
     """
 
@@ -158,6 +164,10 @@ class RunResult:
     random_returns: list[float] = field(default_factory=list, metadata=column(list, "random_return"))
     optimal_return: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "", "optimal_return"))
     verdict: str = field(default="", metadata=column(str, "verdict"))
+    certificate: float | None = field(
+        default=None, metadata=column((*NUMBER, type(None)), "certificate", optional=True)
+    )
+    certificates: list[float] = field(default_factory=list, metadata=column(list))
     warnings: list[str] = field(default_factory=list, metadata=column(list))
     costs: list[list[float]] = field(default_factory=list, metadata=column(list))
 
@@ -189,6 +199,9 @@ class RunResult:
     def to_json(self) -> dict[str, Any]:
         """The object that `linmdp run --json` prints; `eval_every` is there when regret was thinned."""
         record = {name: getattr(self, name) for column in self.columns().values() for name in column.json}
+        for name in (name for column in self.columns().values() if column.optional for name in column.json):
+            if record[name] is None:
+                del record[name]
         if self.regret is not None:
             record["regret"] = self.regret.tolist()
         return record if self.eval_every == 1 else record | {"eval_every": self.eval_every}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from linmdp.agents.lsvi import USUAL_LAM, LSVIAgent
+from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.parameters import USUAL_LAM
 from linmdp.agents.schedules.base import Always, Growing, Schedule
 from linmdp.errors import check_number
 from linmdp.types import Task
@@ -30,8 +31,9 @@ class LSVIUCB(LSVIAgent):
     ties : "random" among the best actions, or "first" (the paper's argmax)
     storage : "counts" (finite states: exact, and memory does not grow), "sparse" (unit vectors: exact, in memory for
         the transitions seen), "features" (the paper's), "states", "merged" (states that are not finite: at most M
-        transitions), "fold" (any states: memory does not grow, no proof), or "auto": counts or sparse where states are
-        finite, else merged if beta and lam are "auto", else features
+        transitions), "centres" (any states: next states merged into at most M, with a bound of the error), "fold" (any
+        states: memory does not grow, no proof), or "auto": counts or sparse where states are finite, else merged if
+        beta and lam are "auto", else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
     stationary : true: one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory,
@@ -42,13 +44,17 @@ class LSVIUCB(LSVIAgent):
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
         and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
     replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in
-        every episode; default: 0; with beta and lam "auto" 0.02, or 0.1 with storage "merged"
+        every episode; default: 0; with beta and lam "auto" 0.02, or 0.1 with storage "merged" or
+        "centres" where states are not finite
     lookahead : steps that are planned ahead, with `stationary`; "auto": 200 with storage "merged" if beta and lam are
         "auto", else all
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With
-        storage "merged": transitions in all; default: 3,000
+        storage "merged": transitions in all; default: 3,000. With storage "centres": next states kept per step (default
+        256), or in all with `stationary` (1,000)
     probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
+    inflate : with storage "centres": the share, from 0 to 1, of the bound of its error that widens the bonus; 1 is what
+        the theorem asks (docs, bounded memory)
     """
 
     name = "lsvi-ucb"
@@ -62,6 +68,8 @@ class LSVIUCB(LSVIAgent):
         {"lam": 0.1},
         {"lam": "auto", "storage": "features"},
         {"lam": "auto", "stationary": True, "discount": 0.9},
+        {"storage": "centres", "M": 5},
+        {"storage": "centres", "M": 4, "beta": 0.1, "inflate": 0.5},
     )
 
     usual_replan: ClassVar = 0.0
@@ -72,7 +80,7 @@ class LSVIUCB(LSVIAgent):
         super().__init__(task, lam=lam, **common)
 
     def make_schedule(self) -> Schedule:
-        usual = (0.1 if self._storing.name == "merged" else 0.02) if self.auto else self.usual_replan
+        usual = (0.1 if self._storing.merges else 0.02) if self.auto else self.usual_replan
         fraction = check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
         return Growing(self.horizon.groups, fraction, by_steps=self.auto) if fraction else Always(self.horizon.groups)
 

@@ -266,6 +266,10 @@ class Agent(ABC):
         """max |Lambda Lambda^-1 - I|, for agents that keep an inverse."""
         return None
 
+    def certificate(self) -> float | None:
+        """The sum, over all steps played, of what a bounded storage can have done to their values; else None."""
+        return None
+
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:
         """The keyword parameters of the constructor: those of its bases, then its own."""

@@ -143,6 +143,17 @@ def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
     return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 33)
 
 
+def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> int:
+    """Regressions and a `Centres`, and their planning: features of the centres, several times while they merge."""
+    G, L, d, p, F = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks, s.horizon.followed
+    row = p if blocks > 1 else s.A * d
+    matrices, vectors = 8 * (2 * G * blocks * p * p + F * p * p * (p <= M)), 8 * d * (2 * G + L + 2 * F)
+    kept = F * ((M + 1) * (e * d + 32 + (4 if s.table else e * row)) + 40) + 17 * s.horizon.H + 8 * (G + 2)
+    distances = 8 * (3 * (s.A if blocks == 1 else 1) + 1)  # of eight centres to all others
+    work = 8 * (M + 1) * (4 * row + 2 * d + 12 * s.A + distances) + 4 * 8 * blocks * p * p
+    return matrices + vectors + kept + work + BUFFERS + absorbing * 8 * G * (d + 1)
+
+
 def sparse_bytes(s: Sizes, samples: int | None) -> int:
     """Regressions and a `Sparse` with a different transition in every sample, and their planning.
 

@@ -8,7 +8,7 @@ optimistic), a storage (what is kept of the past) and a horizon (what the steps 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,39 +17,17 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, saved_array, under
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
 from linmdp.agents.exploration.base import Exploration
-from linmdp.agents.exploration.bonus import Bonus, confidence_width
+from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM, Evidence
+from linmdp.agents.parameters import LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.choice import StorageChoice
-from linmdp.errors import InvalidData, check_choice, check_int, check_number, invalid
+from linmdp.errors import InvalidData, check_int, invalid
 from linmdp.features.tabular import TableFeatures, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
-
-USUAL_LAM = 0.1
-LARGEST_BONUS = 1e100
-"""Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
-
-
-class Common(TypedDict, total=False):
-    """The parameters that every LSVI agent takes; `LSVIUCB` documents them."""
-
-    beta: float | str
-    lam: float | str
-    cap: str
-    ties: str
-    storage: str
-    dtype: str
-    episodes: int | None
-    stationary: bool | str
-    discount: float | str
-    lookahead: int | str
-    max_bytes: int | str | None
-    M: int | None
-    probes: str
-    correction: str
 
 
 class Setting(NamedTuple):
@@ -95,14 +73,15 @@ class LSVIAgent(Agent):
         M: int | None = None,
         probes: str = "reservoir",
         correction: str = "slope",
+        inflate: float = 0.0,
     ) -> None:
         super().__init__(task)
         self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
-        self.lookahead = lookahead
+        self.lookahead, self.inflate = lookahead, inflate
         self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
         self.auto = self.follows_evidence and lam == beta == "auto" and cap == "remaining"
-        self._check_parameters()
+        check_common(self)
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
         self._features, self.chosen_within = trusted(task.features), Choice()
@@ -119,6 +98,8 @@ class LSVIAgent(Agent):
         if not self.beta_value * self.beta_value / self.lam_value < LARGEST_BONUS:
             invalid(self.name, "beta", f"such that beta^2 / lam is below {LARGEST_BONUS:g}", beta)
         self._exploration = self.make_exploration(self.beta_value)
+        if inflate and (not self._exploration.inflate or self.horizon.discounted):
+            invalid(self.name, "inflate", "0 without a bonus for each step", inflate)
         self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of)
         self.schedule = self.make_schedule()
         self._planner = self._make_planner()
@@ -126,22 +107,8 @@ class LSVIAgent(Agent):
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
         self._earned, self._over = 0.0, False  # whether the last step observed ended the episode for good
-        self._patient = self.auto and self._storing.name == "merged"
+        self._patient = self.auto and self._storing.name in ("merged", "centres") and task.S is None
         self._urge = 0  # -1: after the last episode there is nothing to plan for; 1: planning cannot wait
-
-    def _check_parameters(self) -> None:
-        check_choice(self.name, "cap", self.cap, ("H", "remaining"))
-        check_choice(self.name, "ties", self.ties, ("random", "first"))
-        check_choice(self.name, "dtype", self.dtype, ("float64", "float32"))
-        if self.lam != "auto" and check_number(self.name, "lam", self.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
-            invalid(self.name, "lam", f"at least {1 / LARGEST_BONUS:g}, or 'auto'", self.lam)
-        if self.stationary != "auto" and not isinstance(self.stationary, bool):
-            invalid(self.name, "stationary", "true, false or 'auto'", self.stationary)
-        if self.discount != "auto":
-            discount = check_number(self.name, "discount", self.discount, low=0.0, high=1.0, open_low=True)
-            if discount < 1 and self.stationary is not True:
-                rule = "1 unless stationary=true: only then is there one Q for all steps"
-                invalid(self.name, "discount", rule, self.discount)
 
     @property
     def chosen(self) -> Choice:
@@ -164,9 +131,13 @@ class LSVIAgent(Agent):
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
         """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
+        lows = self.horizon.lows(self.task.reward_range[0])
         if self.auto:
-            lows = self.horizon.lows(self.task.reward_range[0])
-            return Evidence(self.horizon, self._features, self.caps, lows, own_ends=self._storing.own_ends)
+            found = Evidence(self.horizon, self._features, self.caps, lows, own_ends=self._storing.own_ends)
+            found.inflate = float(self.inflate)
+            return found
+        if self.inflate:
+            return Inflated(self.horizon, self.caps, beta, lows, self.inflate)
         return Bonus(self.horizon, self.caps, beta, backend)
 
     def make_storage(self, parts: Parts) -> Storage:
@@ -309,6 +280,7 @@ class LSVIAgent(Agent):
             phi = np.ascontiguousarray(features[action])
             if self._auto_beta:
                 self._auto_beta.see(self.horizon.planned(h), features, action, reward)
+        self._planner.storage.played(self.horizon.acting(h), state, action)
         self.schedule.watch(g, phi)
         if self._store[g]:
             weight = self._exploration.weight(self.horizon.planned(h), phi)
@@ -346,6 +318,10 @@ class LSVIAgent(Agent):
     def drift(self) -> float:
         """max |Lambda Lambda^-1 - I| over all regressions."""
         return float(self._planner.drift())
+
+    def certificate(self) -> float | None:
+        found = self._planner.storage.certificate
+        return None if found is None else float(found)
 
     def _make_auto_beta(self) -> AutoBeta:
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)

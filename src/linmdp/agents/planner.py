@@ -125,6 +125,8 @@ class Planner:
                 new = self._fit(h, z) if explore.adaptive else ridge.solve(g, z)  # line 9
                 i = h if stride == 1 else h // stride
                 w[i] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[i])
+                if explore.inflate:
+                    explore.widen(h, float(storage.errors[h]))
                 explore.planned(h, None if whole else mask[g])
                 storage.sweep(h, None if v is None else v[g])  # lines 10 and 11
         storage.end(rng)

@@ -223,7 +223,15 @@ def _results_table(s: Section, styles: Styles) -> str:
         cells[0] = Cell(agent(styles[summary.agent]))
         cells[HEADER.index("agent memory")] = Cell(human_bytes(summary.agent_bytes), summary.agent_bytes)
         rows.append(cells)
-    return table("Results: means over seeds; memory is the peak", HEADER, rows)
+    shown = table("Results: means over seeds; memory is the peak", HEADER, rows)
+    return shown + "".join(_certificate(x.agent, x.certificate) for x in s.summaries if x.certificate is not None)
+
+
+def _certificate(name: str, value: float) -> str:
+    return (
+        f"<p>Certificate of {text(short_name(name))}: the regressions along an episode are within {value:.3g}, in sum, "
+        f"of those on all next states, on average over the episodes.</p>"
+    )
 
 
 def _warnings(s: Section) -> str:

@@ -22,11 +22,20 @@ HEADER = (
 
 
 def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> str:
-    """The rows in Markdown, with what was chosen by itself where anything was."""
+    """The rows in Markdown, with certificates, and what was chosen by itself, where there is any."""
+    head: tuple[str, ...] = HEADER
     rows = comparison_rows(summaries, name)
-    if not any(s.chosen for s in summaries):
-        return markdown(HEADER, rows)
-    return markdown((*HEADER, "chosen"), [(*row, s.chosen or "-") for row, s in zip(rows, summaries, strict=True)])
+    for title, cells in (
+        ("certificate", [_certificate(s) for s in summaries]),
+        ("chosen", [s.chosen or "-" for s in summaries]),
+    ):
+        if any(cell != "-" for cell in cells):
+            head, rows = (*head, title), [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
+    return markdown(head, rows)
+
+
+def _certificate(s: Summary) -> str:
+    return "-" if s.certificate is None else f"{s.certificate:.3g}"
 
 
 def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> list[tuple[str, ...]]:

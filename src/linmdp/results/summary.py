@@ -17,7 +17,7 @@ class Summary(NamedTuple):
     """One agent over its n seeds.
 
     `curve` is the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,);
-    `chosen` says what was chosen for parameters that were left open.
+    `chosen` says what was chosen for parameters that were left open; `certificate` is the mean, where there is one.
     """
 
     env: str
@@ -35,6 +35,7 @@ class Summary(NamedTuple):
     bytes_each: Array
     cpu_each: Array
     chosen: str
+    certificate: float | None
 
 
 def summarize(results: Sequence[RunResult]) -> Summary:
@@ -55,7 +56,14 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         bytes_each=np.array([float(r.peak_bytes) for r in results]),
         cpu_each=np.array([r.cpu_seconds for r in results]),
         chosen=chosen_words([r.chosen for r in results]),
+        certificate=_mean([r.certificate for r in results]),
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None where any is missing."""
+    there = [value for value in values if value is not None]
+    return float(np.mean(there)) if len(there) == len(values) else None
 
 
 def chosen_words(chosen: Sequence[Mapping[str, Any]]) -> str:

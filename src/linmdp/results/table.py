@@ -61,7 +61,8 @@ def run_columns(rows: Sequence[Row]) -> Columns:
         if column.kind is dict:
             names += [name for name in there if name.startswith(tuple(map(_prefix, column.table)))]
         else:
-            names += column.table
+            wanted = not column.optional or any(row.get(name) is not None for row in rows for name in column.table)
+            names += column.table if wanted else ()
     return {name: _type_of([row.get(name) for row in rows]) for name in (*names, *BESIDE)}
 
 

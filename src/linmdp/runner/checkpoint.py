@@ -114,6 +114,7 @@ class Checkpoints:
             "peak": run.peak,
             "before": list(run.before),
             "costs": run.costs,
+            "certificates": [run.certified[0], *run.certificates],
             "seconds": [run.clock.cpu, run.clock.wall],
             "evaluated": run.meter.version,
             "probe": run.probe.state(),
@@ -156,6 +157,7 @@ class Checkpoints:
         cpu, wall = map(float, state["seconds"])
         run.clock.cpu, run.clock.wall = run.clock.cpu + cpu, run.clock.wall + wall
         run.costs[:] = [[float(x) for x in point] for point in state["costs"]]
+        run.certified[0], *run.certificates[:] = map(float, state.get("certificates", [0.0]))
         run.steps = check_int("a checkpoint", "steps", state["steps"], low=k, high=k * run.agent.task.H)
         run.k, run.next_seed = k, None
         if "random" in state:

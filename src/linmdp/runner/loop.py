@@ -144,12 +144,15 @@ class RunState:
         self.feature_bytes = task.features.nbytes
         self.clock, self.notes = Stopwatch(), list[str]()
         self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
+        self.certified = [agent.certificate() or 0.0] * 2  # at the start, and before the last episode
+        self.certificates = list[float]()
 
     def episode(self) -> None:
         """Plan, play and note one episode."""
         k, agent, meter = self.k, self.agent, self.meter
         if k == probe_from(self.episodes):
             self.probe.begin()
+        self.certified[1] = agent.certificate() or 0.0
         agent.begin_episode()
         if meter.due(k):
             with self.clock.paused():
@@ -171,11 +174,15 @@ class RunState:
         self.k += 1
         if self.k in self._points:
             self.costs.append([self.k, self.peak, cpu, self.steps])
+            if (certificate := self.agent.certificate()) is not None:
+                self.certificates.append(certificate - self.certified[0])
 
     def record(self) -> EpisodeRecord:
         """The last episode that was played."""
-        k = self.k - 1
-        return EpisodeRecord(k, self.rewards[k], self.regret[k] if self.meter.known else None, self.agent.nbytes)
+        k, certificate = self.k - 1, self.agent.certificate()
+        regret = self.regret[k] if self.meter.known else None
+        last = None if certificate is None else certificate - self.certified[1]
+        return EpisodeRecord(k, self.rewards[k], regret, self.agent.nbytes, last)
 
     def findings(self) -> list[str]:
         """What a user should hear of it, once all episodes are played."""
@@ -204,6 +211,8 @@ class RunState:
             saturated=self.probe.saturated,
             tied=self.probe.tied,
             drift=agent.drift(),
+            certificate=None if (sum_ := agent.certificate()) is None else (sum_ - self.certified[0]) / k,
+            certificates=self.certificates,
             warnings=[*self.notes, *self.findings()],
             costs=self.costs,
         )

@@ -51,6 +51,10 @@ class Exploration(Component):
     """Whether it chooses lam and its widths from the data: see `fitted`."""
     incremental: ClassVar[bool] = True
     """Whether its forms follow rank-one updates of Lambda^-1; otherwise every planning has fresh inverses."""
+    clipped: ClassVar[bool] = False
+    """Whether no value is below the least that the steps left can pay."""
+    inflate: float = 0.0
+    """The share of the error of a bounded storage that widens the exploration: see `widen`."""
     offset: float = 0.0
     """What rewards are counted from, where values are counted from their caps."""
     batched: ClassVar[bool] = False
@@ -89,6 +93,10 @@ class Exploration(Component):
 
     def planned(self, h: int, mask: BoolArray | None) -> None:
         """w[h] has just been solved, for the runs in `mask` (None: for all)."""
+
+    def widen(self, h: int, error: float) -> None:
+        """Add a share of the error of the regression of step h, which has just been solved, to its width."""
+        raise NotImplementedError(f"{type(self).__name__} has no width.")
 
     @abstractmethod
     def vectors(self, h: int, v: Any = None) -> Any:

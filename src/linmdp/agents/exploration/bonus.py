@@ -9,6 +9,7 @@ import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.horizon import Horizon
 from linmdp.errors import check_number, invalid
 from linmdp.types import Array
 
@@ -66,6 +67,36 @@ class Bonus(Exploration):
         beta = self.beta[h]
         beta = beta if beta.ndim == 0 else beta.reshape(beta.shape + (1,) * (forms.ndim - beta.ndim))
         return optimistic(products[0], forms, beta, self.backend, change)
+
+
+class Inflated(Bonus):
+    """A bonus with beta_h + inflate E_h for beta_h, clipped from below at what the steps left pay at least.
+
+    Attributes
+    ----------
+    given : (H,) the widths without the errors E_h of a bounded storage
+    """
+
+    batched: ClassVar = False
+    clipped: ClassVar = True
+    _arrays: ClassVar = ("beta",)
+    _derived: ClassVar = ("caps", "terminal", "ended_value", "lows", "given")
+
+    def __init__(self, horizon: Horizon, caps: Array, beta: float, lows: Array, inflate: float) -> None:
+        super().__init__(horizon, caps, beta)
+        self.lows, self.inflate = lows, inflate
+
+    def change_beta(self, beta: Any) -> None:
+        super().change_beta(beta)
+        self.given: Array = self.beta.copy()
+
+    def widen(self, h: int, error: float) -> None:
+        self.beta[h] = self.given[h] + self.inflate * error
+
+    def raised(self, h: int, products: Any, forms: Any) -> Any:
+        q = super().raised(h, products, forms)
+        np.maximum(q, self.lows[h], out=q)
+        return q
 
 
 def optimistic(mean: Any, forms: Any, beta: Any, backend: Backend = NUMPY, out: Any = None) -> Any:

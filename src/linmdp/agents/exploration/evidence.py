@@ -65,6 +65,7 @@ class Evidence(Bonus):
     """
 
     adaptive: ClassVar = True
+    clipped: ClassVar = True
     batched: ClassVar = False
     _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "returns")
     _counters: ClassVar = ("repeats", "surprises")
@@ -143,6 +144,9 @@ class Evidence(Bonus):
         if self.horizon.discounted:  # of the last backup alone
             self._gathered[:] = 0.0
         self._gathered += (variance * self.dof[g], float(w @ w))
+
+    def widen(self, h: int, error: float) -> None:
+        self.beta[h] += self.inflate * error
 
     def urge(self, realised: float) -> int:
         """-1: no episode can be better, so that there is nothing to plan for. 1: worse than most, so plan at once."""

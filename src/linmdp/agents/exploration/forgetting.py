@@ -103,11 +103,8 @@ class OptWLSVI(LSVIAgent):
         return Forgetting(self.horizon.groups, window(self, self.W, self.B))
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
-        if self.auto or self._storing.name in (
-            "sparse",
-            "merged",
-        ):  # Lambda^-1 alone: a wider bonus, as Lambda~ <= Lambda
-            return super().make_exploration(beta, backend)
+        if self.auto or self._storing.name in ("sparse", "merged", "centres"):
+            return super().make_exploration(beta, backend)  # Lambda^-1 alone: a wider bonus, as Lambda~ <= Lambda
         return WeightedBonus(self.horizon, self.task.d, self.caps, beta)
 
     def begin_episode(self) -> None:

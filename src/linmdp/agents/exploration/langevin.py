@@ -9,7 +9,8 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration, Randomised
 from linmdp.agents.exploration.randomised import refuse_blocks
-from linmdp.agents.lsvi import Common, LSVIAgent
+from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.parameters import Common
 from linmdp.errors import check_int
 from linmdp.types import Task
 

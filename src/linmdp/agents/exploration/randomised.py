@@ -9,7 +9,8 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.perturbation import Perturbation
-from linmdp.agents.lsvi import Common, LSVIAgent
+from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.parameters import Common
 from linmdp.errors import check_number, invalid
 from linmdp.types import Task
 
@@ -34,7 +35,7 @@ class RLSVI(LSVIAgent):
 
 def refuse_blocks(agent: LSVIAgent) -> None:
     """Refuse storages whose inverses come in blocks."""
-    if agent._storing.name in ("sparse", "merged"):
+    if agent._storing.name in ("sparse", "merged", "centres"):
         invalid(agent.name, "storage", "'counts', 'features', 'states' or 'fold'", agent._storing.asked)
 
 

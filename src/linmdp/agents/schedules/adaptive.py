@@ -10,7 +10,8 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from linmdp.agents.budget import Choice, adaptive_bytes, descending
-from linmdp.agents.lsvi import Common, LSVIAgent
+from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.parameters import Common
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Power, Proxy, Schedule, check_exponent, episodes_at
 from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar, Unpack
 
 from linmdp.agents.budget import Choice, descending
-from linmdp.agents.lsvi import Common, LSVIAgent
+from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.parameters import Common
 from linmdp.agents.schedules.base import Decision, Power, Schedule, check_exponent, episodes_at
 from linmdp.types import Task
 

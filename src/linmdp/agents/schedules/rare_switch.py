@@ -4,7 +4,8 @@ from typing import Unpack
 
 import numpy as np
 
-from linmdp.agents.lsvi import Common, LSVIAgent
+from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.parameters import Common
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Proxy, Schedule
 from linmdp.errors import check_number

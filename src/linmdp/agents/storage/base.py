@@ -58,6 +58,10 @@ class Storage(Component):
     """Whether it makes the features that it needs from the states: samples then come without phi."""
     own_ends = False
     """Whether `target` and `ahead` count the samples that ended an episode."""
+    errors: Array
+    """(H,) how far the targets of each step can be from those of all samples: see `Centres`, which alone has them."""
+    certificate: Array | None = None
+    """What these errors add up to over the steps played, ()."""
     resize: Callable[[int], None]
     """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 
@@ -131,6 +135,9 @@ class Storage(Component):
     def best_actions(self, h: int, state: State) -> Any:
         """Which actions share the largest Q_h in `state`, (A,)."""
         return self.exploration.best(self.q_values(h, state))
+
+    def played(self, h: int, state: State, action: int) -> None:
+        """An action was played with Q_h."""
 
     @abstractmethod
     def q_values(self, h: int, state: State) -> Any:

@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linmdp.agents.budget import Choice, descending, fold_bytes, lsvi_bytes, merged_bytes, sparse_bytes
+from linmdp.agents.budget import (
+    Choice,
+    centres_bytes,
+    descending,
+    fold_bytes,
+    lsvi_bytes,
+    merged_bytes,
+    sparse_bytes,
+)
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.storage.base import Parts, Storage
+from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.merged import Merged, group_blocks
+from linmdp.agents.storage.merged import Merged
+from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.sparse import Sparse
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
@@ -23,9 +33,12 @@ from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
-STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "fold")
+STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "centres", "fold")
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
+
+CENTRES, CENTRES_OF_ALL = 256, 1000
+"""M of a storage of centres, where it is not given: for each step, and for all together."""
 
 LEAST_MERGED = 8
 
@@ -55,29 +68,31 @@ class StorageChoice:
         agent = self.agent
         check_choice(agent.name, "probes", agent.probes, PROBES)
         check_choice(agent.name, "correction", agent.correction, CORRECTIONS)
-        others = "'sparse'" if self.unit else "'features', 'states', 'merged' or 'fold'"
+        others = "'sparse'" if self.unit else "'features', 'states', 'merged', 'centres' or 'fold'"
         if self.asked == "counts" and not self.table:
             invalid(agent.name, "storage", f"{others} where features are not a table", "counts")
         if self.asked == "sparse" and not self.unit:
             invalid(agent.name, "storage", "another where features are not unit vectors", "sparse")
         if self.asked == "merged" and (self.table or self.unit):
             invalid(agent.name, "storage", "another where states are finite", "merged")
+        if self.asked == "centres" and self.unit and not self.table:
+            invalid(agent.name, "storage", "'sparse' for unit vectors, which are all equally far apart", "centres")
         if not self.table and self.unit and agent._features.d > LARGEST_DENSE and self.asked != "sparse":
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
         if self.unbounded:
             self._check_unbounded()
         if self.asked == "fold":
             self.fold_size()
-        elif self.asked == "merged":
+        elif self.asked in ("merged", "centres"):
             self.merged_size()
         elif agent.M is not None:
-            invalid(agent.name, "M", "left out unless storage is 'fold' or 'merged'", agent.M)
+            invalid(agent.name, "M", "left out unless storage is 'fold', 'merged' or 'centres'", agent.M)
 
     def make_horizon(self) -> Horizon:
         """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
         agent, task = self.agent, self.agent.task
         shared = (agent.auto and task.stationary) if agent.stationary == "auto" else bool(agent.stationary)
-        ahead = LOOKAHEAD if agent.auto and shared and self.asked == "merged" else task.H
+        ahead = LOOKAHEAD if agent.auto and shared and self.merges else task.H
         if agent.lookahead != "auto":
             ahead = check_int(agent.name, "lookahead", agent.lookahead, low=1)
             if ahead < task.H and not shared:
@@ -87,7 +102,7 @@ class StorageChoice:
         if discount == "auto":
             many = agent.auto and shared and self.asked == "sparse" and levels > SPARSE_LEVELS
             discount = (DISCOUNT if task.S else SHORT_DISCOUNT) if many else 1.0
-        stride = -(-levels // MERGED_LEVELS) if self.asked == "merged" and discount == 1 else 1
+        stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
     def chosen(self) -> Choice:
@@ -114,6 +129,11 @@ class StorageChoice:
         return self.agent.storage
 
     @property
+    def merges(self) -> bool:
+        """Whether transitions between states that are not finite are merged."""
+        return self.asked in ("merged", "centres") and not self.table
+
+    @property
     def name(self) -> str:
         """The storage there is."""
         return str(self.agent.chosen_within.get("storage", self.asked))
@@ -133,7 +153,7 @@ class StorageChoice:
     @property
     def own_ends(self) -> bool:
         """Whether the storage counts the samples that ended an episode by itself."""
-        made: dict[str, type[Storage]] = {"sparse": Sparse, "merged": Merged}
+        made: dict[str, type[Storage]] = {"sparse": Sparse, "merged": Merged, "centres": Centres}
         return made.get(self.name, Storage).own_ends
 
     @property
@@ -141,7 +161,7 @@ class StorageChoice:
         """Blocks of Lambda where it is made afresh at every planning; None where it is a whole matrix."""
         if self.name == "sparse":
             return self.width
-        return group_blocks(self.agent._features) if self.name == "merged" else None
+        return group_blocks(self.agent._features) if self.name in ("merged", "centres") else None
 
     @property
     def width(self) -> int:
@@ -166,9 +186,10 @@ class StorageChoice:
             invalid(agent.name, "lam", "'auto' where states have no bound, or beta a number", agent.lam)
 
     def merged_size(self) -> int:
-        """M of merged transitions."""
+        """M of merged transitions, or of centres: of these no more than there are states."""
         if self.agent.M is None:
-            return MERGED
+            usual = CENTRES_OF_ALL if self.agent.horizon.shared else CENTRES
+            return MERGED if self.asked == "merged" else max(2, min(usual, self.agent.task.S or usual))
         return check_int(self.agent.name, "M", self.agent.M, low=2, high=10**7)
 
     def fold_size(self) -> int:
@@ -186,9 +207,10 @@ class StorageChoice:
         if self.asked == "fold":
             yield from self._fold_choices()
             return
-        if self.asked == "merged":
-            for M in descending(self.merged_size(), LEAST_MERGED):
-                yield {"storage": "merged", "M": M}
+        if self.asked in ("merged", "centres"):
+            size = self.merged_size()
+            for M in descending(size, min(LEAST_MERGED, size)):
+                yield {"storage": self.asked, "M": M}
             return
         storages = [self.asked]
         if self.agent.storage == "auto" and (self.asked == "features" or self.agent.episodes is not None):
@@ -220,6 +242,9 @@ class StorageChoice:
         agent, s = self.agent, self.agent._sizes()
         if choice["storage"] == "merged":
             return merged_bytes(s, choice["M"], group_blocks(agent._features))
+        if choice["storage"] == "centres":
+            e = np.dtype(agent.dtype).itemsize
+            return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
         if choice["storage"] == "sparse":
             if self.unbounded:
                 samples = agent._known_K()
@@ -240,6 +265,9 @@ class StorageChoice:
             return Sparse(parts, features, self.index)
         if self.name == "merged":
             return Merged(parts, features, agent.chosen_within.get("M", self.merged_size()), agent._state_bytes)
+        if self.name == "centres":
+            spans = agent.caps[-parts.horizon.H :] - parts.horizon.lows(agent.task.reward_range[0])
+            return Centres(parts, features, agent.chosen_within.get("M", self.merged_size()), self.dtype, spans)
         if self.name == "fold":
             return Fold(
                 parts,

@@ -10,12 +10,11 @@ import numpy as np
 
 from linmdp.agents.base import saved_array
 from linmdp.agents.exploration.base import Moments
-from linmdp.agents.ridge import quadratic_forms
-from linmdp.agents.storage.base import FADED, Parts, Sample, Storage
+from linmdp.agents.storage.base import FADED, Parts, Sample
+from linmdp.agents.storage.rows import RowStorage
 from linmdp.errors import InvalidData
-from linmdp.features.base import CheckedFeatures, FeatureMap
-from linmdp.features.blocks import BlockFeatures
-from linmdp.types import Array, BoolArray, State
+from linmdp.features.base import FeatureMap
+from linmdp.types import Array, BoolArray
 
 FIRST_RADIUS = 1 / 1.4
 """The first radius, in units of the median distance from a transition to the one nearest to it."""
@@ -44,7 +43,7 @@ class Held(NamedTuple):
     finals: float  # how many that are
 
 
-class Merged(Storage):
+class Merged(RowStorage):
     """At most M transitions, each as it was seen, with the number of times and the mean of its rewards.
 
     A transition whose two ends are within `radius` of those of a kept one (in scaled coordinates; same action, and both
@@ -65,14 +64,10 @@ class Merged(Storage):
 
     _arrays: ClassVar = ("state", "following", "action", "group", "ended", "sums", "radius", "scale")
     _counters: ClassVar = ("count",)
-    keeps_samples = incremental = False
-    compact = own_ends = True
 
     def __init__(self, parts: Parts, features: FeatureMap, M: int, state_bytes: int) -> None:
-        super().__init__(parts)
-        self.features, self.M, self._state_bytes = features, M, state_bytes
-        self.blocks = block_features(features)
-        self.A = features.A
+        super().__init__(parts, features)
+        self.M, self._state_bytes = M, state_bytes
         self.state, self.following = np.zeros((0, 0)), np.zeros((0, 0))
         self.action, self.group = np.zeros(M + 1, dtype=np.int32), np.zeros(M + 1, dtype=np.int32)
         self.ended, self.sums = np.zeros(M + 1, dtype=np.bool_), np.zeros((3, M + 1))
@@ -81,30 +76,7 @@ class Merged(Storage):
         self._forms: dict[int, Array] = {}
         self._V = np.zeros(0)
 
-    # features
-
-    def rows(self, states: Array) -> Array:
-        """What is computed once for each state: psi (n, p), or phi of every action (n, A, d)."""
-        return self.blocks.psi(states) if self.blocks else self.features.batch(states)
-
-    def products(self, rows: Array, vector: Array) -> Array:
-        """phi(s, a)'x for every row and action, (n, A)."""
-        return rows @ vector.reshape(self.A, -1).T if self.blocks else rows @ vector
-
-    def forms(self, rows: Array, inverse: Array) -> Array:
-        """phi(s, a)' Lambda^-1 phi(s, a) for every row and action, (n, A)."""
-        if self.blocks:
-            found = [np.einsum("np,np->n", rows @ block, rows) for block in inverse]
-            return np.asarray(np.abs(np.stack(found, axis=1)))
-        return quadratic_forms(rows, inverse[0])
-
     # samples
-
-    def prepare(self, sample: Sample) -> None:
-        rows = self.rows(np.asarray(sample.state)[None])[0]
-        sample.phi = rows if self.blocks else rows[sample.action]
-        if not np.isfinite(sample.phi.sum()):
-            raise InvalidData(f"Features of state {sample.state!r} must be finite.")
 
     def add(self, h: int, sample: Sample) -> None:
         if not len(self.state):
@@ -277,19 +249,6 @@ class Merged(Storage):
     def forget(self) -> None:
         self._held, self._forms, self._V = {}, {}, np.zeros(0)
 
-    # acting
-
-    def q_values(self, h: int, state: State) -> Array:
-        explore, rows = self.exploration, self.rows(np.asarray(state)[None])
-        products = np.stack([self.products(rows, vector) for vector in explore.vectors(h)])
-        inverse = self.ridge.Lambda_inv[self.horizon.group(h)]
-        forms = self.forms(rows, inverse) if explore.keeps_forms else np.zeros(0)
-        q: Array = explore.q(h, products, forms)[0]
-        return q
-
-    def best_table(self, h: int) -> BoolArray:
-        raise InvalidData("A policy for all states needs finite states.")
-
     # memory and files
 
     def bytes_after(self, samples: int) -> int:
@@ -311,14 +270,3 @@ class Merged(Storage):
 
 
 KEY = ("action", "group", "ended")
-
-
-def block_features(features: FeatureMap) -> BlockFeatures | None:
-    """The map itself, where phi(s, a) is psi(s) in the block of action a."""
-    inner = features.inner if isinstance(features, CheckedFeatures) else features
-    return inner if isinstance(inner, BlockFeatures) else None
-
-
-def group_blocks(features: FeatureMap) -> int:
-    """Blocks of Lambda."""
-    return features.A if block_features(features) else 1

@@ -1,0 +1,52 @@
+"""The parameters that every LSVI agent takes, and the values that they may have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from linmdp.errors import check_choice, check_number, invalid
+
+if TYPE_CHECKING:
+    from linmdp.agents.lsvi import LSVIAgent
+
+USUAL_LAM = 0.1
+LARGEST_BONUS = 1e100
+"""Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
+
+
+class Common(TypedDict, total=False):
+    """The parameters that every LSVI agent takes; `LSVIUCB` documents them."""
+
+    beta: float | str
+    lam: float | str
+    cap: str
+    ties: str
+    storage: str
+    dtype: str
+    episodes: int | None
+    stationary: bool | str
+    discount: float | str
+    lookahead: int | str
+    max_bytes: int | str | None
+    M: int | None
+    probes: str
+    correction: str
+    inflate: float
+
+
+def check_common(agent: LSVIAgent) -> None:
+    """Refuse values that no LSVI agent takes."""
+    check_choice(agent.name, "cap", agent.cap, ("H", "remaining"))
+    check_choice(agent.name, "ties", agent.ties, ("random", "first"))
+    check_choice(agent.name, "dtype", agent.dtype, ("float64", "float32"))
+    if agent.lam != "auto" and check_number(agent.name, "lam", agent.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
+        invalid(agent.name, "lam", f"at least {1 / LARGEST_BONUS:g}, or 'auto'", agent.lam)
+    if agent.stationary != "auto" and not isinstance(agent.stationary, bool):
+        invalid(agent.name, "stationary", "true, false or 'auto'", agent.stationary)
+    if agent.discount != "auto":
+        discount = check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
+        if discount < 1 and agent.stationary is not True:
+            rule = "1 unless stationary=true: only then is there one Q for all steps"
+            invalid(agent.name, "discount", rule, agent.discount)
+    if check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0) and agent.storage != "centres":
+        invalid(agent.name, "inflate", "0 unless storage is 'centres', whose errors are bounded", agent.inflate)

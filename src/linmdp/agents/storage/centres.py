@@ -1,0 +1,296 @@
+"""Next states merged into at most M centres: every target is made again at every planning, and the error is bounded.
+
+z = sum_i phi_i V(s'_i) = sum_c N_c V(c), if every s'_i is the centre c to which it belongs, and N_c is the sum of its
+phi. Lambda, u and the number of samples are those of all data. See docs/bounded-memory.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linmdp.agents.exploration.base import Moments
+from linmdp.agents.storage.base import FADED, Parts, Sample
+from linmdp.agents.storage.cover import WIDER, cover, least_distance, moved_farther, moved_outer, norms_squared, within
+from linmdp.agents.storage.rows import RowStorage
+from linmdp.errors import InvalidData
+from linmdp.features.base import FeatureMap
+from linmdp.features.tabular import TableFeatures
+from linmdp.types import Array, BoolArray, IntArray, State
+
+TIMES, REWARD, SQUARES, FORMS = range(4)
+"""What `sums` holds of the samples of a centre."""
+
+
+class Centres(RowStorage):
+    """At most M centres for each regression that leads to a next step: next states that were seen.
+
+    A next state within `radius` of a centre belongs to the nearest; any other becomes a centre. When there are more
+    than M the radius grows, and centres that are nearer to a heavier one than that are merged into it. The distance of
+    two states is that of their features, for the action for which it is largest.
+
+    Where beta and lam are "auto" and states are not finite, a state in which an episode ended counts as one sample for
+    each action, as in `Merged`.
+
+    Attributes
+    ----------
+    centre : (F, M + 1) the states, where they are finite; else (F, 0), and
+    point : (F, M + 1, p) or (F, M + 1, A, d) their features, of the F regressions that lead to a next step
+    N : (F, M + 1, d) sum of phi; sums : (F, 4, M + 1) number of samples, sum of their rewards, and bounds of their
+        squared distances, and of those in the norm of Lambda^-1 of the next step, to their next states
+    W : (F, d, d) or (F, p, p) bound of sum_i sum_a D D', D = phi(s'_i, a) - phi(c_i, a), where d is at most M
+    count, radius : (F,); outer : (G, blocks, p, p) sum phi phi'
+    ended : (F, d) sum of phi over samples that ended an episode; ends : (F, 2) their number and rewards
+    final : (G, d) sum of phi over ended states and actions; finals : (G,) how many these are
+    spans : (H,) the largest difference of two values of a step
+    errors : (H,) E_h of the last planning; certificate : () see `played`
+    older : (G,) whether Lambda^-1, with which the old Q acts, knows samples that have been dropped
+    """
+
+    _arrays: ClassVar = (
+        *("centre", "point", "N", "sums", "W", "count", "radius", "outer"),
+        *("ended", "ends", "final", "finals", "errors", "certificate", "older"),
+    )
+
+    _derived: ClassVar = ("spans",)
+
+    def __init__(self, parts: Parts, features: FeatureMap, M: int, dtype: str, spans: Array) -> None:
+        super().__init__(parts, features)
+        horizon, d, (G, blocks, p, _) = self.horizon, features.d, self.ridge.Lambda_inv.shape
+        self.M, self.spans, self.table, F = M, spans, isinstance(features, TableFeatures), horizon.followed
+        shape = (0,) if self.table else (F, M + 1, p) if self.blocks else (F, M + 1, self.A, d)
+        self.centre = np.zeros((F, (M + 1) * self.table), dtype=np.int32)
+        self.point, self.N = np.zeros(shape, dtype=dtype), np.zeros((F, M + 1, d), dtype=dtype)
+        self.sums, self.W = np.zeros((F, 4, M + 1)), np.zeros((F * (p <= M), p, p))
+        self.count, self.radius = np.zeros(F, dtype=np.int64), np.zeros(F)
+        self.outer: Array = np.zeros((G, blocks, p, p))
+        self.ended, self.ends = np.zeros((F, d)), np.zeros((F, 2))
+        self.absorbing = self.exploration.adaptive and not self.table
+        self.final, self.finals = np.zeros((G * self.absorbing, d)), np.zeros(G * self.absorbing)
+        self.errors, self.certificate = np.zeros(horizon.H), np.zeros(())
+        self.older = np.zeros(G, dtype=np.bool_)
+        self._V = np.zeros(0)
+        self._held: tuple[int, Array, Array] | None = None  # a regression, its points and their forms
+
+    # samples
+
+    def add(self, h: int, sample: Sample) -> None:
+        g, phi = self.horizon.group(h), sample.weight * sample.phi
+        where = slice(sample.action * len(phi), (sample.action + 1) * len(phi)) if self.blocks else slice(None)
+        self.outer[g, sample.action if self.blocks else 0] += phi[:, None] * sample.phi
+        self.ridge.u[g, where] += phi * sample.reward
+        if sample.terminated:
+            self._add_end(g, where, phi, sample)
+        elif g < len(self.count):
+            c = self._place(g, sample.next_state, sample.weight)
+            self.N[g, c, where] += phi
+            self.sums[g, :2, c] += sample.weight, sample.weight * sample.reward
+            while self.count[g] > self.M:
+                self._coarsen(g)
+
+    def _add_end(self, g: int, where: slice, phi: Array, sample: Sample) -> None:
+        if g < len(self.count):
+            self.ended[g, where] += phi
+            self.ends[g] += sample.weight, sample.weight * sample.reward
+        if self.absorbing:  # nothing follows what ended, whatever one would do there: known without playing
+            rows = self.rows(np.asarray(sample.next_state)[None])[0]
+            self.outer[g] += sample.weight * (rows[:, None] * rows if self.blocks else rows.T @ rows)
+            self.final[g] += sample.weight * (np.tile(rows, self.A) if self.blocks else rows.sum(axis=0))
+            self.finals[g] += sample.weight * self.A
+
+    def _place(self, g: int, state: State, weight: float) -> int:
+        """The centre of a next state; how far that lies is added to the sums."""
+        n = int(self.count[g])
+        if self.table and len(found := np.flatnonzero(self.centre[g, :n] == state)):
+            return int(found[0])
+        point = self.rows(np.asarray(state)[None])[0].astype(self.point.dtype, copy=False)
+        if not np.isfinite(point.sum()):
+            raise InvalidData(f"Features of state {state!r} must be finite.")
+        if n and (self.radius[g] > 0 or not self.table):
+            moved = point - self.points(g)
+            squares = norms_squared(moved)
+            c = int(squares.argmin())
+            if within(squares[c], float(self.radius[g])):
+                if squares[c] > 0:
+                    self._displace(g, np.array([c]), moved[[c]].astype(np.float64), np.array([weight]))
+                return c
+        if self.table:
+            self.centre[g, n] = state
+        else:
+            self.point[g, n] = point
+        self.count[g] = n + 1
+        return n
+
+    def points(self, g: int) -> Array:
+        """The features of all centres of a regression."""
+        n = int(self.count[g])
+        return np.ascontiguousarray(self.rows(self.centre[g, :n])) if self.table else self.point[g, :n]
+
+    def _displace(self, g: int, into: IntArray, moved: Array, times: Array, old: Any = 0.0) -> None:
+        """Samples that were at `moved` from the centres `into` belong to these now.
+
+        `times` are their numbers, and `old` (2, n) the sums of the centres to which they belonged.
+        """
+        squares, forms = norms_squared(moved), self._norms_after(g, moved)
+        for name, distance, before in zip((SQUARES, FORMS), (squares, forms), old + np.zeros((2, 1)), strict=True):
+            np.add.at(self.sums[g, name], into, moved_farther(before, times, np.sqrt(distance)))
+        if len(self.W):
+            flat = (moved * times.reshape(-1, *[1] * (moved.ndim - 1))).reshape(-1, moved.shape[-1])
+            X = flat.T @ moved.reshape(-1, moved.shape[-1])
+            self.W[g] = moved_outer(self.W[g], X) if np.any(old) else self.W[g] + X
+
+    def _inverse_after(self, g: int) -> Array:
+        """Lambda^-1 of the step that follows those of regression g, as it was at the last planning."""
+        inverse: Array = self.ridge.Lambda_inv[0 if self.horizon.shared else g + 1]
+        return inverse
+
+    def _norms_after(self, g: int, moved: Array) -> Array:
+        """The largest over the actions of differences of points in that norm, squared, (n,)."""
+        if self.older[0 if self.horizon.shared else g + 1]:  # it knows samples that have been dropped
+            return norms_squared(moved) / float(self.ridge.lam)
+        return np.asarray(self.forms(moved, self._inverse_after(g)).max(axis=1))
+
+    def _coarsen(self, g: int) -> None:
+        """Merge centres that are nearer to each other than a larger radius, the heaviest first."""
+        n = int(self.count[g])
+        order = np.argsort(-self.sums[g, TIMES, :n], kind="stable")
+        points = self.points(g)[order].astype(np.float64)
+        self.radius[g] = radius = max(WIDER * float(self.radius[g]), least_distance(points))
+        stays, into = cover(points, radius)
+        self._keep(g, order)
+        gone = np.flatnonzero(~stays)
+        np.add.at(self.N[g], into[gone], self.N[g, gone])
+        old = self.sums[g][:, gone]
+        np.add.at(self.sums[g, :2].T, into[gone], old[:2].T)
+        self._displace(g, into[gone], points[gone] - points[into[gone]], old[TIMES], old[[SQUARES, FORMS]])
+        self._keep(g, np.flatnonzero(stays))
+
+    def _keep(self, g: int, which: Any) -> None:
+        """Keep these centres of a regression."""
+        n, old = len(which), int(self.count[g])
+        for array in (self.centre[g] if self.table else self.point[g], self.N[g], self.sums[g].T):
+            array[:n] = array[which]
+            array[n:old] = 0
+        self.count[g] = n
+
+    def clear(self, runs: Any = ...) -> None:
+        for name in ("N", "sums", "W", "count", "radius", "outer", "ended", "ends", "final", "finals"):
+            getattr(self, name)[...] = 0
+        self.older[:] = True
+
+    def refresh(self, mask: BoolArray) -> None:
+        self.older[mask] = False
+
+    def fade(self, factor: float) -> None:
+        # the bounds in the norm of Lambda^-1 stay: that grows by 1 / factor at most
+        for array in (self.N, self.sums[:, :FORMS], self.W, self.outer, self.ended, self.ends, self.final, self.finals):
+            array *= factor
+        for g in range(len(self.count)):
+            stay = np.flatnonzero(self.sums[g, TIMES, : self.count[g]] >= FADED)
+            if len(stay) < self.count[g]:
+                self._keep(g, stay)
+
+    def gram(self, g: int) -> Array:
+        outer: Array = self.outer[g]
+        return outer
+
+    # planning
+
+    def begin(self) -> None:
+        self.forget()
+
+    def end(self, rng: np.random.Generator | None) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._held, self._V = None, np.zeros(0)
+
+    def hold(self, g: int) -> tuple[Array, Array]:
+        """The points of a regression and their forms at the step that follows; made once, as long as it is asked."""
+        if self._held is None or self._held[0] != g:
+            points = self.points(g)
+            needed = self.exploration.keeps_forms
+            self._held = g, points, self.forms(points, self._inverse_after(g)) if needed else np.zeros(0)
+        return self._held[1:]
+
+    def target(self, h: int) -> Array:
+        g, explore = self.horizon.group(h), self.exploration
+        z: Array = np.zeros(self.features.d)
+        self.errors[h] = 0.0
+        if self.absorbing:
+            z = explore.ended_value[h] / self.horizon.discount * self.final[g]
+        if self.horizon.leads_on(h):
+            after = 0 if self.horizon.discounted else h + 1
+            points, forms = self.hold(g)
+            products = np.stack([self.products(points, vector) for vector in explore.vectors(after)])
+            self._V = explore.largest(explore.q(after, products, forms), axis=-1)
+            z = z + self._V @ self.N[g, : len(points)] + explore.terminal[h] * self.ended[g]
+            self.errors[h] = self.error(g, after)
+        return z
+
+    def greedy_target(self, h: int, w: Array) -> Array:
+        g, cap = self.horizon.group(h), self.exploration.caps[self.horizon.level(h + 1)]
+        points, _ = self.hold(g)
+        V = np.minimum(self.products(points, w), cap).max(axis=-1, initial=-np.inf)
+        return np.asarray(V @ self.N[g, : len(points)])
+
+    def ahead(self, h: int) -> tuple[float, float]:
+        g = self.horizon.group(h)
+        times, rewards = np.concatenate((self.sums[g, :2, : self.count[g]], self.ends[g, :, None]), axis=1)
+        V = self.horizon.discount * np.append(self._V, self.exploration.terminal[h])
+        return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
+
+    def moments(self, h: int) -> Moments:
+        found = super().moments(h)
+        if not self.absorbing:
+            return found
+        n, y = float(self.finals[self.horizon.group(h)]), float(self.exploration.ended_value[h])
+        return Moments(found.n + n, found.total + n * y, found.squares + n * y * y)
+
+    # the certificate
+
+    def error(self, g: int, after: int) -> float:
+        """E_h: a bound of |(V(c_i) - V(s'_i))_i|, the norm over all samples, for the V of step `after`."""
+        explore, (times, _, squares, forms) = self.exploration, self.sums[g].sum(axis=1)
+        if not squares:
+            return 0.0
+        vectors = np.stack([vector.reshape(-1, self.outer.shape[-1]) for vector in explore.vectors(after)])
+        steepest = float(np.sqrt(np.einsum("nap,nap->na", vectors, vectors).max()))
+        slope, width = steepest * squares**0.5, float(explore.beta[after]) * explore.keeps_forms
+        inverse = self._inverse_after(g)
+        spread = squares / float(self.ridge.lam) if explore.adaptive else forms  # lam may have fallen
+        if len(self.W):
+            slope = min(slope, float(np.einsum("nap,pq,naq->", vectors, self.W[g], vectors)) ** 0.5)
+            spread = min(spread, float(np.einsum("apq,pq->", inverse, self.W[g])))
+        lowest = -steepest * self.features.bound  # of phi'w, where it is not clipped
+        span = float(self.spans[after]) if explore.clipped else float(explore.caps[after]) - lowest
+        return float(min(slope + width * spread**0.5, span * times**0.5))
+
+    def played(self, h: int, state: State, action: int) -> None:
+        """Certify one more step: by 2 E_h |phi| in the norm of Lambda^-1, and by what it can be worth at most."""
+        if not self.errors[h]:
+            return
+        inverse, row = self.ridge.Lambda_inv[self.horizon.group(h)], self.rows(np.asarray(state)[None])[0]
+        phi, inverse = (row, inverse[action]) if self.blocks else (row[action], inverse[0])
+        off = 2 * float(self.errors[h]) * float(phi @ inverse @ phi) ** 0.5
+        self.certificate += min(off, float(self.spans[h]))
+
+    # memory and files
+
+    def bytes_after(self, samples: int) -> int:
+        return self.nbytes
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        super().load_state_dict(state)
+        S = self.features.S if isinstance(self.features, TableFeatures) else 1
+        if not ((self.count >= 0) & (self.count <= self.M)).all():
+            raise InvalidData(f"'count' of a saved agent must be in [0, {self.M}] everywhere.")
+        if not ((self.centre >= 0) & (self.centre < S)).all():
+            raise InvalidData(f"'centre' of a saved agent must be in [0, {S - 1}] everywhere.")
+        if not all(np.isfinite(getattr(self, name)).all() and (getattr(self, name) >= 0).all() for name in BOUNDS):
+            raise InvalidData(f"{', '.join(BOUNDS)} of a saved agent must be finite, and not negative.")
+
+
+BOUNDS = ("radius", "errors", "certificate", "finals")

@@ -1,0 +1,76 @@
+"""Storages that make the features they need from states, and whose Lambda may come in a block for each action."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linmdp.agents.ridge import quadratic_forms
+from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.errors import InvalidData
+from linmdp.features.base import CheckedFeatures, FeatureMap
+from linmdp.features.blocks import BlockFeatures
+from linmdp.types import Array, BoolArray, State
+
+
+class RowStorage(Storage):
+    """Rows of features: psi(s), (p,), where phi(s, a) is psi(s) in the block of action a, else phi(s, .), (A, d)."""
+
+    keeps_samples = incremental = False
+    compact = own_ends = True
+
+    def __init__(self, parts: Parts, features: FeatureMap) -> None:
+        super().__init__(parts)
+        self.features, self.blocks, self.A = features, block_features(features), features.A
+
+    def rows(self, states: Any) -> Array:
+        """What is computed once for each state, (n, p) or (n, A, d)."""
+        return self.blocks.psi(states) if self.blocks else self.features.batch(states)
+
+    def products(self, rows: Array, vector: Array) -> Array:
+        """phi(s, a)'x for every row and action, (n, A)."""
+        return rows @ vector.reshape(self.A, -1).T if self.blocks else rows @ vector
+
+    def forms(self, rows: Array, inverse: Array) -> Array:
+        """phi(s, a)' Lambda^-1 phi(s, a) for every row and action, (n, A)."""
+        if self.blocks:
+            found = [np.einsum("np,np->n", rows @ block, rows) for block in inverse]
+            return np.asarray(np.abs(np.stack(found, axis=1)))
+        return quadratic_forms(rows, inverse[0])
+
+    def prepare(self, sample: Sample) -> None:
+        rows = self.rows(np.asarray(sample.state)[None])[0]
+        sample.phi = rows if self.blocks else rows[sample.action]
+        if not np.isfinite(sample.phi.sum()):
+            raise InvalidData(f"Features of state {sample.state!r} must be finite.")
+
+    def q_of(self, h: int, rows: Array) -> Array:
+        """Q_h of every row and action, (n, A)."""
+        explore = self.exploration
+        products = np.stack([self.products(rows, vector) for vector in explore.vectors(h)])
+        inverse = self.ridge.Lambda_inv[self.horizon.group(h)]
+        q: Array = explore.q(h, products, self.forms(rows, inverse) if explore.keeps_forms else np.zeros(0))
+        return q
+
+    def q_values(self, h: int, state: State) -> Array:
+        q: Array = self.q_of(h, self.rows(np.asarray(state)[None]))[0]
+        return q
+
+    def best_table(self, h: int) -> BoolArray:
+        S = getattr(self.features, "S", None)
+        if S is None:
+            raise InvalidData("A policy for all states needs finite states.")
+        best: BoolArray = self.exploration.best(self.q_of(h, self.rows(np.arange(S))), axis=-1)
+        return np.ascontiguousarray(best.T)
+
+
+def block_features(features: FeatureMap) -> BlockFeatures | None:
+    """The map itself, where phi(s, a) is psi(s) in the block of action a."""
+    inner = features.inner if isinstance(features, CheckedFeatures) else features
+    return inner if isinstance(inner, BlockFeatures) else None
+
+
+def group_blocks(features: FeatureMap) -> int:
+    """Blocks of Lambda."""
+    return features.A if block_features(features) else 1
