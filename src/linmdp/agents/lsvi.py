@@ -106,7 +106,8 @@ class LSVIAgent(Agent):
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
-        self._earned, self._over = 0.0, False  # whether the last step observed ended the episode for good
+        self._earned, self._gained = 0.0, 0.0  # in this episode: the sum of rewards, and of those above 0
+        self._over = False  # whether the last step observed ended the episode for good
         self._patient = self.auto and self._storing.name in ("merged", "centres") and task.S is None
         self._urge = 0  # -1: after the last episode there is nothing to plan for; 1: planning cannot wait
 
@@ -216,7 +217,7 @@ class LSVIAgent(Agent):
 
     def begin_episode(self) -> None:
         """Lines 3 to 11 of Algorithm 1, where and when the schedule says so."""
-        self._next, self._earned = 0, 0.0
+        self._next, self._earned, self._gained = 0, 0.0, 0.0
         if not self.policy_version:
             self._exploration.seed([self.rng])
             self.schedule.seed(self.rng)
@@ -273,7 +274,7 @@ class LSVIAgent(Agent):
                 f"With 'max_bytes' a state must take {self._state_bytes} bytes at most, for which the choice was made: "
                 f"give the task its 'state_bytes'. Got {np.asarray(state).nbytes}."
             )
-        self._over, self._earned = terminated, self._earned + reward
+        self._over, self._earned, self._gained = terminated, self._earned + reward, self._gained + max(reward, 0.0)
         phi, g = None, self.horizon.group(h)
         if not self._planner.storage.compact or self.schedule.reads_features or self._auto_beta:
             features = self._features.phi(state)
@@ -288,6 +289,7 @@ class LSVIAgent(Agent):
             self._planner.add(self.horizon.planned(h), sample, reward - self._exploration.offset)
 
     def end_episode(self) -> None:
+        self._exploration.gained(self._gained)
         if self._auto_beta and self._next > 0:
             self._auto_beta.end(over=self._over or self._next == self.task.H)
         if self._patient:

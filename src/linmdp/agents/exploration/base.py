@@ -139,6 +139,9 @@ class Exploration(Component):
         """After an episode with that sum of rewards, counted from `offset`: see `Evidence`."""
         return 0
 
+    def gained(self, total: float) -> None:
+        """After an episode whose rewards above 0 had that sum."""
+
     def end(self) -> None:
         """The planning is over, where it is adaptive."""
 

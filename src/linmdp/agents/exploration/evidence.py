@@ -47,6 +47,9 @@ TABLE_FLOOR, SMOOTH_FLOOR = 0.1, 0.01
 SLACK = 0.01
 """An episode is as good as any can be if it falls short of the best by this share of the range, or less."""
 
+HOPE = 2.0
+"""With a discount no state is hoped to be worth more than so many times what the best episode paid."""
+
 SURPRISE = 10.0
 """The floor of unit vectors is full where this share, inverted, of repeated visits leads to another state."""
 
@@ -61,15 +64,16 @@ class Evidence(Bonus):
     sums : (G, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
     returns : (3,) number of episodes, mean of what they missed, and sum of squares around it, where `urge` is asked
+    most : () the largest sum of rewards above 0 in an episode, at least one best reward
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
 
     adaptive: ClassVar = True
     clipped: ClassVar = True
     batched: ClassVar = False
-    _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "returns")
+    _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "returns", "most", "caps")
     _counters: ClassVar = ("repeats", "surprises")
-    _derived: ClassVar = ("caps", "floors", "terminal", "ended_value", "dof", "_gathered")
+    _derived: ClassVar = ("floors", "terminal", "ended_value", "dof", "_gathered")
 
     def __init__(self, horizon: Horizon, features: FeatureMap, caps: Array, lows: Array, *, own_ends: bool) -> None:
         super().__init__(horizon, np.zeros(horizon.H), 0.0)
@@ -85,7 +89,8 @@ class Evidence(Bonus):
         self.last, self.repeats, self.surprises = np.zeros(0, dtype=np.int64), 1, 1
         self._lam, self._gathered = np.full((), FIRST_LAM), np.zeros(2)
         self.dof: Array = np.zeros(G)
-        self.returns = np.zeros(3)
+        self.returns, self.most = np.zeros(3), np.full((), caps[0] / horizon.effective_steps)
+        self._hope()
 
     @property
     def lam(self) -> float:
@@ -124,6 +129,7 @@ class Evidence(Bonus):
         return q
 
     def begin(self) -> None:
+        self._hope()
         self.dof = self.ridge.dof()
         self._gathered[:] = 0.0
 
@@ -156,6 +162,14 @@ class Evidence(Bonus):
         if realised >= SLACK * float(self.floors[0]):
             return -1 if n else 0
         return int(realised < mean - spread)
+
+    def gained(self, total: float) -> None:
+        self.most[...] = max(float(self.most), total)
+
+    def _hope(self) -> None:
+        """At a planning, so that a Q that is not planned again stays what it was."""
+        if self.horizon.discounted:
+            self.caps[:] = np.minimum(0.0, HOPE * self.most + self.ended_value)
 
     def end(self) -> None:
         if self.horizon.discounted:
