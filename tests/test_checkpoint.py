@@ -231,7 +231,7 @@ def test_a_command_that_is_killed_and_given_again_prints_what_it_would_have(tmp_
         process = subprocess.Popen(command_line(tmp_path / "b"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(wait)
         process.send_signal(how)
-        process.wait(timeout=60)
+        process.wait(timeout=600)
     done = subprocess.run(command_line(tmp_path / "b"), capture_output=True, text=True, check=True)
     assert without_times(done.stdout) == without_times(calm)
 

@@ -243,7 +243,7 @@ def test_sensor_fits_a_cortex_m4_with_64_kib_of_ram(tmp_path: Path) -> None:
     _, data, bss, *_ = map(int, sizes.stdout.splitlines()[1].split()[:3])
     assert data + bss < 64 * 1024
     if shutil.which("qemu-system-arm"):
-        done = subprocess.run(["make", "-s", "-C", tmp_path, "qemu"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run(["make", "-s", "-C", tmp_path, "qemu"], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0
         assert "passed" in done.stdout + done.stderr
 
@@ -285,7 +285,7 @@ def test_the_draws_of_a_device_are_even() -> None:
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=120)
+    return subprocess.run(line, capture_output=True, text=True, timeout=600)
 
 
 @needs_gcc

@@ -424,13 +424,13 @@ def test_spaces_that_can_not_be_learned_are_refused(odd: str, observations: Any,
 
 def linearize(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def without(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command line on a machine where `module` is not installed."""
     code = f"import sys; sys.modules[{module!r}] = None; from linmdp.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=600)
 
 
 def test_command_line_from_nothing_to_a_checked_model(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_on_a_terminal_there_is_a_bar_that_vanishes(jobs: str) -> None:
     with contextlib.suppress(OSError):  # that is how a terminal says that the other end is gone
         while piece := os.read(main, 65536):
             shown += piece
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     os.close(main)
     assert process.returncode == 0
     assert b"episodes" in shown

@@ -58,7 +58,7 @@ def lines(folder: Path, results: list[RunResult]) -> Path:
 
 def report(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", f"{before}\nfrom linmdp.cli import main; main()", "report", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")

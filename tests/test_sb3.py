@@ -96,14 +96,14 @@ def test_bytes_are_networks_optimizer_and_buffer() -> None:
 def test_max_bytes_sizes_the_buffer(agent: str, sized: str) -> None:
     env = linmdp.make_env("riverswim:H=10")
     with pytest.raises(linmdp.InvalidParameter, match="at least") as refusal:
-        linmdp.make_agent(f"{agent}:max_bytes=1000", env, episodes=400)
+        linmdp.make_agent(f"{agent}:max_bytes=1000", env, episodes=250)
     least = int(re.findall(r"at least (\d+)", str(refusal.value))[0])
     for limit in (least, least + 50_000, 10**9):
-        made: Any = linmdp.make_agent(f"{agent}:max_bytes={limit}", env, episodes=400)
-        result = linmdp.run(env, made, episodes=400, seed=0, eval_every=400)
+        made: Any = linmdp.make_agent(f"{agent}:max_bytes={limit}", env, episodes=250)
+        result = linmdp.run(env, made, episodes=250, seed=0, eval_every=250)
         assert result.peak_bytes <= made.chosen["bytes"] <= limit
         assert result.params[sized] == made.chosen[sized]
-    free, roomy = (linmdp.make_agent(agent + more, env, episodes=400) for more in ("", ":max_bytes=1GB"))
+    free, roomy = (linmdp.make_agent(agent + more, env, episodes=250) for more in ("", ":max_bytes=1GB"))
     assert roomy.nbytes == free.nbytes  # with room to spare nothing is given up
 
 

@@ -112,7 +112,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
 
 def table(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from linmdp.cli import main; main()", "table", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def test_the_command_prints_a_comparison_or_writes_files(folder: Path, tmp_path: Path) -> None:

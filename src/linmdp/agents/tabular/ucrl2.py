@@ -25,7 +25,7 @@ class UCRL2(TabularModel):
     """
 
     name = "ucrl2"
-    test_parameters = ({"c": 1.0},)
+    test_parameters = ({"delta": 0.2},)
     _ARRAYS: ClassVar = (*TabularModel._ARRAYS, "_before")
 
     def __init__(self, task: Task, *, c: float = 0.03, delta: float = 0.1, **common: Unpack[Common]) -> None:
