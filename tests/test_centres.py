@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp import LSVIUCB, InvalidParameter, TableFeatures, Task
 from linmdp.agents import LSVIPHE
-from linmdp.agents.storage.cover import WIDER, cover, distances_squared, least_distance, moved_farther, moved_outer
+from linmdp.agents.storage.cover import (
+    WIDER,
+    cover,
+    distances_squared,
+    least_distance,
+    moved_farther,
+    moved_outer,
+    shared,
+)
 from reference import ReferenceCentres, ReferenceEvidence, ReferenceFixed, ReferenceLSVI, ReferencePHE
 from test_agents_against_reference import RandomTask, assert_same, common, runs, tasks
 from test_storages import Dense, assert_same_on_vectors, continuous_task, waves
@@ -242,16 +250,19 @@ def test_the_sums_bound_what_they_stand_for(
         W: Any = np.zeros((task.d, task.d))
         inverse = book.inverse[0 if stationary else g + 1]
         for c in centres:
-            moved = [book.samples[g][i].next_phi - c.phi for i in c.members]  # type: ignore[operator]
-            far = [max(np.linalg.norm(delta, axis=1)) for delta in moved]
+            weights = np.array(list(c.weights.values()))
+            moved = [book.samples[g][i].next_phi - c.phi for i in c.weights]  # type: ignore[operator]
+            far = np.array([max(np.linalg.norm(delta, axis=1)) for delta in moved])
             stretched = [max(np.einsum("ad,de,ae->a", delta, inverse, delta)) for delta in moved]
-            assert sum(x * x for x in far) <= c.S + 1e-9
-            assert sum(stretched) <= c.G + 1e-9
+            assert weights @ far**2 <= c.S + 1e-9
+            assert weights @ stretched <= c.G + 1e-9
             most = WIDER / (WIDER - 1) * book.tau[g] + 1e-6
             assert max(far) <= most  # a geometric series of radii
-            assert most**2 * len(c.members) >= c.S
-            W = W + sum(delta.T @ delta for delta in moved)
+            assert most**2 * c.n >= c.S
+            W = W + sum(w * delta.T @ delta for w, delta in zip(weights, moved, strict=True))
         assert np.linalg.eigvalsh(book.W[g] - W).min() >= -1e-9
+        counted = sum(1 for s in book.samples[g] if s.next_phi is not None)
+        assert sum(c.n for c in centres) == pytest.approx(counted)  # the weights of every sample have the sum 1
 
 
 @given(points=st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=60), M=st.integers(2, 6))
@@ -285,13 +296,30 @@ def test_a_cover_is_one(seed: int, n: int, A: int, d: int, radius: float) -> Non
     np.testing.assert_allclose(np.sqrt(distances_squared(points, points)), exact, atol=1e-6)
     others = exact + np.diag(np.full(n, np.inf))
     assert least_distance(points) == pytest.approx(others.min())
-    stays, into = cover(points, radius)
-    assert stays[into].all()
+    stays = cover(points, radius)
     for i in range(n):
-        before = np.flatnonzero(stays[:i])
-        nearest = exact[i, before].min(initial=np.inf)
-        assert bool(stays[i]) == bool(nearest > radius)
-        assert exact[i, into[i]] == (0 if stays[i] else pytest.approx(nearest))
+        assert bool(stays[i]) == bool(exact[i, np.flatnonzero(stays[:i])].min(initial=np.inf) > radius)
+
+
+@given(seed=st.integers(0, 2**16), n=st.integers(1, 30), d=st.integers(1, 4), reach=st.floats(0, 3))
+def test_shares_are_a_mean_of_points_within_reach(seed: int, n: int, d: int, reach: float) -> None:
+    rng = np.random.default_rng(seed)
+    points, point = rng.normal(size=(n, 2, d)), rng.normal(size=(2, d))
+    into, weights, moved, nearest = shared(point, points, reach)
+    distances = np.linalg.norm(points - point, axis=-1).max(axis=-1)
+    assert weights.sum() == pytest.approx(1.0)
+    assert (weights > 0).all()
+    assert nearest == pytest.approx(distances.min() ** 2)
+    assert distances[into].max() <= max(reach * (1 + 1e-6), distances.min() + 1e-12)
+    np.testing.assert_allclose(moved, point - points[into])
+    np.testing.assert_array_equal(shared(points[0], points, reach).weights, [1.0])
+
+
+def test_between_two_points_shares_are_those_of_the_line() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
+    into, weights, *_ = shared(np.array([0.25, 0.0]), points, 2.0)
+    assert into.tolist() == [0, 1]
+    np.testing.assert_allclose(weights, [0.75, 0.25], atol=1e-4)
 
 
 @given(seed=st.integers(0, 2**16), n=st.integers(1, 20), d=st.integers(1, 5), size=st.sampled_from((0.0, 1e-3, 1.0)))

@@ -158,7 +158,9 @@ class LSVIAgent(Agent):
             samples = self._known_K()
         s, explore = self._sizes(), self._exploration
         common = common_bytes(s, auto=self._auto_beta is not None) + self.schedule_type.forecast_bytes(s)
-        drawn = explore.adaptive * 8 * s.horizon.groups * (2 * s.S + (samples or 0) * s.horizon.samples_per_episode)
+        each = (samples or 0) * s.horizon.samples_per_episode
+        rewards = {"counts": 2 * s.S, "features": each, "states": each}.get(choice["storage"], 0)
+        drawn = explore.adaptive * 8 * s.horizon.groups * rewards
         drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
         return common + drawn + self._storing.bytes_of(choice, samples)
 

@@ -13,12 +13,24 @@ import numpy as np
 
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.storage.base import FADED, Parts, Sample
-from linmdp.agents.storage.cover import WIDER, cover, least_distance, moved_farther, moved_outer, norms_squared, within
+from linmdp.agents.storage.cover import (
+    SLACK,
+    WIDER,
+    cover,
+    least_distance,
+    moved_farther,
+    moved_outer,
+    norms_squared,
+    shared,
+)
 from linmdp.agents.storage.rows import RowStorage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray, State
+
+REACH = 2.0
+"""Centres that stand together for a next state are within this many radii of it."""
 
 TIMES, REWARD, SQUARES, FORMS = range(4)
 """What `sums` holds of the samples of a centre."""
@@ -84,9 +96,9 @@ class Centres(RowStorage):
         if sample.terminated:
             self._add_end(g, where, phi, sample)
         elif g < len(self.count):
-            c = self._place(g, sample.next_state, sample.weight)
-            self.N[g, c, where] += phi
-            self.sums[g, :2, c] += sample.weight, sample.weight * sample.reward
+            into, weights = self._place(g, sample.next_state, sample.weight)
+            self.N[g, into, where] += weights[:, None] * phi
+            self.sums[g, :2, into] += sample.weight * weights[:, None] * (1.0, sample.reward)
             while self.count[g] > self.M:
                 self._coarsen(g)
 
@@ -100,28 +112,26 @@ class Centres(RowStorage):
             self.final[g] += sample.weight * (np.tile(rows, self.A) if self.blocks else rows.sum(axis=0))
             self.finals[g] += sample.weight * self.A
 
-    def _place(self, g: int, state: State, weight: float) -> int:
-        """The centre of a next state; how far that lies is added to the sums."""
-        n = int(self.count[g])
+    def _place(self, g: int, state: State, weight: float) -> tuple[IntArray, Array]:
+        """The centres that stand for a next state, and their weights; how far they are is added to the sums."""
+        n, radius = int(self.count[g]), float(self.radius[g])
         if self.table and len(found := np.flatnonzero(self.centre[g, :n] == state)):
-            return int(found[0])
+            return found, np.ones(1)
         point = self.rows(np.asarray(state)[None])[0].astype(self.point.dtype, copy=False)
         if not np.isfinite(point.sum()):
             raise InvalidData(f"Features of state {state!r} must be finite.")
-        if n and (self.radius[g] > 0 or not self.table):
-            moved = point - self.points(g)
-            squares = norms_squared(moved)
-            c = int(squares.argmin())
-            if within(squares[c], float(self.radius[g])):
-                if squares[c] > 0:
-                    self._displace(g, np.array([c]), moved[[c]].astype(np.float64), np.array([weight]))
-                return c
+        if n and (radius > 0 or not self.table):
+            into, weights, moved, nearest = shared(point, self.points(g), REACH * radius)
+            if nearest <= radius * radius * (1 + SLACK):
+                if nearest > 0:
+                    self._displace(g, into, moved, weight * weights)
+                return into, weights
         if self.table:
             self.centre[g, n] = state
         else:
             self.point[g, n] = point
         self.count[g] = n + 1
-        return n
+        return np.array([n]), np.ones(1)
 
     def points(self, g: int) -> Array:
         """The features of all centres of a regression."""
@@ -158,14 +168,18 @@ class Centres(RowStorage):
         order = np.argsort(-self.sums[g, TIMES, :n], kind="stable")
         points = self.points(g)[order].astype(np.float64)
         self.radius[g] = radius = max(WIDER * float(self.radius[g]), least_distance(points))
-        stays, into = cover(points, radius)
+        stays = cover(points, radius)
         self._keep(g, order)
-        gone = np.flatnonzero(~stays)
-        np.add.at(self.N[g], into[gone], self.N[g, gone])
-        old = self.sums[g][:, gone]
-        np.add.at(self.sums[g, :2].T, into[gone], old[:2].T)
-        self._displace(g, into[gone], points[gone] - points[into[gone]], old[TIMES], old[[SQUARES, FORMS]])
-        self._keep(g, np.flatnonzero(stays))
+        kept, gone = np.flatnonzero(stays), np.flatnonzero(~stays)
+        found = [shared(points[i], points[kept], radius) for i in gone]
+        gone = np.repeat(gone, [len(shares.into) for shares in found])
+        into, weights, moved = (np.concatenate(parts) for parts in tuple(zip(*found, strict=True))[:3])
+        into = kept[into]
+        np.add.at(self.N[g], into, weights[:, None] * self.N[g, gone])
+        old = weights * self.sums[g][:, gone]
+        np.add.at(self.sums[g, :2].T, into, old[:2].T)
+        self._displace(g, into, moved, old[TIMES], old[[SQUARES, FORMS]])
+        self._keep(g, kept)
 
     def _keep(self, g: int, which: Any) -> None:
         """Keep these centres of a regression."""

@@ -6,7 +6,7 @@ the actions. A set of n points is (n, p) or (n, A, d).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from linmdp.types import Array, BoolArray, IntArray
 
 CHUNK = 8
 """Points whose distances to all others are taken at once."""
+
+NEIGHBOURS = 6
+"""Centres that may stand for one point."""
+
+RIDGE, SLACK = 1e-6, 1e-9
+"""So that weights are those of one solution, and points as far apart as the radius count as within it."""
 
 ROUNDING = 1e-14
 """Of distances squared that come from products, in units of the norms squared."""
@@ -51,26 +57,47 @@ def least_distance(points: Array) -> float:
     return float(norms_squared(points[[pair[0]]] - points[[pair[1]]])[0] ** 0.5)
 
 
-def within(squares: Any, radius: float) -> Any:
-    """Whether distances squared are at most the radius squared, but for rounding."""
-    return squares <= radius * radius * (1 + 1e-9)
-
-
-def cover(points: Array, radius: float) -> tuple[BoolArray, IntArray]:
-    """Which points stay, in their order: those farther than `radius` from all that stay before; (n,).
-
-    And into which of all points, by its number, each of the others goes: the nearest that stays before it, (n,).
-    """
-    n, reach = len(points), radius**2 * (1 + 1e-9) + ROUNDING * float(norms_squared(points).max(initial=0.0))
-    nearest, into = np.full(n, np.inf), np.arange(n)
-    for i in range(n):
+def cover(points: Array, radius: float) -> BoolArray:
+    """Which points stay, in their order: those farther than `radius` from all that stay before; (n,)."""
+    reach = radius**2 * (1 + SLACK) + ROUNDING * float(norms_squared(points).max(initial=0.0))
+    nearest = np.full(len(points), np.inf)
+    for i in range(len(points)):
         if nearest[i] > reach:
-            found, later = distances_squared(points[i : i + 1], points[i + 1 :])[0], slice(i + 1, n)
-            closer = found < nearest[later]
-            nearest[later][closer], into[later][closer] = found[closer], i
-    stays = nearest > reach
-    into[stays] = np.flatnonzero(stays)
-    return stays, into
+            later = nearest[i + 1 :]
+            np.minimum(later, distances_squared(points[i : i + 1], points[i + 1 :])[0], out=later)
+    return nearest > reach
+
+
+class Shares(NamedTuple):
+    """Which points stand for another, with which weights, and how far from them it is; `nearest`: from any, squared."""
+
+    into: IntArray
+    weights: Array
+    moved: Array
+    nearest: float
+
+
+def shared(point: Array, points: Array, reach: float) -> Shares:
+    """The nearest of the points, or up to NEIGHBOURS of them within `reach`, to stand for `point`.
+
+    Their weights are not negative, have the sum 1, and bring the mean of their features as near to those of `point` as
+    they can, but for points that are left out on the way, where a weight would be negative.
+    """
+    moved = point - points
+    squares = norms_squared(moved)
+    near = np.argsort(squares, kind="stable")[:NEIGHBOURS]
+    nearest = float(squares[near[0]])
+    within = squares[near] <= reach * reach * (1 + SLACK)
+    near = near[: max(1, np.count_nonzero(within)) if nearest else 1]
+    D = moved[near].reshape(len(near), -1).astype(np.float64)
+    products, left = D @ D.T, np.arange(len(near))
+    products += RIDGE * np.trace(products) * np.eye(len(near))
+    while len(left) > 1:
+        weights = np.linalg.solve(products[np.ix_(left, left)], np.ones(len(left)))
+        if (weights > 0).all():
+            return Shares(near[left], weights / weights.sum(), D[left].reshape(-1, *point.shape), nearest)
+        left = left[weights > 0]
+    return Shares(near[left], np.ones(1), D[left].reshape(-1, *point.shape), nearest)
 
 
 def moved_farther(squares: Array, times: Array, distance: Array) -> Array:
