@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,12 @@ from linmdp.agents.storage.cover import (
     moved_outer,
     shared,
 )
+from linmdp.report.tables import comparison_table
+from linmdp.results.store import Store
+from linmdp.results.summary import by_agent
+from linmdp.results.table import run_columns, run_rows
+from linmdp.runner.batch import Job
+from linmdp.runner.sweep import run_sweep
 from reference import ReferenceCentres, ReferenceEvidence, ReferenceFixed, ReferenceLSVI, ReferencePHE
 from test_agents_against_reference import RandomTask, assert_same, common, runs, tasks
 from test_storages import Dense, assert_same_on_vectors, continuous_task, waves
@@ -369,6 +378,61 @@ def test_what_does_not_go_together_is_refused() -> None:
             linmdp.make_agent(spec, env)
     with pytest.raises(InvalidParameter, match="'storage' parameter of lsvi-ucb must be 'sparse'"):
         linmdp.make_agent("lsvi-ucb:storage=centres", linmdp.make_env("gym:Taxi-v3"))
+
+
+CENTRES = "lsvi-ucb:storage=centres,M=4,beta=0.1"
+
+
+def test_results_carry_the_certificate_where_there_is_one() -> None:
+    env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
+    records = list[linmdp.EpisodeRecord]()
+    agent = linmdp.make_agent(CENTRES, env)
+    result = linmdp.run(env, agent, episodes=50, seed=0, on_episode=records.append)
+    total = sum(record.certificate or 0.0 for record in records)
+    assert total > 0
+    assert result.certificate == pytest.approx(total / 50) == result.to_json()["certificate"]
+    assert len(result.certificates) == 25
+    assert result.certificates[-1] == pytest.approx(total)
+    again = linmdp.run(env, agent, episodes=10, seed=1)
+    assert again.certificates[-1] == pytest.approx((agent.certificate() or 0.0) - total)
+    exact = linmdp.run(env, linmdp.make_agent("lsvi-ucb:beta=0.1", env), episodes=5, seed=0)
+    assert exact.certificate is None
+    assert "certificate" not in exact.to_json()
+
+
+def test_tables_and_reports_show_it(tmp_path: Path) -> None:
+    runs = [Job("lock:H=4", agent, 20, 0, 1) for agent in (CENTRES, "random")]
+    run_sweep(runs, store := Store(tmp_path), processes=1)
+    rows = list(run_rows(store))
+    assert [row["certificate"] is None for row in rows] == [False, True]
+    assert "certificate" in run_columns(rows)
+    assert "certificate" not in run_columns(rows[1:])
+    stored = list(store.results())
+    assert stored[0].certificates[-1] == pytest.approx(20 * (stored[0].certificate or 0.0))
+    table = comparison_table(by_agent(stored))
+    assert "certificate" in table.splitlines()[0]
+    assert "certificate" not in comparison_table(by_agent(stored[1:]))
+    store.close()
+    done = subprocess.run([sys.executable, "-c", "from linmdp.cli import main; main()", "report", str(tmp_path)])
+    assert done.returncode == 0
+    assert "Certificate of" in (tmp_path / "report.html").read_text()
+
+
+def test_a_checkpoint_keeps_the_certificate(tmp_path: Path) -> None:
+    def play(stop: int) -> Any:
+        def halt(record: linmdp.EpisodeRecord) -> None:
+            if record.episode == stop:
+                raise KeyboardInterrupt
+
+        env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
+        agent = linmdp.make_agent(CENTRES, env)
+        return linmdp.run(env, agent, episodes=30, seed=0, checkpoint=tmp_path, every=10, on_episode=halt)
+
+    with pytest.raises(KeyboardInterrupt):
+        play(17)
+    resumed, env = play(-1), linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
+    whole = linmdp.run(env, linmdp.make_agent(CENTRES, env), episodes=30, seed=0)
+    assert (resumed.certificate, resumed.certificates) == (whole.certificate, whole.certificates)
 
 
 def test_a_saved_agent_must_have_centres_that_can_be() -> None:
