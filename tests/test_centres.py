@@ -35,7 +35,7 @@ from reference import ReferenceCentres, ReferenceEvidence, ReferenceFixed, Refer
 from test_agents_against_reference import RandomTask, assert_same, common, runs, tasks
 from test_storages import Dense, assert_same_on_vectors, continuous_task, waves
 
-many = settings(max_examples=60, deadline=None)
+many = settings(max_examples=50, deadline=None)
 
 
 @st.composite
@@ -202,7 +202,7 @@ def _parts(fast: Any, h: int, phi: Any) -> tuple[Any, Any]:
     return products, np.array([x @ _apply(inverse, x) for x in phi])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     task=large_tasks(),
     seed=st.integers(0, 2**16),
@@ -362,6 +362,18 @@ def test_faded_centres_count_as_faded_samples_do() -> None:
         agent = linmdp.make_agent(f"opt-wlsvi:W=9,storage={storage}", env)
         results.append(linmdp.run(env, agent, episodes=60, seed=1).regret)
     np.testing.assert_allclose(results[0], results[1], atol=1e-6)
+
+
+def test_a_table_for_which_there_is_no_space_has_centres() -> None:
+    env = linmdp.make_env("synthetic:S=500,A=3,d=5,H=4")
+    for spec in ("lsvi-ucb", "lsvi-ucb:beta=0.1"):
+        agent: Any = linmdp.make_agent(f"{spec}{',' if ':' in spec else ':'}max_bytes=150KiB", env)
+        assert agent.chosen["storage"] == "centres"
+        assert agent.chosen["M"] < 500
+        asked = f"{spec}{',' if ':' in spec else ':'}storage=centres,M={agent.chosen['M']}"
+        pair = [linmdp.run(env, a, episodes=60, seed=0) for a in (agent, linmdp.make_agent(asked, env))]
+        np.testing.assert_array_equal(pair[0].rewards, pair[1].rewards)
+        assert agent.nbytes <= agent.chosen["bytes"] <= 150 << 10
 
 
 def test_what_does_not_go_together_is_refused() -> None:

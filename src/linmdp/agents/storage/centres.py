@@ -14,7 +14,6 @@ import numpy as np
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.storage.base import FADED, Parts, Sample
 from linmdp.agents.storage.cover import (
-    SLACK,
     WIDER,
     cover,
     least_distance,
@@ -121,8 +120,8 @@ class Centres(RowStorage):
         if not np.isfinite(point.sum()):
             raise InvalidData(f"Features of state {state!r} must be finite.")
         if n and (radius > 0 or not self.table):
-            into, weights, moved, nearest = shared(point, self.points(g), REACH * radius)
-            if nearest <= radius * radius * (1 + SLACK):
+            into, weights, moved, nearest = shared(point, self.points(g), REACH * radius, radius)
+            if len(into):
                 if nearest > 0:
                     self._displace(g, into, moved, weight * weights)
                 return into, weights

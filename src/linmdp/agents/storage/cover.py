@@ -77,8 +77,8 @@ class Shares(NamedTuple):
     nearest: float
 
 
-def shared(point: Array, points: Array, reach: float) -> Shares:
-    """The nearest of the points, or up to NEIGHBOURS of them within `reach`, to stand for `point`.
+def shared(point: Array, points: Array, reach: float, limit: float = np.inf) -> Shares:
+    """The nearest of the points, or up to NEIGHBOURS of them within `reach`, to stand for `point`; none beyond `limit`.
 
     Their weights are not negative, have the sum 1, and bring the mean of their features as near to those of `point` as
     they can, but for points that are left out on the way, where a weight would be negative.
@@ -87,6 +87,8 @@ def shared(point: Array, points: Array, reach: float) -> Shares:
     squares = norms_squared(moved)
     near = np.argsort(squares, kind="stable")[:NEIGHBOURS]
     nearest = float(squares[near[0]])
+    if nearest > limit * limit * (1 + SLACK):
+        return Shares(near[:0], np.zeros(0), moved[:0], nearest)
     within = squares[near] <= reach * reach * (1 + SLACK)
     near = near[: max(1, np.count_nonzero(within)) if nearest else 1]
     D = moved[near].reshape(len(near), -1).astype(np.float64)
