@@ -338,7 +338,7 @@ def test_moving_farther_is_bounded(seed: int, n: int, d: int, size: float) -> No
     moved = moved_outer(x.T @ x, y.T @ y) - (x + y).T @ (x + y)
     assert size == 0 or np.linalg.eigvalsh(moved).min() >= -1e-9
     lengths = np.linalg.norm(x, axis=1)
-    bound = moved_farther(np.array([lengths @ lengths]), np.array([n]), np.array([D]))
+    bound = moved_farther(float(lengths @ lengths), n, np.array([D]))
     assert ((lengths + D) ** 2).sum() <= bound[0] + 1e-9
 
 

@@ -6,7 +6,7 @@ phi. Lambda, u and the number of samples are those of all data. See docs/bounded
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from linmdp.agents.exploration.base import Moments
 from linmdp.agents.storage.base import FADED, Parts, Sample
 from linmdp.agents.storage.cover import (
     WIDER,
+    Shares,
     cover,
     least_distance,
     moved_farther,
@@ -120,11 +121,13 @@ class Centres(RowStorage):
         if not np.isfinite(point.sum()):
             raise InvalidData(f"Features of state {state!r} must be finite.")
         if n and (radius > 0 or not self.table):
-            into, weights, moved, nearest = shared(point, self.points(g), REACH * radius, radius)
-            if len(into):
-                if nearest > 0:
-                    self._displace(g, into, moved, weight * weights)
-                return into, weights
+            shares = shared(point, self.points(g), REACH * radius, radius)
+            if len(shares.into):
+                if shares.nearest > 0:
+                    outer = self._displace(g, shares, weight)
+                    if len(self.W):
+                        self.W[g] += outer
+                return shares.into, shares.weights
         if self.table:
             self.centre[g, n] = state
         else:
@@ -137,18 +140,19 @@ class Centres(RowStorage):
         n = int(self.count[g])
         return np.ascontiguousarray(self.rows(self.centre[g, :n])) if self.table else self.point[g, :n]
 
-    def _displace(self, g: int, into: IntArray, moved: Array, times: Array, old: Any = 0.0) -> None:
-        """Samples that were at `moved` from the centres `into` belong to these now.
+    def _displace(self, g: int, shares: Shares, times: float, old: Sequence[float] = (0.0, 0.0)) -> Any:
+        """Samples for which one point stood have others now; what that adds to W, where there is one.
 
-        `times` are their numbers, and `old` (2, n) the sums of the centres to which they belonged.
+        `times` is their number, and `old` the bounds of their distances, squared, to the point that stood for them.
         """
-        squares, forms = norms_squared(moved), self._norms_after(g, moved)
-        for name, distance, before in zip((SQUARES, FORMS), (squares, forms), old + np.zeros((2, 1)), strict=True):
-            np.add.at(self.sums[g, name], into, moved_farther(before, times, np.sqrt(distance)))
-        if len(self.W):
-            flat = (moved * times.reshape(-1, *[1] * (moved.ndim - 1))).reshape(-1, moved.shape[-1])
-            X = flat.T @ moved.reshape(-1, moved.shape[-1])
-            self.W[g] = moved_outer(self.W[g], X) if np.any(old) else self.W[g] + X
+        into, weights, moved, _ = shares
+        for name, squares, before in zip(
+            (SQUARES, FORMS), (norms_squared(moved), self._norms_after(g, moved)), old, strict=True
+        ):
+            self.sums[g, name, into] += weights * moved_farther(before, times, np.sqrt(squares))
+        rows = moved.reshape(-1, moved.shape[-1])
+        counts = np.repeat(times * weights, len(rows) // len(weights))
+        return (counts[:, None] * rows).T @ rows if len(self.W) else 0.0
 
     def _inverse_after(self, g: int) -> Array:
         """Lambda^-1 of the step that follows those of regression g, as it was at the last planning."""
@@ -169,15 +173,18 @@ class Centres(RowStorage):
         self.radius[g] = radius = max(WIDER * float(self.radius[g]), least_distance(points))
         stays = cover(points, radius)
         self._keep(g, order)
-        kept, gone = np.flatnonzero(stays), np.flatnonzero(~stays)
-        found = [shared(points[i], points[kept], radius) for i in gone]
-        gone = np.repeat(gone, [len(shares.into) for shares in found])
-        into, weights, moved = (np.concatenate(parts) for parts in tuple(zip(*found, strict=True))[:3])
-        into = kept[into]
-        np.add.at(self.N[g], into, weights[:, None] * self.N[g, gone])
-        old = weights * self.sums[g][:, gone]
-        np.add.at(self.sums[g, :2].T, into, old[:2].T)
-        self._displace(g, into, moved, old[TIMES], old[[SQUARES, FORMS]])
+        kept, X, moved_before = np.flatnonzero(stays), 0.0, False
+        staying = points[kept]
+        for i in np.flatnonzero(~stays):
+            shares = shared(points[i], staying, radius)
+            shares = shares._replace(into=kept[shares.into])
+            times, reward, *old = self.sums[g, :, i].tolist()
+            self.N[g, shares.into] += shares.weights[:, None] * self.N[g, i]
+            self.sums[g, :2, shares.into] += shares.weights[:, None] * (times, reward)
+            X = X + self._displace(g, shares, times, old)
+            moved_before |= old[0] > 0
+        if len(self.W):
+            self.W[g] = moved_outer(self.W[g], X) if moved_before else self.W[g] + X
         self._keep(g, kept)
 
     def _keep(self, g: int, which: Any) -> None:

@@ -6,7 +6,7 @@ the actions. A set of n points is (n, p) or (n, A, d).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -102,18 +102,18 @@ def shared(point: Array, points: Array, reach: float, limit: float = np.inf) -> 
     return Shares(near[left], np.ones(1), D[left].reshape(-1, *point.shape), nearest)
 
 
-def moved_farther(squares: Array, times: Array, distance: Array) -> Array:
+def moved_farther(squares: float, times: float, distance: Array) -> Array:
     """A bound of sum_i (x_i + D)^2, from sum_i x_i^2 and the number of terms: (sqrt(sum x^2) + D sqrt(n))^2."""
-    return np.asarray((np.sqrt(squares) + distance * np.sqrt(times)) ** 2)
+    return np.asarray((squares**0.5 + distance * times**0.5) ** 2)
 
 
-def moved_outer(W: Array, X: Array) -> Array:
+def moved_outer(W: Array, X: Any) -> Array:
     """A bound, in the order of matrices, of sum (x + y)(x + y)' from sum x x' <= W and X = sum y y'.
 
     (x + y)(x + y)' <= (1 + c) x x' + (1 + 1/c) y y' for every c > 0; this one makes the trace least.
     """
     before, step = float(np.trace(W)), float(np.trace(X))
     if not before or not step:
-        return W + X
+        return np.asarray(W + X)
     c = (step / before) ** 0.5
     return np.asarray((1 + c) * W + (1 + 1 / c) * X)
