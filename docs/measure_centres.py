@@ -15,6 +15,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+import linmdp
+from linmdp.agents.storage import centres, cover
 from linmdp.io.files import output_folder
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
@@ -25,6 +27,11 @@ from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 DOCS = Path(__file__).parent
 SIZES = ((10, 5, 1000), (10, 20, 10**6), (30, 50, 12_000), (30, 50, 10**9))
 P, LAM = 0.1, 1.0
+VARIANTS = ((1, 1.5), (6, 1.2), (6, 1.5), (6, 2.0))
+TRIED = (
+    ("synthetic:S=2000,A=5,d=8,H=20", "lsvi-ucb:beta=0.05,lam=0.01,replan=0.02,storage=centres,M=16", 300),
+    ("gym:MountainCar-v0", "lsvi-ucb:storage=centres,M=256", 60),
+)
 COLOURS = {"counts": "black", "centres": "C0", "merged": "C4", "fold": "C1", "fixed": "C3", "adaptive": "C2"}
 
 
@@ -99,9 +106,30 @@ def figure(groups: Sequence[Sequence[Summary]]) -> None:
     panels.savefig(DOCS / "images/bounded-memory.png", dpi=110)
 
 
+def choice_table() -> str:
+    """How many centres stand for a next state, and how fast the radius grows; seeds that judge nothing else."""
+    rows, usual = [], (cover.NEIGHBOURS, centres.WIDER)
+    for variant in VARIANTS:
+        cover.NEIGHBOURS, centres.WIDER = variant
+        cells = []
+        for spec, agent, episodes in TRIED:
+            env = linmdp.make_env(spec)
+            runs = [
+                linmdp.run(env, linmdp.make_agent(agent, env), episodes=episodes, seed=seed, eval_every=20)
+                for seed in (100, 101)
+            ]
+            results = [r.reward / episodes if r.final_regret is None else r.final_regret for r in runs]
+            cells.append(", ".join(f"{result:.1f}" for result in results))
+        rows.append((*map(str, variant), *cells))
+    cover.NEIGHBOURS, centres.WIDER = usual
+    what = [f"{spec}, {agent.partition('storage=centres,')[2]}, K={episodes}" for spec, agent, episodes in TRIED]
+    return markdown(("centres for a state", "growth of the radius", *what), rows)
+
+
 def main() -> None:
     """Write all of it."""
     (DOCS / "generated/centres_bound.md").write_text(bound_table() + "\n")
+    (DOCS / "generated/centres_choice.md").write_text(choice_table() + "\n")
     store = Store(output_folder(Path(sys.argv[1])))
     jobs = plan(read_sweep(DOCS.parent / "examples/bounded.toml"))
     run_sweep(jobs, store, progress=True)
