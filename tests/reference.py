@@ -422,10 +422,18 @@ class ReferenceFold(ReferenceLSVI):
 
 
 class Centre:
-    """A next state, the numbers of the samples that belong to it, and bounds of how far these have been moved."""
+    """A next state, the weights with which it stands for those of samples, and bounds of how far these are from it."""
 
-    def __init__(self, phi: Array, sample: int) -> None:
-        self.phi, self.members, self.S, self.G = phi, [sample], 0.0, 0.0
+    def __init__(self, phi: Array) -> None:
+        self.phi, self.weights, self.S, self.G = phi, dict[int, float](), 0.0, 0.0
+
+    @property
+    def n(self) -> float:
+        return sum(self.weights.values())
+
+    def stand_for(self, weights: dict[int, float]) -> None:
+        for i, weight in weights.items():
+            self.weights[i] = self.weights.get(i, 0.0) + weight
 
 
 class ReferenceCentres(ReferenceLSVI):
@@ -461,35 +469,51 @@ class ReferenceCentres(ReferenceLSVI):
         g = self.set_of(h)
         if terminated or (g == self.task.H - 1 and not self.stationary) or not self.learns[h]:
             return
-        i, phi, centres = len(self.samples[h]) - 1, self.task.features.phi(next_state), self.centres[g]
-        nearest = min(centres, key=lambda c: self.distance(phi, c.phi), default=None)
-        if nearest and (delta := self.distance(phi, nearest.phi)) <= self.tau[g] * (1 + 1e-9):
-            nearest.members.append(i)
-            nearest.S += delta**2
-            nearest.G += self.stretch(g, phi, nearest.phi) ** 2
-            self.W[g] = self.W[g] + self.outer(phi, nearest.phi)
+        i, phi = len(self.samples[h]) - 1, self.task.features.phi(next_state)
+        least = min((self.distance(phi, c.phi) for c in self.centres[g]), default=math.inf)
+        if least > self.tau[g] * (1 + 1e-9):
+            self.centres[g].append(Centre(phi.copy()))
+            self.centres[g][-1].stand_for({i: 1.0})
         else:
-            centres.append(Centre(phi.copy(), i))
+            for c, share in self.shares(phi, self.centres[g], 2 * self.tau[g]):
+                c.stand_for({i: share})
+                c.S += share * self.distance(phi, c.phi) ** 2
+                c.G += share * self.stretch(g, phi, c.phi) ** 2
+                self.W[g] = self.W[g] + share * self.outer(phi, c.phi)
         while len(self.centres[g]) > self.M:
             self.merge(g)
 
+    def shares(self, phi: Array, centres: list[Centre], reach: float) -> list[tuple[Centre, float]]:
+        """Who stands for a next state: the nearest six within reach, less those with a weight below 0."""
+        near = sorted(centres, key=lambda c: self.distance(phi, c.phi))[:6]
+        if self.distance(phi, near[0].phi) == 0:
+            return [(near[0], 1.0)]
+        near = [c for c in near if self.distance(phi, c.phi) <= reach * (1 + 1e-9)] or near[:1]
+        ridge = 1e-6 * sum(float(np.sum((c.phi - phi) ** 2)) for c in near)
+        while True:
+            products = [[float(np.sum((c.phi - phi) * (o.phi - phi))) for o in near] for c in near]
+            weights = np.linalg.solve(np.array(products) + ridge * np.eye(len(near)), np.ones(len(near)))
+            if min(weights) > 0:
+                return [(c, float(weight / sum(weights))) for c, weight in zip(near, weights, strict=True)]
+            near = [c for c, weight in zip(near, weights, strict=True) if weight > 0]
+
     def merge(self, g: int) -> None:
-        centres = sorted(self.centres[g], key=lambda c: -len(c.members))
+        centres = sorted(self.centres[g], key=lambda c: -c.n)
         least = min(self.distance(c.phi, o.phi) for i, c in enumerate(centres) for o in centres[:i])
         self.tau[g] = max(self.WIDER * self.tau[g], least)
         kept: list[Centre] = []
-        X: Array = np.zeros((self.task.d, self.task.d))
-        before = 0.0
         for c in centres:
-            nearest = min(kept, key=lambda o: self.distance(c.phi, o.phi), default=None)
-            if nearest is None or (D := self.distance(c.phi, nearest.phi)) > self.tau[g] + 1e-7:
+            if all(self.distance(c.phi, o.phi) > self.tau[g] + 1e-7 for o in kept):
                 kept.append(c)
-                continue
-            n, stretch = len(c.members), self.stretch(g, c.phi, nearest.phi)
-            nearest.S += (math.sqrt(c.S) + D * math.sqrt(n)) ** 2
-            nearest.G += (math.sqrt(c.G) + stretch * math.sqrt(n)) ** 2
-            nearest.members += c.members
-            X, before = X + n * self.outer(c.phi, nearest.phi), before + c.S
+        X: Array = np.zeros((self.task.d, self.task.d))
+        before, before_n = 0.0, {id(c): (c.n, c.S, c.G, dict(c.weights)) for c in centres}
+        for c in (c for c in centres if c not in kept):
+            n, S, G, weights = before_n[id(c)]
+            for o, share in self.shares(c.phi, kept, self.tau[g]):
+                o.S += share * (math.sqrt(S) + self.distance(c.phi, o.phi) * math.sqrt(n)) ** 2
+                o.G += share * (math.sqrt(G) + self.stretch(g, c.phi, o.phi) * math.sqrt(n)) ** 2
+                o.stand_for({i: share * weight for i, weight in weights.items()})
+                X, before = X + share * n * self.outer(c.phi, o.phi), before + S
         if before and np.trace(X):
             gamma = math.sqrt(np.trace(X) / np.trace(self.W[g]))
             self.W[g] = (1 + gamma) * self.W[g] + (1 + 1 / gamma) * X
@@ -511,8 +535,8 @@ class ReferenceCentres(ReferenceLSVI):
         self.inverse[h] = np.linalg.inv(Lambda)
         self.E[h] = 0.0 if last else self.bound(h)
         for centre in [] if last else self.centres[self.set_of(h)]:
-            for i in centre.members:
-                right += self.samples[h][i].phi * max(self.Q(h + 1, centre.phi))
+            for i, weight in centre.weights.items():
+                right += weight * self.samples[h][i].phi * max(self.Q(h + 1, centre.phi))
         self.w[h] = self.inverse[h] @ right
         self.betas[h] = self.beta + self.inflate * self.E[h]
 
@@ -531,20 +555,10 @@ class ReferenceCentres(ReferenceLSVI):
     def bound(self, h: int) -> float:
         """E_h."""
         g, w = self.set_of(h), self.w[h + 1]
-        n, S, G = (sum(f(c) for c in self.centres[g]) for f in (lambda c: len(c.members), lambda c: c.S, lambda c: c.G))
+        n, S, G = (sum(getattr(c, name) for c in self.centres[g]) for name in ("n", "S", "G"))
         slope, width = float(np.linalg.norm(w)) * math.sqrt(S), math.sqrt(G)
         if self.task.d <= self.M:
             slope = min(slope, math.sqrt(w @ self.W[g] @ w))
             width = min(width, math.sqrt(np.trace(self.inverse[h + 1] @ self.W[g])))
         lowest = -float(np.linalg.norm(w)) if self.inflate == 0 else 0.0
         return min(slope + self.betas[h + 1] * width, (self.cap_at(h + 1) - lowest) * math.sqrt(n))
-
-    def true_errors(self, h: int) -> dict[int, float]:
-        """V(c_i) - V(s'_i) of every sample of step h, with the V that its w was made of."""
-        found = {}
-        for centre in self.centres[self.set_of(h)]:
-            for i in centre.members:
-                true = self.samples[h][i].next_phi
-                assert true is not None
-                found[i] = float(max(self.Q(h + 1, centre.phi)) - max(self.Q(h + 1, true)))
-        return found

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +16,26 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp import LSVIUCB, InvalidParameter, TableFeatures, Task
 from linmdp.agents import LSVIPHE
-from linmdp.agents.storage.cover import WIDER, cover, distances_squared, least_distance, moved_farther, moved_outer
+from linmdp.agents.storage.cover import (
+    WIDER,
+    cover,
+    distances_squared,
+    least_distance,
+    moved_farther,
+    moved_outer,
+    shared,
+)
+from linmdp.report.tables import comparison_table
+from linmdp.results.store import Store
+from linmdp.results.summary import by_agent
+from linmdp.results.table import run_columns, run_rows
+from linmdp.runner.batch import Job
+from linmdp.runner.sweep import run_sweep
 from reference import ReferenceCentres, ReferenceEvidence, ReferenceFixed, ReferenceLSVI, ReferencePHE
 from test_agents_against_reference import RandomTask, assert_same, common, runs, tasks
 from test_storages import Dense, assert_same_on_vectors, continuous_task, waves
 
-many = settings(max_examples=60, deadline=None)
+many = settings(max_examples=50, deadline=None)
 
 
 @st.composite
@@ -185,7 +202,7 @@ def _parts(fast: Any, h: int, phi: Any) -> tuple[Any, Any]:
     return products, np.array([x @ _apply(inverse, x) for x in phi])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     task=large_tasks(),
     seed=st.integers(0, 2**16),
@@ -242,16 +259,19 @@ def test_the_sums_bound_what_they_stand_for(
         W: Any = np.zeros((task.d, task.d))
         inverse = book.inverse[0 if stationary else g + 1]
         for c in centres:
-            moved = [book.samples[g][i].next_phi - c.phi for i in c.members]  # type: ignore[operator]
-            far = [max(np.linalg.norm(delta, axis=1)) for delta in moved]
+            weights = np.array(list(c.weights.values()))
+            moved = [book.samples[g][i].next_phi - c.phi for i in c.weights]  # type: ignore[operator]
+            far = np.array([max(np.linalg.norm(delta, axis=1)) for delta in moved])
             stretched = [max(np.einsum("ad,de,ae->a", delta, inverse, delta)) for delta in moved]
-            assert sum(x * x for x in far) <= c.S + 1e-9
-            assert sum(stretched) <= c.G + 1e-9
+            assert weights @ far**2 <= c.S + 1e-9
+            assert weights @ stretched <= c.G + 1e-9
             most = WIDER / (WIDER - 1) * book.tau[g] + 1e-6
             assert max(far) <= most  # a geometric series of radii
-            assert most**2 * len(c.members) >= c.S
-            W = W + sum(delta.T @ delta for delta in moved)
+            assert most**2 * c.n >= c.S
+            W = W + sum(w * delta.T @ delta for w, delta in zip(weights, moved, strict=True))
         assert np.linalg.eigvalsh(book.W[g] - W).min() >= -1e-9
+        counted = sum(1 for s in book.samples[g] if s.next_phi is not None)
+        assert sum(c.n for c in centres) == pytest.approx(counted)  # the weights of every sample have the sum 1
 
 
 @given(points=st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=60), M=st.integers(2, 6))
@@ -285,13 +305,30 @@ def test_a_cover_is_one(seed: int, n: int, A: int, d: int, radius: float) -> Non
     np.testing.assert_allclose(np.sqrt(distances_squared(points, points)), exact, atol=1e-6)
     others = exact + np.diag(np.full(n, np.inf))
     assert least_distance(points) == pytest.approx(others.min())
-    stays, into = cover(points, radius)
-    assert stays[into].all()
+    stays = cover(points, radius)
     for i in range(n):
-        before = np.flatnonzero(stays[:i])
-        nearest = exact[i, before].min(initial=np.inf)
-        assert bool(stays[i]) == bool(nearest > radius)
-        assert exact[i, into[i]] == (0 if stays[i] else pytest.approx(nearest))
+        assert bool(stays[i]) == bool(exact[i, np.flatnonzero(stays[:i])].min(initial=np.inf) > radius)
+
+
+@given(seed=st.integers(0, 2**16), n=st.integers(1, 30), d=st.integers(1, 4), reach=st.floats(0, 3))
+def test_shares_are_a_mean_of_points_within_reach(seed: int, n: int, d: int, reach: float) -> None:
+    rng = np.random.default_rng(seed)
+    points, point = rng.normal(size=(n, 2, d)), rng.normal(size=(2, d))
+    into, weights, moved, nearest = shared(point, points, reach)
+    distances = np.linalg.norm(points - point, axis=-1).max(axis=-1)
+    assert weights.sum() == pytest.approx(1.0)
+    assert (weights > 0).all()
+    assert nearest == pytest.approx(distances.min() ** 2)
+    assert distances[into].max() <= max(reach * (1 + 1e-6), distances.min() + 1e-12)
+    np.testing.assert_allclose(moved, point - points[into])
+    np.testing.assert_array_equal(shared(points[0], points, reach).weights, [1.0])
+
+
+def test_between_two_points_shares_are_those_of_the_line() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
+    into, weights, *_ = shared(np.array([0.25, 0.0]), points, 2.0)
+    assert into.tolist() == [0, 1]
+    np.testing.assert_allclose(weights, [0.75, 0.25], atol=1e-4)
 
 
 @given(seed=st.integers(0, 2**16), n=st.integers(1, 20), d=st.integers(1, 5), size=st.sampled_from((0.0, 1e-3, 1.0)))
@@ -301,7 +338,7 @@ def test_moving_farther_is_bounded(seed: int, n: int, d: int, size: float) -> No
     moved = moved_outer(x.T @ x, y.T @ y) - (x + y).T @ (x + y)
     assert size == 0 or np.linalg.eigvalsh(moved).min() >= -1e-9
     lengths = np.linalg.norm(x, axis=1)
-    bound = moved_farther(np.array([lengths @ lengths]), np.array([n]), np.array([D]))
+    bound = moved_farther(float(lengths @ lengths), n, np.array([D]))
     assert ((lengths + D) ** 2).sum() <= bound[0] + 1e-9
 
 
@@ -327,6 +364,18 @@ def test_faded_centres_count_as_faded_samples_do() -> None:
     np.testing.assert_allclose(results[0], results[1], atol=1e-6)
 
 
+def test_a_table_for_which_there_is_no_space_has_centres() -> None:
+    env = linmdp.make_env("synthetic:S=500,A=3,d=5,H=4")
+    for spec in ("lsvi-ucb", "lsvi-ucb:beta=0.1"):
+        agent: Any = linmdp.make_agent(f"{spec}{',' if ':' in spec else ':'}max_bytes=150KiB", env)
+        assert agent.chosen["storage"] == "centres"
+        assert agent.chosen["M"] < 500
+        asked = f"{spec}{',' if ':' in spec else ':'}storage=centres,M={agent.chosen['M']}"
+        pair = [linmdp.run(env, a, episodes=60, seed=0) for a in (agent, linmdp.make_agent(asked, env))]
+        np.testing.assert_array_equal(pair[0].rewards, pair[1].rewards)
+        assert agent.nbytes <= agent.chosen["bytes"] <= 150 << 10
+
+
 def test_what_does_not_go_together_is_refused() -> None:
     env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
     for spec, words in (
@@ -341,6 +390,61 @@ def test_what_does_not_go_together_is_refused() -> None:
             linmdp.make_agent(spec, env)
     with pytest.raises(InvalidParameter, match="'storage' parameter of lsvi-ucb must be 'sparse'"):
         linmdp.make_agent("lsvi-ucb:storage=centres", linmdp.make_env("gym:Taxi-v3"))
+
+
+CENTRES = "lsvi-ucb:storage=centres,M=4,beta=0.1"
+
+
+def test_results_carry_the_certificate_where_there_is_one() -> None:
+    env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
+    records = list[linmdp.EpisodeRecord]()
+    agent = linmdp.make_agent(CENTRES, env)
+    result = linmdp.run(env, agent, episodes=50, seed=0, on_episode=records.append)
+    total = sum(record.certificate or 0.0 for record in records)
+    assert total > 0
+    assert result.certificate == pytest.approx(total / 50) == result.to_json()["certificate"]
+    assert len(result.certificates) == 25
+    assert result.certificates[-1] == pytest.approx(total)
+    again = linmdp.run(env, agent, episodes=10, seed=1)
+    assert again.certificates[-1] == pytest.approx((agent.certificate() or 0.0) - total)
+    exact = linmdp.run(env, linmdp.make_agent("lsvi-ucb:beta=0.1", env), episodes=5, seed=0)
+    assert exact.certificate is None
+    assert "certificate" not in exact.to_json()
+
+
+def test_tables_and_reports_show_it(tmp_path: Path) -> None:
+    runs = [Job("lock:H=4", agent, 20, 0, 1) for agent in (CENTRES, "random")]
+    run_sweep(runs, store := Store(tmp_path), processes=1)
+    rows = list(run_rows(store))
+    assert [row["certificate"] is None for row in rows] == [False, True]
+    assert "certificate" in run_columns(rows)
+    assert "certificate" not in run_columns(rows[1:])
+    stored = list(store.results())
+    assert stored[0].certificates[-1] == pytest.approx(20 * (stored[0].certificate or 0.0))
+    table = comparison_table(by_agent(stored))
+    assert "certificate" in table.splitlines()[0]
+    assert "certificate" not in comparison_table(by_agent(stored[1:]))
+    store.close()
+    done = subprocess.run([sys.executable, "-c", "from linmdp.cli import main; main()", "report", str(tmp_path)])
+    assert done.returncode == 0
+    assert "Certificate of" in (tmp_path / "report.html").read_text()
+
+
+def test_a_checkpoint_keeps_the_certificate(tmp_path: Path) -> None:
+    def play(stop: int) -> Any:
+        def halt(record: linmdp.EpisodeRecord) -> None:
+            if record.episode == stop:
+                raise KeyboardInterrupt
+
+        env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
+        agent = linmdp.make_agent(CENTRES, env)
+        return linmdp.run(env, agent, episodes=30, seed=0, checkpoint=tmp_path, every=10, on_episode=halt)
+
+    with pytest.raises(KeyboardInterrupt):
+        play(17)
+    resumed, env = play(-1), linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
+    whole = linmdp.run(env, linmdp.make_agent(CENTRES, env), episodes=30, seed=0)
+    assert (resumed.certificate, resumed.certificates) == (whole.certificate, whole.certificates)
 
 
 def test_a_saved_agent_must_have_centres_that_can_be() -> None:

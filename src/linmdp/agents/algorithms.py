@@ -41,8 +41,9 @@ class LSVIUCB(LSVIAgent):
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards. "auto": 1; with
         storage "sparse", if beta and lam are "auto" and the weights of all steps would take much memory, 0.99, or 0.9
         where states have no bound
-    max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept, their precision
-        and (in the other agents) rho, budget, m and M are chosen for it, and shown as `agent.chosen`
+    max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept (exactly or, for
+        tables for which there is no space, as centres), their precision and (in the other agents) rho, budget, m and M
+        are chosen for it, and shown as `agent.chosen`
     replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in
         every episode; default: 0; with beta and lam "auto" 0.02, or 0.1 with storage "merged" or
         "centres" where states are not finite
@@ -72,6 +73,7 @@ class LSVIUCB(LSVIAgent):
         {"storage": "centres", "M": 4, "beta": 0.1, "inflate": 0.5},
     )
 
+    merges_for_bytes: ClassVar = True
     usual_replan: ClassVar = 0.0
     """Where beta or lam is given."""
 

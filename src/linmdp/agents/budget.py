@@ -150,7 +150,7 @@ def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> 
     matrices, vectors = 8 * (2 * G * blocks * p * p + F * p * p * (p <= M)), 8 * d * (2 * G + L + 2 * F)
     kept = F * ((M + 1) * (e * d + 32 + (4 if s.table else e * row)) + 40) + 17 * s.horizon.H + 8 * (G + 2)
     distances = 8 * (3 * (s.A if blocks == 1 else 1) + 1)  # of eight centres to all others
-    work = 8 * (M + 1) * (4 * row + 2 * d + 12 * s.A + distances) + 4 * 8 * blocks * p * p
+    work = 8 * (M + 1) * (5 * row + 2 * d + 12 * s.A + distances) + 4 * 8 * blocks * p * p
     return matrices + vectors + kept + work + BUFFERS + absorbing * 8 * G * (d + 1)
 
 

@@ -53,6 +53,7 @@ class LSVIAgent(Agent):
 
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, for forecasts of memory."""
+    merges_for_bytes: ClassVar[bool] = False  # whether `max_bytes` may choose centres, where nothing exact fits
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
 
     def __init__(
@@ -101,6 +102,8 @@ class LSVIAgent(Agent):
         if inflate and (not self._exploration.inflate or self.horizon.discounted):
             invalid(self.name, "inflate", "0 without a bonus for each step", inflate)
         self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of)
+        if self._storing.name != self._storing.asked:
+            self._exploration = self.make_exploration(self.beta_value)
         self.schedule = self.make_schedule()
         self._planner = self._make_planner()
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
@@ -158,7 +161,9 @@ class LSVIAgent(Agent):
             samples = self._known_K()
         s, explore = self._sizes(), self._exploration
         common = common_bytes(s, auto=self._auto_beta is not None) + self.schedule_type.forecast_bytes(s)
-        drawn = explore.adaptive * 8 * s.horizon.groups * (2 * s.S + (samples or 0) * s.horizon.samples_per_episode)
+        each = (samples or 0) * s.horizon.samples_per_episode
+        rewards = {"counts": 2 * s.S, "features": each, "states": each}.get(choice["storage"], 0)
+        drawn = explore.adaptive * 8 * s.horizon.groups * rewards
         drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
         return common + drawn + self._storing.bytes_of(choice, samples)
 

@@ -117,6 +117,8 @@ def learner_of(agent: Agent) -> Learner:
 
 def _keeps_counts(agent: LSVIUCBFixed, room: int) -> bool:
     """As the agent was told or, if it was left the choice, whatever takes less room."""
+    if agent.storage not in ("auto", "counts", "features", "states"):
+        invalid(agent.name, "storage", "'auto', 'counts', 'features' or 'states' for a device", agent.storage)
     task, sample = agent.task, 6
     smaller = task.S is not None and 8 * task.S * task.d < sample * room
     return agent.storage == "counts" or (agent.storage == "auto" and smaller)

@@ -6,19 +6,31 @@ phi. Lambda, u and the number of samples are those of all data. See docs/bounded
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.storage.base import FADED, Parts, Sample
-from linmdp.agents.storage.cover import WIDER, cover, least_distance, moved_farther, moved_outer, norms_squared, within
+from linmdp.agents.storage.cover import (
+    WIDER,
+    Shares,
+    cover,
+    least_distance,
+    moved_farther,
+    moved_outer,
+    norms_squared,
+    shared,
+)
 from linmdp.agents.storage.rows import RowStorage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray, State
+
+REACH = 2.0
+"""Centres that stand together for a next state are within this many radii of it."""
 
 TIMES, REWARD, SQUARES, FORMS = range(4)
 """What `sums` holds of the samples of a centre."""
@@ -84,9 +96,9 @@ class Centres(RowStorage):
         if sample.terminated:
             self._add_end(g, where, phi, sample)
         elif g < len(self.count):
-            c = self._place(g, sample.next_state, sample.weight)
-            self.N[g, c, where] += phi
-            self.sums[g, :2, c] += sample.weight, sample.weight * sample.reward
+            into, weights = self._place(g, sample.next_state, sample.weight)
+            self.N[g, into, where] += weights[:, None] * phi
+            self.sums[g, :2, into] += sample.weight * weights[:, None] * (1.0, sample.reward)
             while self.count[g] > self.M:
                 self._coarsen(g)
 
@@ -100,46 +112,47 @@ class Centres(RowStorage):
             self.final[g] += sample.weight * (np.tile(rows, self.A) if self.blocks else rows.sum(axis=0))
             self.finals[g] += sample.weight * self.A
 
-    def _place(self, g: int, state: State, weight: float) -> int:
-        """The centre of a next state; how far that lies is added to the sums."""
-        n = int(self.count[g])
+    def _place(self, g: int, state: State, weight: float) -> tuple[IntArray, Array]:
+        """The centres that stand for a next state, and their weights; how far they are is added to the sums."""
+        n, radius = int(self.count[g]), float(self.radius[g])
         if self.table and len(found := np.flatnonzero(self.centre[g, :n] == state)):
-            return int(found[0])
+            return found, np.ones(1)
         point = self.rows(np.asarray(state)[None])[0].astype(self.point.dtype, copy=False)
         if not np.isfinite(point.sum()):
             raise InvalidData(f"Features of state {state!r} must be finite.")
-        if n and (self.radius[g] > 0 or not self.table):
-            moved = point - self.points(g)
-            squares = norms_squared(moved)
-            c = int(squares.argmin())
-            if within(squares[c], float(self.radius[g])):
-                if squares[c] > 0:
-                    self._displace(g, np.array([c]), moved[[c]].astype(np.float64), np.array([weight]))
-                return c
+        if n and (radius > 0 or not self.table):
+            shares = shared(point, self.points(g), REACH * radius, radius)
+            if len(shares.into):
+                if shares.nearest > 0:
+                    outer = self._displace(g, shares, weight)
+                    if len(self.W):
+                        self.W[g] += outer
+                return shares.into, shares.weights
         if self.table:
             self.centre[g, n] = state
         else:
             self.point[g, n] = point
         self.count[g] = n + 1
-        return n
+        return np.array([n]), np.ones(1)
 
     def points(self, g: int) -> Array:
         """The features of all centres of a regression."""
         n = int(self.count[g])
         return np.ascontiguousarray(self.rows(self.centre[g, :n])) if self.table else self.point[g, :n]
 
-    def _displace(self, g: int, into: IntArray, moved: Array, times: Array, old: Any = 0.0) -> None:
-        """Samples that were at `moved` from the centres `into` belong to these now.
+    def _displace(self, g: int, shares: Shares, times: float, old: Sequence[float] = (0.0, 0.0)) -> Any:
+        """Samples for which one point stood have others now; what that adds to W, where there is one.
 
-        `times` are their numbers, and `old` (2, n) the sums of the centres to which they belonged.
+        `times` is their number, and `old` the bounds of their distances, squared, to the point that stood for them.
         """
-        squares, forms = norms_squared(moved), self._norms_after(g, moved)
-        for name, distance, before in zip((SQUARES, FORMS), (squares, forms), old + np.zeros((2, 1)), strict=True):
-            np.add.at(self.sums[g, name], into, moved_farther(before, times, np.sqrt(distance)))
-        if len(self.W):
-            flat = (moved * times.reshape(-1, *[1] * (moved.ndim - 1))).reshape(-1, moved.shape[-1])
-            X = flat.T @ moved.reshape(-1, moved.shape[-1])
-            self.W[g] = moved_outer(self.W[g], X) if np.any(old) else self.W[g] + X
+        into, weights, moved, _ = shares
+        for name, squares, before in zip(
+            (SQUARES, FORMS), (norms_squared(moved), self._norms_after(g, moved)), old, strict=True
+        ):
+            self.sums[g, name, into] += weights * moved_farther(before, times, np.sqrt(squares))
+        rows = moved.reshape(-1, moved.shape[-1])
+        counts = np.repeat(times * weights, len(rows) // len(weights))
+        return (counts[:, None] * rows).T @ rows if len(self.W) else 0.0
 
     def _inverse_after(self, g: int) -> Array:
         """Lambda^-1 of the step that follows those of regression g, as it was at the last planning."""
@@ -158,14 +171,21 @@ class Centres(RowStorage):
         order = np.argsort(-self.sums[g, TIMES, :n], kind="stable")
         points = self.points(g)[order].astype(np.float64)
         self.radius[g] = radius = max(WIDER * float(self.radius[g]), least_distance(points))
-        stays, into = cover(points, radius)
+        stays = cover(points, radius)
         self._keep(g, order)
-        gone = np.flatnonzero(~stays)
-        np.add.at(self.N[g], into[gone], self.N[g, gone])
-        old = self.sums[g][:, gone]
-        np.add.at(self.sums[g, :2].T, into[gone], old[:2].T)
-        self._displace(g, into[gone], points[gone] - points[into[gone]], old[TIMES], old[[SQUARES, FORMS]])
-        self._keep(g, np.flatnonzero(stays))
+        kept, X, moved_before = np.flatnonzero(stays), 0.0, False
+        staying = points[kept]
+        for i in np.flatnonzero(~stays):
+            shares = shared(points[i], staying, radius)
+            shares = shares._replace(into=kept[shares.into])
+            times, reward, *old = self.sums[g, :, i].tolist()
+            self.N[g, shares.into] += shares.weights[:, None] * self.N[g, i]
+            self.sums[g, :2, shares.into] += shares.weights[:, None] * (times, reward)
+            X = X + self._displace(g, shares, times, old)
+            moved_before |= old[0] > 0
+        if len(self.W):
+            self.W[g] = moved_outer(self.W[g], X) if moved_before else self.W[g] + X
+        self._keep(g, kept)
 
     def _keep(self, g: int, which: Any) -> None:
         """Keep these centres of a regression."""

@@ -218,6 +218,8 @@ class StorageChoice:
         for storage in storages:
             for dtype in self._dtypes()[: 1 if storage == "sparse" else None]:
                 yield {"storage": storage, "dtype": dtype}
+        if self.agent.storage == "auto" and self.agent.merges_for_bytes and self.table and not self.unit:
+            yield from ({"storage": "centres", "M": M} for M in descending(self.merged_size(), LEAST_MERGED))
 
     def _fold_choices(self) -> Iterator[Choice]:
         """Fewer transitions, down to d; then no slopes; then as few transitions as can be, in single precision."""

@@ -6,7 +6,7 @@ the actions. A set of n points is (n, p) or (n, A, d).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from linmdp.types import Array, BoolArray, IntArray
 
 CHUNK = 8
 """Points whose distances to all others are taken at once."""
+
+NEIGHBOURS = 6
+"""Centres that may stand for one point."""
+
+RIDGE, SLACK = 1e-6, 1e-9
+"""So that weights are those of one solution, and points as far apart as the radius count as within it."""
 
 ROUNDING = 1e-14
 """Of distances squared that come from products, in units of the norms squared."""
@@ -51,40 +57,63 @@ def least_distance(points: Array) -> float:
     return float(norms_squared(points[[pair[0]]] - points[[pair[1]]])[0] ** 0.5)
 
 
-def within(squares: Any, radius: float) -> Any:
-    """Whether distances squared are at most the radius squared, but for rounding."""
-    return squares <= radius * radius * (1 + 1e-9)
-
-
-def cover(points: Array, radius: float) -> tuple[BoolArray, IntArray]:
-    """Which points stay, in their order: those farther than `radius` from all that stay before; (n,).
-
-    And into which of all points, by its number, each of the others goes: the nearest that stays before it, (n,).
-    """
-    n, reach = len(points), radius**2 * (1 + 1e-9) + ROUNDING * float(norms_squared(points).max(initial=0.0))
-    nearest, into = np.full(n, np.inf), np.arange(n)
-    for i in range(n):
+def cover(points: Array, radius: float) -> BoolArray:
+    """Which points stay, in their order: those farther than `radius` from all that stay before; (n,)."""
+    reach = radius**2 * (1 + SLACK) + ROUNDING * float(norms_squared(points).max(initial=0.0))
+    nearest = np.full(len(points), np.inf)
+    for i in range(len(points)):
         if nearest[i] > reach:
-            found, later = distances_squared(points[i : i + 1], points[i + 1 :])[0], slice(i + 1, n)
-            closer = found < nearest[later]
-            nearest[later][closer], into[later][closer] = found[closer], i
-    stays = nearest > reach
-    into[stays] = np.flatnonzero(stays)
-    return stays, into
+            later = nearest[i + 1 :]
+            np.minimum(later, distances_squared(points[i : i + 1], points[i + 1 :])[0], out=later)
+    return nearest > reach
 
 
-def moved_farther(squares: Array, times: Array, distance: Array) -> Array:
+class Shares(NamedTuple):
+    """Which points stand for another, with which weights, and how far from them it is; `nearest`: from any, squared."""
+
+    into: IntArray
+    weights: Array
+    moved: Array
+    nearest: float
+
+
+def shared(point: Array, points: Array, reach: float, limit: float = np.inf) -> Shares:
+    """The nearest of the points, or up to NEIGHBOURS of them within `reach`, to stand for `point`; none beyond `limit`.
+
+    Their weights are not negative, have the sum 1, and bring the mean of their features as near to those of `point` as
+    they can, but for points that are left out on the way, where a weight would be negative.
+    """
+    moved = point - points
+    squares = norms_squared(moved)
+    near = np.argsort(squares, kind="stable")[:NEIGHBOURS]
+    nearest = float(squares[near[0]])
+    if nearest > limit * limit * (1 + SLACK):
+        return Shares(near[:0], np.zeros(0), moved[:0], nearest)
+    within = squares[near] <= reach * reach * (1 + SLACK)
+    near = near[: max(1, np.count_nonzero(within)) if nearest else 1]
+    D = moved[near].reshape(len(near), -1).astype(np.float64)
+    products, left = D @ D.T, np.arange(len(near))
+    products += RIDGE * np.trace(products) * np.eye(len(near))
+    while len(left) > 1:
+        weights = np.linalg.solve(products[np.ix_(left, left)], np.ones(len(left)))
+        if (weights > 0).all():
+            return Shares(near[left], weights / weights.sum(), D[left].reshape(-1, *point.shape), nearest)
+        left = left[weights > 0]
+    return Shares(near[left], np.ones(1), D[left].reshape(-1, *point.shape), nearest)
+
+
+def moved_farther(squares: float, times: float, distance: Array) -> Array:
     """A bound of sum_i (x_i + D)^2, from sum_i x_i^2 and the number of terms: (sqrt(sum x^2) + D sqrt(n))^2."""
-    return np.asarray((np.sqrt(squares) + distance * np.sqrt(times)) ** 2)
+    return np.asarray((squares**0.5 + distance * times**0.5) ** 2)
 
 
-def moved_outer(W: Array, X: Array) -> Array:
+def moved_outer(W: Array, X: Any) -> Array:
     """A bound, in the order of matrices, of sum (x + y)(x + y)' from sum x x' <= W and X = sum y y'.
 
     (x + y)(x + y)' <= (1 + c) x x' + (1 + 1/c) y y' for every c > 0; this one makes the trace least.
     """
     before, step = float(np.trace(W)), float(np.trace(X))
     if not before or not step:
-        return W + X
+        return np.asarray(W + X)
     c = (step / before) ** 0.5
     return np.asarray((1 + c) * W + (1 + 1 / c) * X)

@@ -1,0 +1,145 @@
+"""The tables and the figure of the page on bounded memory, from the store of its sweep. What it lacks is run.
+
+.venv/bin/python docs/measure_centres.py STORE    about 10 minutes on two cores from an empty store
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+import linmdp
+from linmdp.agents.storage import centres, cover
+from linmdp.io.files import output_folder
+from linmdp.io.units import human_bytes
+from linmdp.report.tables import markdown
+from linmdp.results.store import Store
+from linmdp.results.summary import Summary, by_agent
+from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
+
+DOCS = Path(__file__).parent
+SIZES = ((10, 5, 1000), (10, 20, 10**6), (30, 50, 12_000), (30, 50, 10**9))
+P, LAM = 0.1, 1.0
+VARIANTS = ((1, 1.5), (6, 1.2), (6, 1.5), (6, 2.0))
+TRIED = (
+    ("synthetic:S=2000,A=5,d=8,H=20", "lsvi-ucb:beta=0.05,lam=0.01,replan=0.02,storage=centres,M=16", 300),
+    ("gym:MountainCar-v0", "lsvi-ucb:storage=centres,M=256", 60),
+)
+COLOURS = {"counts": "black", "centres": "C0", "merged": "C4", "fold": "C1", "fixed": "C3", "adaptive": "C2"}
+
+
+def width(d: int, H: int, K: int) -> float:
+    """beta_0 of the theorem: B_0 + H sqrt(d lam), where B_0 depends on beta_0 through a logarithm."""
+    g, beta = d * math.log(1 + K / (LAM * d)), 0.0
+    for _ in range(100):
+        net = d * math.log(1 + 4 * K / math.sqrt(LAM))
+        net += d * d * math.log(1 + 8 * math.sqrt(d) * K * (beta + H * math.sqrt(K)) ** 2 / (LAM * H * H))
+        noise = H / 2 * math.sqrt(g + 2 * (math.log(2 * H / P) + net)) + math.sqrt(g + 2 * math.log(2 * H / P)) / 2
+        beta = noise + 2 * H + H * math.sqrt(d * LAM)
+    return beta
+
+
+def bound_table() -> str:
+    """What the theorem says before the certificate is added."""
+    rows = []
+    for d, H, K in SIZES:
+        beta, T = width(d, H, K), K * H
+        bound = 2 * H * math.sqrt(2 * T * math.log(1 / P))
+        bound += 2 * beta * H * math.sqrt(2 * d * K * math.log(1 + K / (LAM * d)))
+        constant = beta / (d * H * math.sqrt(math.log(2 * d * T / P)))
+        rows.append((f"d={d}, H={H}, K={K:,}", f"{beta:,.0f}", f"{constant:.2f}", f"{bound:,.0f}", f"{T:,}"))
+    return markdown(("sizes", "beta_0", "C", "first two terms", "H K"), rows)
+
+
+def kind(agent: str) -> str:
+    """The storage, or the schedule, that bounds the memory of an agent."""
+    return next((name for name in COLOURS if name in agent), agent.partition(":")[0])
+
+
+def result_table(summaries: Sequence[Summary]) -> str:
+    """What every agent lost or earned, its certificate, and its bytes."""
+    rows = []
+    for s in summaries:
+        outcome = s.regret or s.reward
+        digits = 1 if s.regret else 0
+        shown = f"{outcome.mean:.{digits}f} [{outcome.low:.{digits}f}, {outcome.high:.{digits}f}]"
+        certificate = "-" if s.certificate is None else f"{s.certificate:.3g}"
+        held = human_bytes(s.agent_bytes) if s.agent_bytes else "-"
+        rows.append((s.env, s.agent, shown, certificate, held, f"{s.cpu_seconds:.0f}"))
+    return markdown(("environment", "agent", "regret or mean return", "certificate", "bytes held", "CPU s"), rows)
+
+
+def figure(groups: Sequence[Sequence[Summary]]) -> None:
+    """One panel for each environment: what is lost against the bytes held, and the certificate of centres below."""
+    panels, axes = plt.subplots(2, len(groups), figsize=(5.5 * len(groups), 6), sharex="col", height_ratios=(2, 1))
+    for column, (top, bottom) in enumerate(axes.T):
+        for name in dict.fromkeys(kind(s.agent) for s in groups[column]):
+            mine = [s for s in groups[column] if kind(s.agent) == name]
+            outcomes = [s.regret or s.reward for s in mine]
+            if name == "random":
+                top.axhline(outcomes[0].mean, color="grey", linestyle=":", label="random play")
+                continue
+            sizes = [s.agent_bytes / 1024 for s in mine]
+            spread = [[o.mean - o.low for o in outcomes], [o.high - o.mean for o in outcomes]]
+            style = {"color": COLOURS[name], "marker": "o", "capsize": 2, "label": name}
+            top.errorbar(sizes, [o.mean for o in outcomes], yerr=spread, **style)
+            if name == "centres":
+                bottom.plot(sizes, [s.certificate or 0.0 for s in mine], color=COLOURS[name], marker="o")
+        first = groups[column][0]
+        top.set_title(f"{first.env}, {first.episodes:,} episodes", fontsize=9)
+        top.set_ylabel("regret" if first.regret else "mean return of an episode")
+        bottom.set_ylabel("certificate of centres")
+        bottom.set_xlabel("KiB held")
+        bottom.set_xscale("log")
+        bottom.set_ylim(bottom=0)
+        top.legend(fontsize=8)
+        for axis in (top, bottom):
+            axis.grid(alpha=0.3)
+    panels.tight_layout()
+    panels.savefig(DOCS / "images/bounded-memory.png", dpi=110)
+
+
+def choice_table() -> str:
+    """How many centres stand for a next state, and how fast the radius grows; seeds that judge nothing else."""
+    rows, usual = [], (cover.NEIGHBOURS, centres.WIDER)
+    for variant in VARIANTS:
+        cover.NEIGHBOURS, centres.WIDER = variant
+        cells = []
+        for spec, agent, episodes in TRIED:
+            env = linmdp.make_env(spec)
+            runs = [
+                linmdp.run(env, linmdp.make_agent(agent, env), episodes=episodes, seed=seed, eval_every=20)
+                for seed in (100, 101)
+            ]
+            results = [r.reward / episodes if r.final_regret is None else r.final_regret for r in runs]
+            cells.append(", ".join(f"{result:.1f}" for result in results))
+        rows.append((*map(str, variant), *cells))
+    cover.NEIGHBOURS, centres.WIDER = usual
+    what = [f"{spec}, {agent.partition('storage=centres,')[2]}, K={episodes}" for spec, agent, episodes in TRIED]
+    return markdown(("centres for a state", "growth of the radius", *what), rows)
+
+
+def main() -> None:
+    """Write all of it."""
+    (DOCS / "generated/centres_bound.md").write_text(bound_table() + "\n")
+    (DOCS / "generated/centres_choice.md").write_text(choice_table() + "\n")
+    store = Store(output_folder(Path(sys.argv[1])))
+    jobs = plan(read_sweep(DOCS.parent / "examples/bounded.toml"))
+    run_sweep(jobs, store, progress=True)
+    place = {(job.env, job.agent): i for i, job in enumerate(jobs)}
+    summaries = by_agent(list(store.results({run_key(job) for job in jobs})))
+    summaries.sort(key=lambda s: place[s.env, s.agent])
+    (DOCS / "generated/centres.md").write_text(result_table(summaries) + "\n")
+    envs = dict.fromkeys(s.env for s in summaries)
+    figure([[s for s in summaries if s.env == env] for env in envs])
+
+
+if __name__ == "__main__":
+    main()
