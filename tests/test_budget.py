@@ -35,6 +35,8 @@ AGENTS = (
     "lsvi-ucb-fixed:storage=fold",
     "lsvi-ucb-rare-switch",
     "lsvi-ucb-rare-switch:stationary=true,storage=features",
+    "lsvi-ucb-select",
+    "lsvi-ucb-select:storage=states,stationary=true",
     "lsvi-phe",
     "lsvi-phe:storage=features,draws=3",
     "q-learning",
@@ -43,7 +45,14 @@ AGENTS = (
     "constant:action=1",
     "optimal",
 )
-SAMPLED = ("lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-fold", "lsvi-ucb-fold:stationary=true")
+SAMPLED = (
+    "lsvi-ucb",
+    "lsvi-ucb-select",
+    "lsvi-ucb-select:stationary=true",
+    "lsvi-ucb-fixed",
+    "lsvi-ucb-fold",
+    "lsvi-ucb-fold:stationary=true",
+)
 OBJECTS = 64 << 10
 """Python's own objects: the loop, the environment's steps, small arrays on their way."""
 

@@ -266,6 +266,10 @@ class Agent(ABC):
         """max |Lambda Lambda^-1 - I|, for agents that keep an inverse."""
         return None
 
+    def diagnostics(self) -> dict[str, float]:
+        """What the agent itself has to tell of its run so far, by name."""
+        return {}
+
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:
         """The keyword parameters of the constructor: those of its bases, then its own."""

@@ -204,6 +204,7 @@ class RunState:
             saturated=self.probe.saturated,
             tied=self.probe.tied,
             drift=agent.drift(),
+            diagnostics=agent.diagnostics(),
             warnings=[*self.notes, *self.findings()],
             costs=self.costs,
         )
