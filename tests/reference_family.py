@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.types import Array, Task
-from reference import TIE, ReferenceLSVI, ReferencePHE
+from reference import TIE, ReferenceLSVI, ReferencePHE, Sample
 
 
 class ReferenceRestart(ReferenceLSVI):
@@ -360,3 +360,49 @@ class ReferencePlusPlus(ReferenceTabular):
             D = min(4 * d**3 * H**2 * (phi @ w - phi @ w_low + 2 * self.beta_bar * norm), d**3 * H**3)
             sigma = max(math.sqrt(max(variance + E + D + H, H)), 2 * d**3 * H**2 * math.sqrt(norm))
         self.samples[h].append((phi, reward, None if terminated else next_state, sigma))
+
+
+class ReferenceSelect(ReferenceLSVI):
+    """LSVI-UCB-Select: a sample is stored iff its norm in the live Lambda^-1 reaches Gamma and there is room."""
+
+    def __init__(
+        self, task: Task, *, M: int | None, gamma: float | str, stationary: bool = False, **common: Any
+    ) -> None:
+        super().__init__(task, **common)
+        self.M, self.gamma, self.stationary = M, gamma, stationary
+        if stationary:
+            self.samples = [[]] * task.H
+        self.anything = True  # the first episode plans
+        self.skipped_norms = 0.0
+
+    def begin_episode(self) -> None:
+        self.start_episode()
+        if self.anything:
+            for h in reversed(range(self.task.H)):
+                self.learn_step(h)
+        self.anything = False
+
+    def threshold(self, h: int, phi: Array) -> float:
+        d, stored = self.task.d, self.samples[h]
+        if self.gamma == "theory":
+            assert self.M is not None
+            return math.sqrt((1 + self.M / (self.lam * d)) ** (d / self.M) - 1) - TIE
+        if self.gamma == "auto":
+            assert self.M is not None
+            sizes = [sample.phi @ sample.phi for sample in stored] or [phi @ phi]
+            return math.sqrt(phi @ phi / (self.lam + self.M * sum(sizes) / len(sizes) / d)) + TIE
+        return float(self.gamma) * math.sqrt(phi @ phi)
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        phi = self.task.features.phi(state)[action].copy()
+        Lambda = self.lam * np.eye(self.task.d)
+        for sample in self.samples[h]:
+            Lambda += np.outer(sample.phi, sample.phi)
+        x = math.sqrt(phi @ np.linalg.inv(Lambda) @ phi)
+        room = self.M is None or len(self.samples[h]) < self.M
+        if x >= self.threshold(h, phi) and room:
+            next_phi = None if terminated else self.task.features.phi(next_state)
+            self.samples[h].append(Sample(phi, reward, next_phi))
+            self.anything = True
+        else:
+            self.skipped_norms += x

@@ -37,6 +37,8 @@ AGENTS = (
     "lsvi-ucb:storage=centres,beta=0.1,M=12,stationary=true",
     "lsvi-ucb-rare-switch",
     "lsvi-ucb-rare-switch:stationary=true,storage=features",
+    "lsvi-ucb-select",
+    "lsvi-ucb-select:storage=states,stationary=true",
     "lsvi-phe",
     "lsvi-phe:storage=features,draws=3",
     "q-learning",
@@ -48,6 +50,7 @@ AGENTS = (
 SAMPLED = (
     *("lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-fold", "lsvi-ucb-fold:stationary=true"),
     *("lsvi-ucb:storage=centres", "lsvi-ucb:storage=centres,beta=0.1,stationary=true"),
+    *("lsvi-ucb-select", "lsvi-ucb-select:stationary=true"),
 )
 OBJECTS = 64 << 10
 """Python's own objects: the loop, the environment's steps, small arrays on their way."""

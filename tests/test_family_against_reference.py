@@ -10,9 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp import LMCLSVI, RLSVI, AdaLSVIUCBRestart, LSVIUCBBatch, LSVIUCBRestart, OptRLSVI, OptWLSVI, Task
+from linmdp import (
+    LMCLSVI,
+    RLSVI,
+    AdaLSVIUCBRestart,
+    LSVIUCBBatch,
+    LSVIUCBRestart,
+    LSVIUCBSelect,
+    OptRLSVI,
+    OptWLSVI,
+    Task,
+)
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
+from linmdp.agents.schedules.select import worst_case
 from linmdp.agents.storage.samples import faded_after
 from reference import ReferencePHE
 from reference_family import (
@@ -22,6 +33,7 @@ from reference_family import (
     ReferenceOptRLSVI,
     ReferenceOptWLSVI,
     ReferenceRestart,
+    ReferenceSelect,
 )
 from test_agents_against_reference import STORAGES, assert_same, common, many, runs, tasks
 
@@ -160,6 +172,48 @@ def test_batch_plans_on_its_grid(
     assert fast.policy_version <= batches
 
 
+@many
+@given(
+    storage=st.sampled_from(STORAGES),
+    task=tasks(),
+    common=common,
+    run=runs,
+    M=st.integers(1, 6),
+    gamma=st.sampled_from(("auto", "theory", 0.0, 0.4, 0.7)),
+    stationary=st.booleans(),
+)
+def test_select_stores_what_is_new(
+    storage: str, task: Task, common: Parameters, run: Parameters, M: int, gamma: float | str, stationary: bool
+) -> None:
+    # away from norms that occur exactly, where rounding would decide
+    common = common | {"lam": common["lam"] * (1 + np.pi * 1e-5)}
+    own: Parameters = {"M": M, "gamma": gamma, "stationary": stationary}
+    fast, slow = LSVIUCBSelect(task, storage=storage, **own, **common), ReferenceSelect(task, **own, **common)
+    assert_same(fast, slow, task, **run | {"episodes": 2 * run["episodes"]})
+    said = fast.diagnostics()
+    assert said["skipped_norms"] == pytest.approx(slow.skipped_norms, abs=1e-9)
+    assert said["stored"] == sum(map(len, slow.samples[:1] if stationary else slow.samples))
+
+
+@given(
+    d=st.integers(1, 6),
+    lam=st.floats(1e-3, 5.0),
+    M=st.integers(1, 12),
+    seed=st.integers(0, 2**16),
+    spread=st.booleans(),
+)
+def test_no_more_than_m_samples_reach_the_threshold_of_the_theory(
+    d: int, lam: float, M: int, seed: int, spread: bool
+) -> None:
+    rng, Lambda, stored = np.random.default_rng(seed), lam * np.eye(d), 0
+    for i in range(40 * M):
+        phi = rng.normal(size=d) if spread else np.eye(d)[i % d]
+        phi /= np.linalg.norm(phi)
+        if phi @ np.linalg.solve(Lambda, phi) >= worst_case(M, d, lam) * (1 + 1e-9):
+            Lambda, stored = Lambda + np.outer(phi, phi), stored + 1
+    assert stored <= M
+
+
 def test_grids_by_hand() -> None:
     assert sorted(grid_of("uniform", 11, 3)) == [1, 4, 7]
     assert sorted(grid_of("geometric", 1000, 3)) == [1, 10, 100]
@@ -208,6 +262,11 @@ def test_windows_by_hand() -> None:
         ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
         ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),
         ("ada-lsvi-ucb-restart", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
+        ("lsvi-ucb-select:M=0", "'M' parameter of lsvi-ucb-select"),
+        ("lsvi-ucb-select:gamma=-1", "'gamma' parameter of lsvi-ucb-select"),
+        ("lsvi-ucb-select:gamma=some", "'gamma' parameter of lsvi-ucb-select must be a number >= 0, 'auto' or"),
+        ("lsvi-ucb-select:gamma=theory", "'M' parameter of lsvi-ucb-select must be given where gamma is 'theory'"),
+        ("lsvi-ucb-select:storage=fold", "'storage' parameter of lsvi-ucb-select must be one that holds the samples"),
     ],
 )
 def test_bad_parameters_are_named(spec: str, words: str) -> None:

@@ -18,6 +18,7 @@ from linmdp.agents import LSVIUCBFold as LSVIUCBFold
 from linmdp.agents import LSVIUCBPlusPlus as LSVIUCBPlusPlus
 from linmdp.agents import LSVIUCBRareSwitch as LSVIUCBRareSwitch
 from linmdp.agents import LSVIUCBRestart as LSVIUCBRestart
+from linmdp.agents import LSVIUCBSelect as LSVIUCBSelect
 from linmdp.agents import OptimalAgent as OptimalAgent
 from linmdp.agents import OptRLSVI as OptRLSVI
 from linmdp.agents import OptWLSVI as OptWLSVI

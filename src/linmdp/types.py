@@ -132,6 +132,7 @@ class RunResult:
     drift : max |Lambda Lambda^-1 - I| at the end; None for agents without a regression
     switches : number of plannings after which the policy may be another one
     chosen : what the environment and the agent chose by themselves for parameters that were left to them
+    diagnostics : what the agent itself has to tell, by name
     random_returns : what episodes of random play earned in the same environment; the one exact value where it is known
     optimal_return : V* of the first state, where the values of all policies in it are known and it is always the same
     verdict : whether this run has learned more than random play knows, in words
@@ -161,6 +162,7 @@ class RunResult:
     drift: float | None = field(metadata=column((*NUMBER, type(None)), "", "drift"))
     switches: int = field(default=0, metadata=column(int, "switches"))
     chosen: dict[str, Any] = field(default_factory=dict, metadata=column(dict, "chosen"))
+    diagnostics: dict[str, Any] = field(default_factory=dict, metadata=column(dict, "", "diagnostics"))
     random_returns: list[float] = field(default_factory=list, metadata=column(list, "random_return"))
     optimal_return: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "", "optimal_return"))
     verdict: str = field(default="", metadata=column(str, "verdict"))
@@ -197,11 +199,16 @@ class RunResult:
         return self.peak_bytes
 
     def to_json(self) -> dict[str, Any]:
-        """The object that `linmdp run --json` prints; `eval_every` is there when regret was thinned."""
+        """The object that `linmdp run --json` prints.
+
+        `eval_every` is there when regret was thinned, `diagnostics` when the agent has any.
+        """
         record = {name: getattr(self, name) for column in self.columns().values() for name in column.json}
         for name in (name for column in self.columns().values() if column.optional for name in column.json):
             if record[name] is None:
                 del record[name]
         if self.regret is not None:
             record["regret"] = self.regret.tolist()
-        return record if self.eval_every == 1 else record | {"eval_every": self.eval_every}
+        if self.eval_every != 1:
+            record["eval_every"] = self.eval_every
+        return record | ({"diagnostics": self.diagnostics} if self.diagnostics else {})

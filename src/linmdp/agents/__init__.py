@@ -14,6 +14,7 @@ from linmdp.agents.schedules.batch import LSVIUCBBatch
 from linmdp.agents.schedules.fixed import LSVIUCBFixed
 from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch
 from linmdp.agents.schedules.restart import LSVIUCBRestart
+from linmdp.agents.schedules.select import LSVIUCBSelect
 from linmdp.agents.tabular.plusplus import LSVIUCBPlusPlus
 from linmdp.agents.tabular.psrl import PSRL
 from linmdp.agents.tabular.ucbvi import UCBVI
@@ -37,6 +38,7 @@ __all__ = [
     "LSVIUCBPlusPlus",
     "LSVIUCBRareSwitch",
     "LSVIUCBRestart",
+    "LSVIUCBSelect",
     "OptRLSVI",
     "OptWLSVI",
     "OptimalAgent",

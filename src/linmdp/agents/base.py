@@ -270,6 +270,10 @@ class Agent(ABC):
         """The sum, over all steps played, of what a bounded storage can have done to their values; else None."""
         return None
 
+    def diagnostics(self) -> dict[str, float]:
+        """What the agent itself has to tell of its run so far, by name."""
+        return {}
+
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:
         """The keyword parameters of the constructor: those of its bases, then its own."""

@@ -108,7 +108,7 @@ def lsvi_bytes(s: Sizes, storage: str, dtype: str, samples: int, *, capacity: bo
         counts = e * (horizon.followed * d * s.S + G * s.rows + values + tables * (d + s.rows))
         best, own = 0 if horizon.shared else horizon.H * s.rows, e * d * s.rows if e < 8 else 0
         return fixed + counts + best + own + work + 3 * 8 * d * s.rows  # fresh forms
-    size = block_size(s.A, d, dtype, samples if capacity and not horizon.shared else None)
+    size = block_size(s.A, d, dtype, samples if capacity else None)
     state = s.A * d * e if storage == "features" else (8 if s.table else s.state)
     blocks = -(-max(samples, 1) // size)
     return fixed + work + blocks * size * G * ((d + s.A + 2) * e + state) + 4 * size * s.A * d * 8

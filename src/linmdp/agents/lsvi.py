@@ -15,7 +15,7 @@ import numpy as np
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, saved_array, under
-from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within, common_bytes
+from linmdp.agents.budget import STATE_BYTES, Choice, chosen_within
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM, Evidence
@@ -26,7 +26,7 @@ from linmdp.agents.schedules.base import Always, Schedule
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_int, invalid
-from linmdp.features.tabular import TableFeatures, trusted
+from linmdp.features.tabular import trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 
@@ -54,6 +54,8 @@ class LSVIAgent(Agent):
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, for forecasts of memory."""
     merges_for_bytes: ClassVar[bool] = False  # whether `max_bytes` may choose centres, where nothing exact fits
+    own_M: ClassVar[bool] = False
+    """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
 
     def __init__(
@@ -106,6 +108,7 @@ class LSVIAgent(Agent):
             self._exploration = self.make_exploration(self.beta_value)
         self.schedule = self.make_schedule()
         self._planner = self._make_planner()
+        self.schedule.bind(self._planner.ridge)
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
@@ -148,24 +151,20 @@ class LSVIAgent(Agent):
         """What is kept of the past; an agent with a storage of its own does not run in lockstep."""
         return self._storing.make(parts)
 
-    # memory
-
     def _choices(self) -> Iterator[Choice]:
         """What `max_bytes` may choose, from the best to the smallest."""
         return self._storing.choices()
 
     def _bytes_of(self, choice: Choice) -> int:
         """The most bytes at once, with that choice."""
+        return self._storing.bytes_in_all(choice, self._most_held(choice))
+
+    def _most_held(self, choice: Choice) -> int | None:
+        """The most samples that one regression holds at once; None where it is not known."""
         samples = self._most_samples(choice)
         if samples is None and choice["storage"] in ("features", "states"):
             samples = self._known_K()
-        s, explore = self._sizes(), self._exploration
-        common = common_bytes(s, auto=self._auto_beta is not None) + self.schedule_type.forecast_bytes(s)
-        each = (samples or 0) * s.horizon.samples_per_episode
-        rewards = {"counts": 2 * s.S, "features": each, "states": each}.get(choice["storage"], 0)
-        drawn = explore.adaptive * 8 * s.horizon.groups * rewards
-        drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
-        return common + drawn + self._storing.bytes_of(choice, samples)
+        return None if samples is None else samples * self.horizon.samples_per_episode
 
     def _most_samples(self, choice: Choice) -> int | None:
         """The most samples that one step holds at once; None where it is not known."""
@@ -176,10 +175,6 @@ class LSVIAgent(Agent):
         if self._K is None:
             invalid(self.name, "episodes", "given with max_bytes", None)
         return self._K
-
-    def _sizes(self) -> Sizes:
-        task, table = self.task, isinstance(self._features, TableFeatures)
-        return Sizes(task.S or 0, task.A, task.d, self.horizon, table, self._state_bytes)
 
     @property
     def _state_bytes(self) -> int:
@@ -215,8 +210,8 @@ class LSVIAgent(Agent):
         return self.schedule.plannings(episodes)
 
     def bytes_after(self, episodes: int) -> int:
-        storage, samples = self._planner.storage, self.samples_after(episodes) * self.horizon.samples_per_episode
-        return self.nbytes - storage.nbytes + storage.bytes_after(samples)
+        storage, held = self._planner.storage, self.schedule.most_held(episodes, self.horizon.samples_per_episode)
+        return self.nbytes - storage.nbytes + storage.bytes_after(held)
 
     # an episode
 
@@ -288,7 +283,7 @@ class LSVIAgent(Agent):
                 self._auto_beta.see(self.horizon.planned(h), features, action, reward)
         self._planner.storage.played(self.horizon.acting(h), state, action)
         self.schedule.watch(g, phi)
-        if self._store[g]:
+        if self._store[g] and self.schedule.admits(g, phi):
             weight = self._exploration.weight(self.horizon.planned(h), phi)
             sample = Sample(phi, state, action, next_state, terminated, weight)
             self._planner.add(self.horizon.planned(h), sample, reward - self._exploration.offset)
@@ -330,6 +325,9 @@ class LSVIAgent(Agent):
         found = self._planner.storage.certificate
         return None if found is None else float(found)
 
+    def diagnostics(self) -> dict[str, float]:
+        return self.schedule.diagnostics()
+
     def _make_auto_beta(self) -> AutoBeta:
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
         return AutoBeta(self.horizon, self.task.d, lam=self.lam_value, caps=self.caps[-self.horizon.H :], scale=scale)
@@ -339,7 +337,8 @@ class LSVIAgent(Agent):
     def lockstep(self) -> Setting | None:
         """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
         fits = self._storing.name == "counts" and not self.horizon.shared and not self._auto_beta and not self.max_bytes
-        plain = type(self._exploration).weight is Exploration.weight  # weights of samples are not shared
+        # weights of samples are not shared, and which are stored is decided before the episode
+        plain = type(self._exploration).weight is Exploration.weight and self.schedule_type.admits is Schedule.admits
         if not (fits and plain and self._exploration.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())

@@ -213,6 +213,7 @@ class RunState:
             drift=agent.drift(),
             certificate=None if (sum_ := agent.certificate()) is None else (sum_ - self.certified[0]) / k,
             certificates=self.certificates,
+            diagnostics=agent.diagnostics(),
             warnings=[*self.notes, *self.findings()],
             costs=self.costs,
         )

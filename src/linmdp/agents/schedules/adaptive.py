@@ -158,7 +158,7 @@ class LSVIUCBAdaptive(LSVIAgent):
                     yield {**form, "budget": budget, "m": lookback}
 
     def _bytes_of(self, choice: Choice) -> int:
-        return super()._bytes_of(choice) + adaptive_bytes(self._sizes(), choice["m"])
+        return super()._bytes_of(choice) + adaptive_bytes(self._storing.sizes(), choice["m"])
 
     def _most_samples(self, choice: Choice) -> int | None:
         return int(choice["budget"])

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linmdp.agents.afresh import Afresh
 from linmdp.agents.base import Component
 from linmdp.agents.budget import Sizes
-from linmdp.agents.ridge import downdate
+from linmdp.agents.ridge import Ridge, downdate
 from linmdp.errors import check_number
 from linmdp.types import Array, BoolArray
 
@@ -86,12 +87,27 @@ class Schedule(Component):
     def watch(self, g: int, phi: Any) -> None:
         """phi(s, a) of a step of this episode that belongs to regression g, stored or not."""
 
+    def bind(self, ridge: Ridge | Afresh) -> None:
+        """Share the regressions of a planner."""
+
+    def admits(self, g: int, phi: Any) -> bool:
+        """Whether a sample of regression g of which only phi is known may be stored, where `store` says that it is."""
+        return True
+
+    def diagnostics(self) -> dict[str, float]:
+        """What it has to tell of the run so far."""
+        return {}
+
     def end_episode(self, earned: float = 0.0) -> None:
         """The episode is over, and has earned that much reward."""
 
     def most_samples(self, episodes: int) -> int:
         """The most samples that one step holds at once within that many episodes; all, where none is forgotten."""
         return episodes
+
+    def most_held(self, episodes: int, per_episode: int) -> int:
+        """The same of a regression that an episode brings `per_episode` samples, at most."""
+        return self.most_samples(episodes) * per_episode
 
     def plannings(self, episodes: int) -> int:
         """How often it plans within that many episodes, about."""

@@ -9,7 +9,9 @@ import numpy as np
 
 from linmdp.agents.budget import (
     Choice,
+    Sizes,
     centres_bytes,
+    common_bytes,
     descending,
     fold_bytes,
     lsvi_bytes,
@@ -81,7 +83,10 @@ class StorageChoice:
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
         if self.unbounded:
             self._check_unbounded()
-        if self.asked == "fold":
+        if agent.own_M:
+            if self.asked in ("fold", "merged", "centres"):
+                invalid(agent.name, "storage", "one that holds the samples as they are", self.asked)
+        elif self.asked == "fold":
             self.fold_size()
         elif self.asked in ("merged", "centres"):
             self.merged_size()
@@ -239,9 +244,23 @@ class StorageChoice:
         given = self.agent.dtype
         return (given,) if given == "float32" else (given, "float32")
 
-    def bytes_of(self, choice: Choice, samples: int | None) -> int:
-        """The most bytes of regressions and storage, with at most that many samples per step (None: any number)."""
-        agent, s = self.agent, self.agent._sizes()
+    def sizes(self) -> Sizes:
+        """What the formulas of memory ask for."""
+        agent, task = self.agent, self.agent.task
+        return Sizes(task.S or 0, task.A, task.d, agent.horizon, self.table, agent._state_bytes)
+
+    def bytes_in_all(self, choice: Choice, held: int | None) -> int:
+        """The most bytes of the agent, with so many samples per regression at most (None: any number)."""
+        agent, s, explore = self.agent, self.sizes(), self.agent._exploration
+        common = common_bytes(s, auto=agent._auto_beta is not None) + agent.schedule_type.forecast_bytes(s)
+        rewards = {"counts": 2 * s.S, "features": held or 0, "states": held or 0}.get(choice["storage"], 0)
+        drawn = explore.adaptive * 8 * s.horizon.groups * rewards
+        drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
+        return common + drawn + self._bytes_of(choice, held)
+
+    def _bytes_of(self, choice: Choice, held: int | None) -> int:
+        """The same of its regressions and storage."""
+        agent, s = self.agent, self.sizes()
         if choice["storage"] == "merged":
             return merged_bytes(s, choice["M"], group_blocks(agent._features))
         if choice["storage"] == "centres":
@@ -249,13 +268,12 @@ class StorageChoice:
             return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
         if choice["storage"] == "sparse":
             if self.unbounded:
-                samples = agent._known_K()
-            return sparse_bytes(s, None if samples is None else samples * agent.horizon.samples_per_episode)
+                held = agent._known_K() * agent.horizon.samples_per_episode
+            return sparse_bytes(s, held)
         if choice["storage"] == "fold":
             e = np.dtype(choice["dtype"]).itemsize
             return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e, rewards=agent.auto)
-        samples = (samples or 0) * agent.horizon.samples_per_episode
-        return lsvi_bytes(s, choice["storage"], choice["dtype"], samples, capacity=agent.episodes is not None)
+        return lsvi_bytes(s, choice["storage"], choice["dtype"], held or 0, capacity=agent.own_M or self._known)
 
     def make(self, parts: Parts) -> Storage:
         """The storage."""
@@ -280,5 +298,12 @@ class StorageChoice:
                 dtype=self.dtype,
                 state_bytes=agent._state_bytes,
             )
-        capacity = None if agent.episodes is None or parts.horizon.shared else agent.samples_after(agent.episodes)
+        capacity = agent.chosen_within.get("M", agent.M) if agent.own_M else None
+        if not agent.own_M and self._known:
+            capacity = agent.samples_after(agent.episodes or 0)
         return Samples(parts, features, self.dtype, keep_features=self.name == "features", capacity=capacity)
+
+    @property
+    def _known(self) -> bool:
+        """Whether the number of episodes says how many samples a regression will hold."""
+        return self.agent.episodes is not None and not self.agent.horizon.shared
