@@ -216,6 +216,26 @@ def batches() -> list[Row]:
     return rows
 
 
+def switching(K: int = 12_000, together: int = 2_000) -> list[Row]:
+    """LSVI-UCB-RareSwitch beside LSVI-UCB at lam=0.1: plannings, regret, and CPU time alone and in lockstep of 8."""
+    rare = AGENT.replace("lsvi-ucb", "lsvi-ucb-rare-switch")
+    rows, every = [], K // 6  # the exact regret of a policy is not part of either
+    for label, episodes, seeds in ((f"alone, K={K:,}", K, 1), (f"8 in lockstep, K={together:,}", together, 8)):
+        found, spent = [], []
+        for agent in (AGENT, rare):
+            start = time.process_time()
+            found.append(run_unit([Job(spec_of(), agent, episodes, seed, every) for seed in range(seeds)]))
+            spent.append(time.process_time() - start)
+        often, seldom = (np.mean([r.switches for r in results]) for results in found)
+        regrets = [np.mean([r.final_regret for r in results]) for results in found]
+        rows += [
+            (f"{label}: CPU time", f"{spent[0]:.1f} s, {spent[1]:.1f} s", f"{spent[0] / spent[1]:.2f} times faster"),
+            (f"{label}: plannings", f"{often:,.0f}, {seldom:,.0f}", f"{often / seldom:.0f} times fewer"),
+            (f"{label}: regret", f"{regrets[0]:.0f}, {regrets[1]:.0f}", f"{regrets[1] / regrets[0]:.3f} x"),
+        ]
+    return rows
+
+
 class RandomFeatures:
     """A pool of random unit vectors: what they mean does not matter here."""
 
@@ -306,7 +326,7 @@ def gpu() -> list[Row]:
     ]
 
 
-PARTS = {f.__name__: f for f in (planning, against_reference, exponents, batches, large_features, gpu)}
+PARTS = {f.__name__: f for f in (planning, against_reference, exponents, batches, switching, large_features, gpu)}
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ class RowStorage(Storage):
     def __init__(self, parts: Parts, features: FeatureMap) -> None:
         super().__init__(parts)
         self.features, self.blocks, self.A = features, block_features(features), features.A
+        self._acted: tuple[Any, Array] = None, np.zeros(0)  # the last state that Q was asked for, and its row
 
     def rows(self, states: Any) -> Array:
         """What is computed once for each state, (n, p) or (n, A, d)."""
@@ -34,13 +35,21 @@ class RowStorage(Storage):
 
     def forms(self, rows: Array, inverse: Array) -> Array:
         """phi(s, a)' Lambda^-1 phi(s, a) for every row and action, (n, A)."""
-        if self.blocks:
-            found = [np.einsum("np,np->n", rows @ block, rows) for block in inverse]
-            return np.asarray(np.abs(np.stack(found, axis=1)))
-        return quadratic_forms(rows, inverse[0])
+        if not self.blocks:
+            return quadratic_forms(rows, inverse[0])
+        if len(rows) == 1:  # one state to act in: one product for all actions
+            return np.asarray(np.abs(inverse @ rows[0] @ rows[0]))[None]
+        found = np.empty((len(rows), self.A))
+        for a, block in enumerate(inverse):
+            np.einsum("np,np->n", rows @ block, rows, out=found[:, a])
+        np.abs(found, out=found)
+        return found
 
     def prepare(self, sample: Sample) -> None:
-        rows = self.rows(np.asarray(sample.state)[None])[0]
+        acted, rows = self._acted
+        if acted is not sample.state:
+            rows = self.rows(np.asarray(sample.state)[None])
+        rows = rows[0]
         sample.phi = rows if self.blocks else rows[sample.action]
         if not np.isfinite(sample.phi.sum()):
             raise InvalidData(f"Features of state {sample.state!r} must be finite.")
@@ -54,7 +63,9 @@ class RowStorage(Storage):
         return q
 
     def q_values(self, h: int, state: State) -> Array:
-        q: Array = self.q_of(h, self.rows(np.asarray(state)[None]))[0]
+        rows = self.rows(np.asarray(state)[None])
+        self._acted = state, rows
+        q: Array = self.q_of(h, rows)[0]
         return q
 
     def best_table(self, h: int) -> BoolArray:
