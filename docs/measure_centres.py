@@ -104,6 +104,7 @@ def figure(groups: Sequence[Sequence[Summary]]) -> None:
         bottom.set_xscale("log")
         if first.regret:
             top.set_yscale("log")
+            top.set_yticks([25.0, 50.0, 100.0, 200.0])
         for axis in (top.yaxis, bottom.xaxis):
             axis.set_major_formatter(plain)
             axis.set_minor_formatter(NullFormatter())
