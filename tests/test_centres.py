@@ -35,7 +35,7 @@ from reference import ReferenceCentres, ReferenceEvidence, ReferenceFixed, Refer
 from test_agents_against_reference import RandomTask, assert_same, common, runs, tasks
 from test_storages import Dense, assert_same_on_vectors, continuous_task, waves
 
-many = settings(max_examples=50, deadline=None)
+many = settings(max_examples=30, deadline=None)
 
 
 @st.composite
@@ -202,7 +202,7 @@ def _parts(fast: Any, h: int, phi: Any) -> tuple[Any, Any]:
     return products, np.array([x @ _apply(inverse, x) for x in phi])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     task=large_tasks(),
     seed=st.integers(0, 2**16),
