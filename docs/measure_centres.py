@@ -14,6 +14,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 import linmdp
 from linmdp.agents.storage import centres, cover
@@ -92,12 +93,22 @@ def figure(groups: Sequence[Sequence[Summary]]) -> None:
             top.errorbar(sizes, [o.mean for o in outcomes], yerr=spread, **style)
             if name == "centres":
                 bottom.plot(sizes, [s.certificate or 0.0 for s in mine], color=COLOURS[name], marker="o")
-        first = groups[column][0]
+        first, plain = groups[column][0], FuncFormatter(lambda value, _: f"{value:g}")
+        sizes = [s.agent_bytes / 1024 for s in groups[column] if s.agent_bytes]
+        limits = 0.8 * min(sizes), 1.25 * max(sizes)
+        bottom.set_xlim(*limits)
         top.set_title(f"{first.env}, {first.episodes:,} episodes", fontsize=9)
         top.set_ylabel("regret" if first.regret else "mean return of an episode")
         bottom.set_ylabel("certificate of centres")
         bottom.set_xlabel("KiB held")
         bottom.set_xscale("log")
+        if first.regret:
+            top.set_yscale("log")
+            top.set_yticks([25.0, 50.0, 100.0, 200.0])
+        for axis in (top.yaxis, bottom.xaxis):
+            axis.set_major_formatter(plain)
+            axis.set_minor_formatter(NullFormatter())
+        bottom.set_xticks([2.0**i for i in range(6, 14) if limits[0] <= 2.0**i <= limits[1]])
         bottom.set_ylim(bottom=0)
         top.legend(fontsize=8)
         for axis in (top, bottom):
@@ -120,7 +131,7 @@ def choice_table() -> str:
             ]
             results = [r.reward / episodes if r.final_regret is None else r.final_regret for r in runs]
             cells.append(", ".join(f"{result:.1f}" for result in results))
-        rows.append((*map(str, variant), *cells))
+        rows.append((str(variant[0]), str(variant[1]), *cells))
     cover.NEIGHBOURS, centres.WIDER = usual
     what = [f"{spec}, {agent.partition('storage=centres,')[2]}, K={episodes}" for spec, agent, episodes in TRIED]
     return markdown(("centres for a state", "growth of the radius", *what), rows)

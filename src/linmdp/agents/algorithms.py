@@ -47,8 +47,8 @@ class LSVIUCB(LSVIAgent):
     replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in
         every episode; default: 0; with beta and lam "auto" 0.02, or 0.1 with storage "merged" or
         "centres" where states are not finite
-    lookahead : steps that are planned ahead, with `stationary`; "auto": 200 with storage "merged" if beta and lam are
-        "auto", else all
+    lookahead : steps that are planned ahead, with `stationary`; "auto": 200 with storage "merged" or "centres" where
+        states are not finite, if beta and lam are "auto", else all
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With
         storage "merged": transitions in all; default: 3,000. With storage "centres": next states kept per step (default
         256), or in all with `stationary` (1,000)
