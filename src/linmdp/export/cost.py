@@ -108,6 +108,11 @@ def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) ->
     return ctypes.sizeof(_memory(learner, quick_kind, state, blocks * p * (p + 1) // 2))
 
 
+def stack_bytes(learner: Learner, numbers: int) -> int:
+    """Stack that a call takes at most, where a state has so many numbers (0: states are finite)."""
+    return 8 * (10 * learner.d + 4 * learner.A + numbers) + 800
+
+
 def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
     quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
     wide, d, M = ctypes.c_double, learner.d, learner.room

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.errors import check_choice, check_int
-from linmdp.export.cost import CallCosts, costs, learner_bytes
+from linmdp.export.cost import CallCosts, costs, learner_bytes, stack_bytes
 from linmdp.export.features import feature_code
 from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
@@ -32,6 +32,7 @@ class Exported(NamedTuple):
 
     files: list[Path]
     ram: int
+    stack: int
     flash: int
     costs: CallCosts | None
 
@@ -61,7 +62,7 @@ def export_learner(
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
         **{name: template(name) for name in (*VALUE, *LEARNER, *(WIDTH if learner.auto else ()), *SELFTEST, *BOARD)},
     }
-    return Exported(_write(folder, written), ram, code.flash + flash, cost)
+    return Exported(write_texts(folder, written), ram, stack_bytes(learner, code.states), code.flash + flash, cost)
 
 
 def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:
@@ -78,7 +79,7 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
     }
     if agent.task.S is None:  # a table of actions needs no features
         written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
-    return Exported(_write(folder, written), 0, flash + (code.flash if agent.task.S is None else 0), None)
+    return Exported(write_texts(folder, written), 0, 0, flash + (code.flash if agent.task.S is None else 0), None)
 
 
 def _kept_state(learner: Learner, step: Step, real: str) -> Any:
@@ -88,7 +89,8 @@ def _kept_state(learner: Learner, step: Step, real: str) -> Any:
     return (ctypes.c_float if real == "float" else ctypes.c_double) * np.size(step.state)
 
 
-def _write(folder: Path, written: dict[str, str]) -> list[Path]:
+def write_texts(folder: Path, written: dict[str, str]) -> list[Path]:
+    """Each text into the file of its name, in folders that are made where they are missing."""
     paths = []
     output_folder(folder)
     for name, text in written.items():
