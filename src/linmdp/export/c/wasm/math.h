@@ -8,10 +8,9 @@ static inline float sqrtf(float x) { return __builtin_sqrtf(x); }
 static inline double floor(double x) { return __builtin_floor(x); }
 
 double cos(double x); /* up to a thousand turns */
+float cosf(float x);
 double exp(double x); /* 0 where the result would not be a normal number */
+float expf(float x);
 double log(double x); /* of a normal number above 0 */
-
-static inline float cosf(float x) { return (float)cos((double)x); }
-static inline float expf(float x) { return (float)exp((double)x); }
 
 #endif
