@@ -5,23 +5,15 @@
 
 #define EXPORTED(name) __attribute__((export_name(#name), used))
 
-#if LINMDP_FINITE
-typedef linmdp_state slot;
-#define READ(slot) (slot)
-#else
-typedef linmdp_kept slot;
-#define READ(slot) linmdp_recall(&(slot))
-#endif
-
 static linmdp_learner learner;
-static slot state, next_state;
+static linmdp_slot state, next_state;
 static linmdp_real q[LINMDP_A];
 
 /* What linmdp.mjs reads: see there. */
 static const struct {
     uint32_t H, A, D, S, N, real, bytes;
     linmdp_learner *learner;
-    slot *state, *next_state;
+    linmdp_slot *state, *next_state;
     linmdp_real *q;
 } layout = {LINMDP_H,
             LINMDP_A,
@@ -46,16 +38,16 @@ EXPORTED(init) int wasm_init(uint32_t seed) { return linmdp_init(&learner, seed)
 
 EXPORTED(begin_episode) int wasm_begin_episode(void) { return linmdp_begin_episode(&learner); }
 
-EXPORTED(act) int wasm_act(unsigned h) { return linmdp_act(&learner, h, READ(state)); }
+EXPORTED(act) int wasm_act(unsigned h) { return linmdp_act(&learner, h, LINMDP_STATE(state)); }
 
 EXPORTED(observe) int wasm_observe(unsigned h, int action, linmdp_real reward, int terminated)
 {
-    return linmdp_observe(&learner, h, READ(state), action, reward, READ(next_state), terminated);
+    return linmdp_observe(&learner, h, LINMDP_STATE(state), action, reward, LINMDP_STATE(next_state), terminated);
 }
 
 EXPORTED(end_episode) int wasm_end_episode(void) { return linmdp_end_episode(&learner); }
 
-EXPORTED(q_values) int wasm_q_values(unsigned h) { return linmdp_q_values(&learner, h, READ(state), q); }
+EXPORTED(q_values) int wasm_q_values(unsigned h) { return linmdp_q_values(&learner, h, LINMDP_STATE(state), q); }
 
 EXPORTED(beta) double wasm_beta(void) { return learner.core.beta; }
 
