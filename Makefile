@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench bench-micro trust audit docs clean
+.PHONY: demo test lint bench bench-micro trust audit docs wheel clean
 
 demo: .venv/report  ## the main job: the paper's figures and a report in demo/ (about 5 minutes)
 	$(BIN)/linmdp reproduce --scale quick --out demo
@@ -35,6 +35,9 @@ audit: .venv/test  ## what is installed is what is locked, and unchanged; needs 
 docs: .venv/docs  ## the site, in docs/_build/html
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+wheel: .venv/core  ## wheel and sdist into dist/, tried in an empty environment
+	$(BIN)/python benchmarks/wheel.py
 
 clean:
 	rm -rf .venv demo docs/_build

@@ -125,20 +125,27 @@ def sizes() -> tuple[str, str]:
             wrote = exported(env, agent, folder, real="float", steps=100)
             subprocess.run(["make", "-s", "library.size"], cwd=folder, check=True, capture_output=True)
             text = (folder / "library.size").read_text().splitlines()[-1].split()[0]
+            row = next(line for line in (folder / "README.md").read_text().splitlines() if "**a step**" in line)
+            stated = int(row.split("|")[-2].replace(",", ""))
+            found = said(["make", "-s", "cycles"], folder)
+            measured = f"{int(found['act']) + int(found['observe']):,}" if "act" in found else "more than 64 KiB"
         assert wrote.costs is not None
         flash_ram.append([env, f"`{agent}`", f"{int(text):,}", f"{wrote.ram:,}"])
-        step = wrote.costs.act.plus(wrote.costs.observe)
-        cost.append([env, f"`{agent}`", f"{step.quick:,}", f"{step.wide:,}", f"{wrote.costs.begin_episode.wide:,}"])
+        step, planning = wrote.costs.step, wrote.costs.begin_episode.wide
+        cost.append([env, f"`{agent}`", f"{step.quick:,}", f"{step.wide:,}", f"{stated:,}", measured, f"{planning:,}"])
     return (
         markdown(["task", "agent", "flash: code and tables (bytes)", "RAM: the learner (bytes)"], flash_ram),
-        markdown(["task", "agent", "per step: quick", "per step: wide", "per planning: wide"], cost),
+        markdown(
+            ["task", "agent", "per step: quick", "wide", "instructions, stated", "measured", "per planning: wide"], cost
+        ),
     )
 
 
 def main() -> None:
     """Print and write both tables."""
-    if not shutil.which("arm-none-eabi-gcc"):
-        raise SystemExit("sizes are those of arm-none-eabi-gcc, which is not installed: gcc-arm-none-eabi")
+    for program, package in (("arm-none-eabi-gcc", "gcc-arm-none-eabi"), ("qemu-system-arm", "qemu-system-arm")):
+        if not shutil.which(program):
+            raise SystemExit(f"sizes and instructions need {program}, which is not installed: {package}")
     for name, text in zip(("device_sizes.md", "device_cost.md"), sizes(), strict=True):
         print(text, end="\n\n")
         write_atomic(GENERATED / name, (text + "\n").encode())

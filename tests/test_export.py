@@ -174,7 +174,7 @@ def test_the_headers_can_be_included_from_cpp(tmp_path: Path) -> None:
     exported("lock:H=4", "lsvi-ucb-fold:lam=0.1", tmp_path, real="float", steps=20)
     source = tmp_path / "firmware.cpp"
     source.write_text(
-        '#include "linmdp.h"\n#include "linmdp_policy.h"\n'
+        '#include "linmdp.h"\n#include "linmdp_names.h"\n#include "linmdp_policy.h"\n'
         "static linmdp_learner learner;\nint begin() { return linmdp_init(&learner, 1); }\n"
     )
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -18,6 +19,8 @@ IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 State: TypeAlias = Any
 """A finite state is an int, any other is an array: whatever the feature map takes."""
+Fields: TypeAlias = tuple[tuple[str, int], ...]
+"""What a state is made of: each part's name and the number of its values, 0 where it is not a whole number."""
 WHOLE = (int, np.integer)
 """What counts as a whole number, for `isinstance`."""
 
@@ -47,6 +50,9 @@ class Task:
     features : the feature map, `phi(state) -> (A, d)`
     state_bytes : bytes of one state that is not finite, at most; None where it is not known
     stationary : whether the dynamics are the same at every step
+    state_fields : what a state is made of. A finite state counts through their values, those of the last one first.
+        Empty where nobody says
+    action_names : what the actions are called; empty where nobody says
     """
 
     S: int | None
@@ -57,6 +63,8 @@ class Task:
     features: FeatureMap
     state_bytes: int | None = None
     stationary: bool = False
+    state_fields: Fields = ()
+    action_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):
@@ -66,6 +74,10 @@ class Task:
         if (self.features.A, self.features.d) != (self.A, self.d):
             found = f"A={self.features.A}, d={self.features.d}"
             raise InvalidParameter(f"The features of a task must have A={self.A}, d={self.d}. Got {found}.")
+        if self.S is not None and self.state_fields and math.prod(n for _, n in self.state_fields) != self.S:
+            raise InvalidParameter(f"The 'state_fields' of a task must have S={self.S} values in all.")
+        if self.action_names and len(self.action_names) != self.A:
+            raise InvalidParameter(f"The 'action_names' of a task must be A={self.A}. Got {len(self.action_names)}.")
         low = check_number("a task", "reward_range", self.reward_range[0])
         check_number("a task", "reward_range", self.reward_range[1], low=low)
 

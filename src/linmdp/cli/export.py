@@ -1,4 +1,4 @@
-"""`linmdp export`: a stored run as a C99 library."""
+"""`linmdp export`: a stored run as a C99 library, or as WebAssembly."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import Annotated
 
 import typer
 
-from linmdp.errors import check_choice, check_int
+from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of 'run', 'compare' or 'sweep', or a saved agent")],
-    c: Annotated[Path, typer.Option("--c", metavar="DIR", help="folder for the C library")],
+    c: Annotated[Path | None, typer.Option("--c", metavar="DIR", help="folder for the C library")] = None,
+    wasm: Annotated[
+        Path | None, typer.Option("--wasm", metavar="DIR", help="folder for the learner as WebAssembly; needs clang")
+    ] = None,
     number: Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")] = None,
     env: Annotated[str | None, typer.Option(metavar="ENV", help="of a saved agent that does not name it")] = None,
     real: Annotated[str, typer.Option(help="float or double, on the device")] = "float",
     only: Annotated[str, typer.Option(help="policy: the frozen policy alone, of any agent; or all")] = "all",
     steps: Annotated[int, typer.Option(help="steps that the self-test plays")] = 1000,
 ) -> None:
-    """Write a C99 library with static memory: the policy that a run ended with, and its learner from the start."""
+    """Write a library with static memory, C99 or WebAssembly: a run's learner from the start, in C also its policy."""
+    from linmdp.export.wasm import export_wasm, find_clang
     from linmdp.export.write import REALS, export_learner, export_policy
     from linmdp.io.units import human_bytes
     from linmdp.runner.loading import trained
@@ -27,10 +31,20 @@ def export(
     check_choice("export", "only", only, ("all", "policy"))
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
+    if c is None and wasm is None:
+        raise InvalidParameter("The '--c' or the '--wasm' of export must be given: the folder to write to.")
+    if wasm is not None:
+        find_clang()  # before a run that may have to be trained again
+        if only == "policy":
+            invalid("export", "only", "left out with '--wasm', which has the learner alone", only)
     agent, environment, words = trained(run, number, env, progress=True)
-    if only == "policy":
-        written = export_policy(agent, c, real=real, run=words)
-    else:
-        written = export_learner(agent, environment, c, real=real, steps=steps, run=words)
-    typer.echo(f"written: {len(written.files)} files in {c}: {words}", err=True)
-    typer.echo(f"RAM {human_bytes(written.ram)}, tables in flash {human_bytes(written.flash)}", err=True)
+    done = []
+    if c is not None and only == "policy":
+        done = [export_policy(agent, c, real=real, run=words)]
+    elif c is not None:
+        done = [export_learner(agent, environment, c, real=real, steps=steps, run=words)]
+    if wasm is not None:
+        done += [export_wasm(agent, environment, wasm, real=real, steps=steps, run=words)]
+    for wrote in done:
+        typer.echo(f"written: {len(wrote.files)} files in {wrote.files[0].parent}: {words}", err=True)
+    typer.echo(f"RAM {human_bytes(done[0].ram)}, tables in flash {human_bytes(done[0].flash)}", err=True)

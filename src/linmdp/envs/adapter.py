@@ -12,6 +12,7 @@ from linmdp.envs.actions import Actions
 from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
+from linmdp.envs.names import gym_names
 from linmdp.envs.rewards import FEW_EPISODES, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trial, random_play
 from linmdp.errors import InvalidParameter, check_int, invalid
@@ -84,7 +85,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             env = make_gym(id, kwargs)
         super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space)
-        self.chosen = dict[str, Any]()
+        self.chosen, self._sizes = dict[str, Any](), tuple[int, ...]()
         A = self._actions.A
         self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
@@ -99,6 +100,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.chosen |= rewards.chosen
         shape = self.observation_space.shape
         state_bytes = None if shape is None else 8 * math.prod(shape)
+        names = gym_names(id, S, A, math.prod(shape or ()), self._sizes)
         self.task = Task(
             S=S,
             A=A,
@@ -108,6 +110,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             features=phi,
             state_bytes=state_bytes,
             stationary=True,
+            state_fields=names.fields,
+            action_names=names.actions,
         )
 
     def _mapped(
@@ -118,7 +122,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if features is None or isinstance(features, str):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)
-            self._state, self.observation_space = reading.read, reading.space
+            self._state, self.observation_space, self._sizes = reading.read, reading.space, reading.sizes
             if features is None:
                 self.chosen |= {"features": name, "d": phi.d}
             if any(is_image(part) for part in leaves(view.space).values()):
@@ -137,7 +141,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if finite is None:
             self._state = np.asarray
             return None, features
-        self._state, self.observation_space = finite.read, finite.space
+        self._state, self.observation_space, self._sizes = finite.read, finite.space, finite.sizes
         return finite.S, features
 
     def _trial(self, episodes: int) -> Trial:

@@ -12,7 +12,7 @@ import numpy as np
 
 from linmdp.errors import InvalidData, check_choice, check_number
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, Task
+from linmdp.types import Array, Fields, Task
 
 STARTS = ("fixed", "uniform", "adversarial")
 
@@ -31,6 +31,7 @@ class LinearModel:
     mu : (H, d, S)
     noise : standard deviation of the Gaussian noise on each reward, which is then clipped to `reward_range`
     start : "fixed" (state 0), "uniform", or "adversarial" (the state where the current policy loses most)
+    state_fields, action_names : what states and actions mean, as in `Task`
     """
 
     name: str
@@ -40,6 +41,8 @@ class LinearModel:
     noise: float = 0.0
     reward_range: tuple[float, float] = (0.0, 1.0)
     start: str = "fixed"
+    state_fields: Fields = ()
+    action_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         H, d = self.theta.shape
@@ -83,6 +86,8 @@ class LinearModel:
             reward_range=self.reward_range,
             features=self.features,
             stationary=self.mu.strides[0] == self.theta.strides[0] == 0,
+            state_fields=self.state_fields,
+            action_names=self.action_names,
         )
 
     @cached_property

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.envs.base import LinearModel, stationary
+from linmdp.envs.names import Names
 from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.blocks import LARGEST_D
 from linmdp.features.tabular import TableFeatures
@@ -100,7 +101,9 @@ def sensor(
             chance *= persistence if weather == w else 1 - persistence
             charge = min(b + units * gained, B)
             mu[i, place[charge, q if charge else 0, weather]] += chance
-    return _device("sensor", features, theta, mu, H, seed, noise, start)
+    fields = (("battery", B + 1), ("queue", Q + 1), ("weather", 2))
+    names = Names(fields, ("sleep", "sample", "transmit"))
+    return _device("sensor", features, theta, mu, H, seed, noise, start, names)
 
 
 def inventory(
@@ -161,7 +164,9 @@ def inventory(
             mu[i, place[rest, *orders]] += left[stock, rest]
     worst, best = profit.min(), profit.max()
     theta = (profit - worst) / (best - worst)
-    return _device("inventory", features, theta, mu, H, seed, noise, start)
+    fields = (("stock", C + 1), *((f"lots_due_in_{i + 1}", A) for i in range(lead)))
+    names = Names(fields, tuple(f"order_{a * lot}" for a in range(A)))
+    return _device("inventory", features, theta, mu, H, seed, noise, start, names)
 
 
 def _left_over(C: int, demand: float) -> Array:
@@ -176,8 +181,25 @@ def _left_over(C: int, demand: float) -> Array:
 
 
 def _device(
-    name: str, features: TableFeatures, theta: Array, mu: Array, H: int, seed: int, noise: float, start: str
+    name: str,
+    features: TableFeatures,
+    theta: Array,
+    mu: Array,
+    H: int,
+    seed: int,
+    noise: float,
+    start: str,
+    names: Names,
 ) -> LinearModel:
     check_int(name, "seed", seed, low=0)
     thetas, mus = stationary(theta, mu, check_int(name, "H", H, low=1))
-    return LinearModel(name=name, features=features, theta=thetas, mu=mus, noise=noise, start=start)
+    return LinearModel(
+        name=name,
+        features=features,
+        theta=thetas,
+        mu=mus,
+        noise=noise,
+        start=start,
+        state_fields=names.fields,
+        action_names=names.actions,
+    )

@@ -85,7 +85,15 @@ def lock(
     theta[:, :A] = distractor
     theta[steps, code] = 0.0
     theta[H - 1, code[H - 1]] = 1.0
-    return LinearModel(name="lock", features=TableFeatures(table), theta=theta, mu=mu, noise=noise, start=start)
+    return LinearModel(
+        name="lock",
+        features=TableFeatures(table),
+        theta=theta,
+        mu=mu,
+        noise=noise,
+        start=start,
+        state_fields=(("off_the_code", 2),),
+    )
 
 
 def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, start: str = "fixed") -> LinearModel:
@@ -107,4 +115,13 @@ def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, sta
     r = np.zeros((S, 2))
     r[0, 0], r[S - 1, 1] = 0.005, 1.0
     theta, mu = stationary(r.reshape(-1), P.reshape(2 * S, S), H)
-    return LinearModel(name="riverswim", features=one_hot(S, 2), theta=theta, mu=mu, noise=noise, start=start)
+    return LinearModel(
+        name="riverswim",
+        features=one_hot(S, 2),
+        theta=theta,
+        mu=mu,
+        noise=noise,
+        start=start,
+        state_fields=(("place", S),),
+        action_names=("left", "right"),
+    )

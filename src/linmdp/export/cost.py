@@ -28,12 +28,27 @@ class Ops(NamedTuple):
         return Ops(*(n * part for part in self))
 
 
+M4_INSTRUCTIONS = {"float": 25, "double": 125}
+"""Of one multiply-add on a Cortex-M4, loads and loop included; `double` is done in software. `benchmarks/device.py`
+holds them against an emulated one."""
+
+
+def m4_instructions(ops: Ops, quick_kind: str, look: int) -> int:
+    """About how many instructions that is on a Cortex-M4, where a look costs as much as `look` wide multiply-adds."""
+    return M4_INSTRUCTIONS[quick_kind] * ops.quick + M4_INSTRUCTIONS["double"] * (ops.wide + look * ops.looks)
+
+
 class CallCosts(NamedTuple):
     """The worst case of each call."""
 
     act: Ops
     observe: Ops
     begin_episode: Ops
+
+    @property
+    def step(self) -> Ops:
+        """Acting and observing."""
+        return self.act.plus(self.observe)
 
 
 class Algebra(NamedTuple):
@@ -106,6 +121,11 @@ def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) ->
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
     p = learner.d // blocks
     return ctypes.sizeof(_memory(learner, quick_kind, state, blocks * p * (p + 1) // 2))
+
+
+def stack_bytes(learner: Learner, numbers: int) -> int:
+    """Stack that a call takes at most, where a state has so many numbers (0: states are finite)."""
+    return 8 * (10 * learner.d + 4 * learner.A + numbers) + 800
 
 
 def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:

@@ -23,6 +23,9 @@ MOST_FEATURES = 1 << 24
 WIDE = 8
 """Bytes of a constant: scaled states are computed in wide numbers, so that no tile and no half turn is missed."""
 
+FUNCTION = 2
+"""Wide multiply-adds that a cosine or an exponential in single precision costs about as much as."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureCode:
@@ -35,7 +38,8 @@ class FeatureCode:
     blocks : no phi(s, a) has entries in two of so many blocks of equal length
     states : numbers in a state; 0 where states are finite
     flash : bytes of read-only tables
-    look_words : what it costs to make one state ready
+    look_words : what it costs to make one state ready,
+    look : and how many wide multiply-adds cost about as much
     """
 
     header: str
@@ -44,6 +48,7 @@ class FeatureCode:
     states: int
     flash: int
     look_words: str
+    look: int
 
 
 def feature_code(agent: Agent, real: str) -> FeatureCode:
@@ -111,6 +116,7 @@ def _table_code(form: str, tables: str, entry: str, flash: int, blocks: int) -> 
         states=0,
         flash=flash,
         look_words="a look at a state is free",
+        look=0,
     )
 
 
@@ -138,7 +144,7 @@ def _cosines(features: Fourier | RandomFourier, kind: str) -> FeatureCode:
     )
     k, p = turns.shape
     words = f"{k * p:,} wide multiply-adds and {p:,} cosines"
-    return _code(features, features.scaling, text, "cosines", (k + 1) * p, words)
+    return _code(features, features.scaling, text, "cosines", (k + 1) * p, words, (k + FUNCTION) * p)
 
 
 def _rbf(features: RBF) -> FeatureCode:
@@ -146,7 +152,7 @@ def _rbf(features: RBF) -> FeatureCode:
     sharpness = real(1 / (2 * features.bandwidth**2), "double")
     text = f"#define SHARPNESS {sharpness}\n\n" + _matrix("centre[LINMDP_P][LINMDP_N]", features.centres)
     words = f"{2 * k * p:,} wide multiply-adds and {p:,} exponentials"
-    return _code(features, features.scaling, text, "rbf", k * p, words)
+    return _code(features, features.scaling, text, "rbf", k * p, words, (2 * k + FUNCTION) * p)
 
 
 def _tiles(features: Tiles, kind: str) -> FeatureCode:
@@ -158,11 +164,18 @@ def _tiles(features: Tiles, kind: str) -> FeatureCode:
     text += table(f"static const {stride} stride[LINMDP_N]", wholes(features._strides))
     text += _matrix("shift[TILINGS][LINMDP_N]", features._shift)
     k = features.scaling.k
-    return _code(features, features.scaling, text, "tiles", tilings * k, f"{tilings * k:,} wide multiply-adds")
+    words = f"{tilings * k:,} wide multiply-adds"
+    return _code(features, features.scaling, text, "tiles", tilings * k, words, tilings * k)
 
 
 def _code(
-    features: Fourier | RandomFourier | RBF | Tiles, scaling: Scaling, text: str, name: str, constants: int, words: str
+    features: Fourier | RandomFourier | RBF | Tiles,
+    scaling: Scaling,
+    text: str,
+    name: str,
+    constants: int,
+    words: str,
+    look: int,
 ) -> FeatureCode:
     bounds = table("static const linmdp_wide low[LINMDP_N]", _wide(scaling.low))
     bounds += table("static const linmdp_wide width[LINMDP_N]", _wide(scaling.high - scaling.low))
@@ -174,6 +187,7 @@ def _code(
         states=scaling.k,
         flash=WIDE * (constants + 3 * scaling.k),
         look_words=f"a look at a state takes {words}",
+        look=look,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from linmdp.agents import auto_beta
 from linmdp.agents.base import TIE
 from linmdp.agents.horizon import SWEEPS, TOLERANCE, Horizon
-from linmdp.export.cost import COLUMNS, CallCosts, Ops
+from linmdp.export.cost import COLUMNS, CallCosts, stack_bytes
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
 from linmdp.export.numbers import filled, literal, real, signed, unsigned
@@ -84,10 +84,10 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: CallCosts | None, si
     if costs is None:
         return f" * Read-only tables of the features: {code.flash:,} bytes.\n"
     names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
-    rows = [*zip(names, costs, strict=True), ("a step (act, observe)", Ops().plus(costs.act, costs.observe))]
+    rows = [*zip(names, costs, strict=True), ("a step (act, observe)", costs.step)]
     values = {
         "size": f"{size:,}",
-        "stack": f"{8 * (10 * learner.d + 4 * learner.A + code.states) + 800:,}",
+        "stack": f"{stack_bytes(learner, code.states):,}",
         "flash": f"{code.flash:,}",
         "rows": "\n".join(f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows),
         "look": code.look_words[0].upper() + code.look_words[1:],

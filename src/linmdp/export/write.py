@@ -10,12 +10,14 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.errors import check_choice, check_int
-from linmdp.export.cost import CallCosts, costs, learner_bytes
+from linmdp.export.cost import CallCosts, costs, learner_bytes, stack_bytes
 from linmdp.export.features import feature_code
 from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
+from linmdp.export.names import c_names, example_code, names_code
 from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
+from linmdp.export.readme import learner_readme, policy_readme
 from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
 
@@ -24,7 +26,7 @@ VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_value.h", "linmdp_value
 LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
 WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
-BOARD = ("cortex-m4/startup.c", "cortex-m4/main.c", "cortex-m4/link.ld")
+BOARD = tuple(f"cortex-m4/{name}" for name in ("startup.c", "board.h", "board.c", "main.c", "cycles.c", "link.ld"))
 
 
 class Exported(NamedTuple):
@@ -32,6 +34,7 @@ class Exported(NamedTuple):
 
     files: list[Path]
     ram: int
+    stack: int
     flash: int
     costs: CallCosts | None
 
@@ -49,9 +52,14 @@ def export_learner(
     state = _kept_state(learner, recorded[0], real)
     cost = costs(learner, code.blocks)
     ram = learner_bytes(learner, code.blocks, quick_kind(real, code, learner.d), state)
-    chosen = decisions(agent, [s.state for s in recorded])
+    chosen, names = decisions(agent, [s.state for s in recorded]), c_names(agent.task, code.states)
+    sizes = {"ram": ram, "stack": stack_bytes(learner, code.states), "flash": code.flash + flash}
+    quick = quick_kind(real, code, learner.d)
     written = {
         "linmdp_config.h": config(learner, code, real, cost, ram, run),
+        "README.md": learner_readme(learner, names, costs=cost, code=code, quick=quick, sizes=sizes, run=run),
+        "example/main.c": example_code(names, learner.S > 0, real),
+        "linmdp_names.h": names_code(names, learner.S > 0),
         "linmdp_features.h": template(code.header),
         "linmdp_features.c": code.source,
         "linmdp_memory.h": template(f"memory_{learner.kind}.h"),
@@ -61,7 +69,7 @@ def export_learner(
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
         **{name: template(name) for name in (*VALUE, *LEARNER, *(WIDTH if learner.auto else ()), *SELFTEST, *BOARD)},
     }
-    return Exported(_write(folder, written), ram, code.flash + flash, cost)
+    return Exported(write_texts(folder, written), **sizes, costs=cost)
 
 
 def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:
@@ -69,16 +77,19 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
     check_choice("export", "real", real, REALS)
     code = feature_code(agent, real)
     policy, flash = policy_code(agent, real, code.blocks)
-    nobody = Learner(**common_of(agent), kind="policy")
+    nobody, names = Learner(**common_of(agent), kind="policy"), c_names(agent.task, code.states)
+    flash += code.flash if agent.task.S is None else 0  # a table of actions needs no features
     written = {
+        "README.md": policy_readme(nobody, names, flash=flash, run=run),
+        "linmdp_names.h": names_code(names, agent.task.S is not None),
         "linmdp_config.h": config(nobody, code, real, None, 0, run),
         "linmdp_features.h": template(code.header),
         "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
     }
-    if agent.task.S is None:  # a table of actions needs no features
+    if agent.task.S is None:
         written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
-    return Exported(_write(folder, written), 0, flash + (code.flash if agent.task.S is None else 0), None)
+    return Exported(write_texts(folder, written), ram=0, stack=0, flash=flash, costs=None)
 
 
 def _kept_state(learner: Learner, step: Step, real: str) -> Any:
@@ -88,7 +99,8 @@ def _kept_state(learner: Learner, step: Step, real: str) -> Any:
     return (ctypes.c_float if real == "float" else ctypes.c_double) * np.size(step.state)
 
 
-def _write(folder: Path, written: dict[str, str]) -> list[Path]:
+def write_texts(folder: Path, written: dict[str, str]) -> list[Path]:
+    """Each text into the file of its name, in folders that are made where they are missing."""
     paths = []
     output_folder(folder)
     for name, text in written.items():

@@ -14,6 +14,9 @@ typedef struct { /* a state, made ready for linmdp_phi */
     linmdp_real psi[LINMDP_P];
 } linmdp_seen;
 
+typedef linmdp_kept linmdp_slot; /* a state that the caller holds, and how it is passed to a call */
+#define LINMDP_STATE(slot) ((slot).x)
+
 #define LINMDP_FINITE 0
 #define LINMDP_NO_STATE ((linmdp_state)0) /* what linmdp_is_state refuses */
 

@@ -8,6 +8,9 @@ typedef unsigned linmdp_state;        /* 0 .. LINMDP_S - 1 */
 typedef linmdp_index_s linmdp_kept;   /* a state as it lies in memory */
 typedef linmdp_state linmdp_seen;     /* a state, made ready for linmdp_phi */
 
+typedef linmdp_state linmdp_slot; /* a state that the caller holds, and how it is passed to a call */
+#define LINMDP_STATE(slot) (slot)
+
 #define LINMDP_FINITE 1
 #define LINMDP_NO_STATE ((linmdp_state)LINMDP_S) /* what linmdp_is_state refuses */
 

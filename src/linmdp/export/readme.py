@@ -1,0 +1,68 @@
+"""README.md of an exported library: for whoever puts it into firmware."""
+
+from __future__ import annotations
+
+from linmdp.export.cost import M4_INSTRUCTIONS, CallCosts, m4_instructions
+from linmdp.export.features import FeatureCode
+from linmdp.export.learner import Learner
+from linmdp.export.names import CNames
+from linmdp.export.numbers import filled
+
+
+def learner_readme(
+    learner: Learner,
+    names: CNames,
+    *,
+    costs: CallCosts,
+    code: FeatureCode,
+    quick: str,
+    sizes: dict[str, int],
+    run: str,
+) -> str:
+    """Of a learner and its policy; acting computes with numbers of the kind `quick`, and `sizes` are in bytes."""
+    calls = {"`linmdp_act`": costs.act, "`linmdp_observe`": costs.observe, "**a step**: both": costs.step}
+    low, high = learner.reward_range
+    values = {
+        "run": _origin(run),
+        "single": M4_INSTRUCTIONS["float"],
+        "double": M4_INSTRUCTIONS["double"],
+        "quick": "single" if quick == "float" else "double",
+        "look": code.look_words[0].upper() + code.look_words[1:],
+        "costs": "\n".join(
+            _row(name, *(f"{n:,}" for n in (*ops, m4_instructions(ops, quick, code.look))))
+            for name, ops in (calls | {"`linmdp_begin_episode`": costs.begin_episode}).items()
+        ),
+        "low": f"{low:g}",
+        "high": f"{high:g}",
+    }
+    return filled("README.md", values | {name: f"{n:,}" for name, n in sizes.items()} | _meaning(learner, names))
+
+
+def policy_readme(learner: Learner, names: CNames, *, flash: int, run: str) -> str:
+    """Of a policy alone."""
+    return filled("README_policy.md", {"run": _origin(run), "flash": f"{flash:,}"} | _meaning(learner, names))
+
+
+def _origin(run: str) -> str:
+    return f"From this run: {run}." if run else "From an agent in Python."
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _meaning(learner: Learner, names: CNames) -> dict[str, str]:
+    """What states and actions are."""
+    if learner.S:
+        words = f"A state is a number 0 .. {learner.S - 1}. It counts through these fields, the last one fastest:"
+        rows = [_row(f"`{name}`", f"0 .. {size - 1}") for name, size in names.fields]
+        table = ["| field | values |", "|---|---|", *rows]
+    else:
+        words = "A state is a pointer to these numbers, in this order:"
+        table = [
+            "| place | number |",
+            "|---|---|",
+            *(_row(str(i), f"`{name}`") for i, (name, _) in enumerate(names.fields)),
+        ]
+    actions = "\n".join(_row(str(a), f"`LINMDP_ACTION_{name.upper()}`") for a, name in enumerate(names.actions))
+    return {"states": "\n".join([words, "", *table]), "actions": actions, "H": f"{learner.H:,}"}
