@@ -15,14 +15,32 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 
 
+def examples(page: Path) -> list[str]:
+    """The Python of a page."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def run(blocks: list[str], folder: Path) -> str:
+    """What they print, one after the other in one process."""
+    script = folder / "example.py"
+    script.write_text("\n".join(blocks))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("page", ["extending.md", "python.md"])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    blocks = examples(DOCS / page)
     assert len(blocks) > 5
-    script = tmp_path / "example.py"
-    script.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
+    run(blocks, tmp_path)
+
+
+def test_the_snippet_of_the_readme_learns_and_says_so(tmp_path: Path) -> None:
+    (snippet,) = examples(ROOT / "README.md")
+    assert len([line for line in snippet.splitlines() if line]) <= 10
+    assert re.search(r"# learned: \d+ an episode, random 20.4$", snippet, re.MULTILINE)
+    assert re.match(r"learned: \d+ an episode, random 20.4\n", run([snippet], tmp_path))
 
 
 def test_a_walk_through_one_step_opens_at_most_eight_files_that_have_what_it_names() -> None:

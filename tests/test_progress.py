@@ -92,7 +92,8 @@ def test_on_a_terminal_there_is_a_bar_that_vanishes(jobs: str) -> None:
     main, side = pty.openpty()
     command = [sys.executable, "-c", "from linmdp.cli import main; main()", "run", "synthetic:H=20", "lsvi-ucb"]
     options = ["--episodes", "150", "--seeds", "4", "--jobs", jobs]
-    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=side, text=True)
+    env = os.environ | ({"NO_COLOR": "1"} if jobs == "1" else {})
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=side, text=True, env=env)
     os.close(side)
     shown = b""
     with contextlib.suppress(OSError):  # that is how a terminal says that the other end is gone
@@ -102,6 +103,7 @@ def test_on_a_terminal_there_is_a_bar_that_vanishes(jobs: str) -> None:
     os.close(main)
     assert process.returncode == 0
     assert b"episodes" in shown
+    assert bool(re.search(rb"\x1b\[[0-9;]*3[0-9]", shown)) == (jobs != "1"), "colours, unless NO_COLOR is set"
     assert "episodes" not in out
 
 

@@ -153,7 +153,7 @@ def test_the_page_says_what_was_found_and_how(page: str) -> None:
         "Growth in K",
         "60 episodes",
         "Q at cap",
-        "reward per episode",
+        "return at the end",
         "machine 1",
         "numpy",
         "storage=auto",
@@ -493,9 +493,9 @@ class TestInChromium:
 
     def test_tables_sort(self, browser: chromium.Browser) -> None:
         table = f"document.querySelector('{SECTION} table')"
-        column = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[6].dataset.key))"
+        column = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[7].dataset.key))"
         for down in (False, True):
-            browser.js(f"{table}.tHead.rows[0].cells[6].firstElementChild.click()")
+            browser.js(f"{table}.tHead.rows[0].cells[7].firstElementChild.click()")
             values = browser.js(column)
             assert values == sorted(values, reverse=down)
 

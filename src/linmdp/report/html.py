@@ -19,6 +19,7 @@ from linmdp.report.html_sections import growth_block, header, navigation, overvi
 from linmdp.report.payload import embedded, growth_payload, section_payload, styles_payload
 from linmdp.report.provenance import gallery, provenance, settings, written_tables
 from linmdp.report.section_data import Growth, Section, growth_of, sections_of
+from linmdp.report.story import stylesheet
 from linmdp.report.style import LineStyle, is_baseline, line_styles
 from linmdp.results.run_folder import RunFolder, by_name, read_folder
 from linmdp.types import RunResult
@@ -91,7 +92,7 @@ class _Report:
         values = {  # by the policy of the page nothing but these two scripts runs, and nothing is ever fetched
             "scripts": f"{_hash(plotly)} {_hash(script)}",
             "title": text(name),
-            "style": _asset("style.css"),
+            "style": stylesheet(),
             "header": header(name, self.stored.results),
             "navigation": navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
             "main": self._main(),
