@@ -22,6 +22,7 @@ from linmdp.cli.listing import agents, envs
 from linmdp.cli.start import checked_start, say, stop
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
+from linmdp.cli.watch import watch
 from linmdp.errors import LinMDPError, LinMDPWarning, invalid
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ app.command()(linearize)
 app.command()(export)
 app.command()(table)
 app.command()(tune)
+app.command()(watch)
 for _command in app.registered_commands:  # typer would cut them to what is left of a line
     _command.short_help = str(_command.callback.__doc__).partition(". Run it again")[0].rstrip(".")
 

@@ -18,6 +18,8 @@ from linmdp.types import RunResult
 LARGEST = 4 * 2**20
 """A picture with more bytes is listed, not shown."""
 MOST_PICTURES = 60
+PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif"}
+"""What is shown, by how the name ends."""
 
 
 def gallery(folder: Path) -> str:
@@ -82,7 +84,7 @@ def _pictures(folder: Path) -> list[Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         kind = path.suffix.lower()
-        if kind not in (".svg", ".png") or path.name.startswith(".") or not path.is_file():
+        if kind not in PICTURES or path.name.startswith(".") or not path.is_file():
             continue
         if path.stem not in found or kind == ".svg":
             found[path.stem] = path
@@ -97,7 +99,7 @@ def _picture(path: Path) -> str:
         return f"<figure><p>It cannot be read.</p>{caption}</figure>"
     if not data:
         return f"<figure><p>{text(human_bytes(path.stat().st_size))}: not shown here.</p>{caption}</figure>"
-    kind = "svg+xml" if path.suffix.lower() == ".svg" else "png"
+    kind = PICTURES[path.suffix.lower()]
     return f'<figure><img alt="{text(path.stem)}" src="{data_uri(kind, data)}">{caption}</figure>'
 
 
