@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linmdp import __version__
 from linmdp.io.units import human_bytes
 from linmdp.report.html_elements import Cell, code, data_uri, details, spec, table, text
 from linmdp.report.style import short_name
@@ -63,7 +64,7 @@ def provenance(folder: Path, stored: RunFolder) -> str:
     parts.append("<h3>Commands</h3>")
     if not stored.commands:
         parts.append("<p>The commands were not recorded. These make the same runs, and this page:</p>")
-    commands = [*(stored.commands or _equivalent(stored.results)), f"linmdp report {shlex.quote(str(folder))}"]
+    commands = [*(stored.commands or equivalent(stored.results)), f"linmdp report {shlex.quote(str(folder))}"]
     parts += [f"<pre>{text(command)}</pre>" for command in commands]
     parts.append("<h3>Versions and machines</h3>")
     if stored.machines:
@@ -78,6 +79,23 @@ def provenance(folder: Path, stored: RunFolder) -> str:
         parts.append("<p>results.jsonl does not record them; a sweep's store does.</p>")
     parts.append(f"<p>Read from {code(stored.source)}.</p></section>")
     return "".join(parts)
+
+
+PAPER = """@misc{efficient-linear-mdps,
+  title = {Efficient, Low-Regret, Online Reinforcement Learning for Linear {MDPs}},
+  author = {John, Philips George and Bhattacharyya, Arnab and Maniu, Silviu and Myrisiotis, Dimitrios and Wu, Zhenan}
+}"""
+SOFTWARE = """@software{{linmdp,
+  title = {{linmdp: online reinforcement learning with regret guarantees, in memory that you choose}},
+  author = {{{{The authors of linmdp}}}},
+  version = {{{version}}}
+}}"""
+
+
+def citation() -> str:
+    """BibTeX of the software and of the paper."""
+    entries = f"<pre>{text(SOFTWARE.format(version=__version__))}</pre><pre>{text(PAPER)}</pre>"
+    return f'<section id="cite"><h2>How to cite it</h2><p>The software, and the paper:</p>{entries}</section>'
 
 
 def _pictures(folder: Path) -> list[Path]:
@@ -136,7 +154,7 @@ def _spans(seeds: Iterable[int]) -> list[tuple[int, int]]:
     return [(int(span[0]), int(span[-1])) for span in spans]
 
 
-def _equivalent(results: Sequence[RunResult]) -> list[str]:
+def equivalent(results: Sequence[RunResult]) -> list[str]:
     """A command for each environment and K; several where seeds or `eval_every` differ."""
     groups: dict[tuple[str, int, int, int, int], list[str]] = {}
     seeds: dict[tuple[str, int, int, str], list[int]] = {}

@@ -16,6 +16,8 @@ from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
+MAIN = 8
+"""So many learners are all shown at once; of more, the best setting of each algorithm comes first."""
 LEAST_SIZES = 3
 GROUPS = 60
 """Groups of episodes whose mean return is a point of a curve."""
@@ -62,6 +64,23 @@ class Section:
     def learners(self) -> list[Summary]:
         """The agents that learn."""
         return [s for s in self.summaries if not is_baseline(s.agent)]
+
+    @property
+    def main(self) -> list[str]:
+        """Who is shown first: all, if they are few; else the best setting of each algorithm, and the baselines."""
+        if len(self.learners) <= MAIN:
+            return [s.agent for s in self.summaries]
+        best: dict[str, Summary] = {}
+        for s in sorted(self.learners, key=self.loss):
+            best.setdefault(s.agent.partition(":")[0], s)
+        kept = {s.agent for s in best.values()}
+        return [s.agent for s in self.summaries if s.agent in kept or is_baseline(s.agent)]
+
+    def focused(self) -> Section:
+        """The same with the main comparison alone."""
+        kept = set(self.main)
+        curves, earned = ({a: c for a, c in found.items() if a in kept} for found in (self.curves, self.returns))
+        return replace(self, summaries=[s for s in self.summaries if s.agent in kept], curves=curves, returns=earned)
 
     @property
     def front(self) -> list[Summary]:
