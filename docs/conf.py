@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from docutils.nodes import Element, SkipNode
-from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 import linmdp
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tex import mathml
 
 project = "linmdp"
 version = release = linmdp.__version__
@@ -26,12 +31,12 @@ exclude_patterns = ["_build", "generated"]
 
 
 def _inline(translator: HTML5Translator, node: Element) -> None:
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(mathml(node.astext()))
     raise SkipNode
 
 
 def _block(translator: HTML5Translator, node: Element) -> None:
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    translator.body.append(f'<div class="math">{mathml(node.astext(), block=True)}</div>\n')
     raise SkipNode
 
 

@@ -27,6 +27,8 @@ LINES = 10.0
 """Seconds between two lines where there is no terminal."""
 RECENT = 10
 """Episodes whose mean return is shown."""
+ROUNDING = 1e-9
+"""A regret below it is that of a policy that loses nothing."""
 
 
 class Meter:
@@ -152,7 +154,10 @@ def recent(rewards: Array, gaps: Array | None) -> str:
     if not len(rewards):
         return ""
     words = f"return {number(float(np.mean(rewards[-RECENT:])))}"
-    return words if gaps is None else f"{words}, regret {number(float(np.mean(gaps[-RECENT:])))} an episode"
+    if gaps is None:
+        return words
+    lost = float(np.mean(gaps[-RECENT:]))
+    return f"{words}, regret {number(lost if abs(lost) > ROUNDING else 0.0)} an episode"
 
 
 def _clock(seconds: float) -> str:
