@@ -12,6 +12,7 @@ from sphinx.writers.html5 import HTML5Translator
 import linmdp
 
 sys.path.insert(0, str(Path(__file__).parent))
+from api_pages import api
 from tex import mathml
 
 project = "linmdp"
@@ -41,5 +42,6 @@ def _block(translator: HTML5Translator, node: Element) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Give Sphinx the renderer of formulas that docutils has."""
+    """Write the API reference, and give Sphinx the renderer of formulas that docutils has."""
+    (Path(__file__).parent / "generated/api.md").write_text(api(), encoding="utf-8")
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
