@@ -19,6 +19,14 @@ def braced(tex: str) -> str:
     return re.sub(r"([\^_]|\\sqrt)\s*(\d)(?=\d)", r"\1{\2}", tex)
 
 
+def sided(tex: str) -> str:
+    r"""The same formula without what docutils does not know: \bigl or \bigr for \big, and \mathtt for \texttt."""
+    tex = tex.replace(r"\texttt", r"\mathtt")
+    return re.sub(
+        r"\\([bB]igg?)(?![A-Za-z])(\s*)(\\?[)\]}])?", lambda m: f"\\{m[1]}{'r' if m[3] else 'l'}{m[2]}{m[3] or ''}", tex
+    )
+
+
 def mathml(tex: str, *, block: bool = False) -> str:
     """A formula in a line, or on a line of its own."""
-    return str(tex2mathml(braced(tex), as_block=block))
+    return str(tex2mathml(braced(sided(tex)), as_block=block))

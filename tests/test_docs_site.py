@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,20 @@ import linmdp
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.fixture(scope="module")
-def tex() -> Any:
-    pytest.importorskip("docutils")
-    spec = importlib.util.spec_from_file_location("tex", DOCS / "tex.py")
+def script(name: str) -> Any:
+    """A module of the docs, which are no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def tex() -> Any:
+    pytest.importorskip("docutils")
+    return script("tex")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +48,13 @@ def test_an_argument_without_braces_is_one_token(tex: Any, written: str, meant: 
     assert "<mfrac><mn>1</mn><mn>2</mn></mfrac><mi>σ</mi>" in half
 
 
+def test_large_brackets_have_a_side(tex: Any) -> None:
+    assert (
+        tex.sided(r"\big( x \big)^2 \Big\{ y \Big\} \bigcup \bigl(")
+        == r"\bigl( x \bigr)^2 \Bigl\{ y \Bigr\} \bigcup \bigl("
+    )
+
+
 def test_every_formula_of_the_pages_can_be_shown(tex: Any) -> None:
     count = 0
     for page in DOCS.glob("*.md"):
@@ -54,11 +65,23 @@ def test_every_formula_of_the_pages_can_be_shown(tex: Any) -> None:
     assert count > 300
 
 
-def test_every_public_name_says_what_it_is() -> None:
-    """As the build of the API pages demands, here for those who do not build the site."""
+def test_the_reference_has_every_public_name_and_refuses_one_without_a_description() -> None:
+    pages = script("api_pages")
+    page = pages.api()
     for name in linmdp.__all__:
-        found = getattr(linmdp, name)
-        assert inspect.getdoc(found), name
-        for key, member in vars(found).items() if isinstance(found, type) else ():
-            if not key.startswith("_") and callable(getattr(member, "__func__", member)):
-                assert inspect.getdoc(getattr(found, key)), f"{name}.{key}"
+        assert f"### `{name}`\n" in page
+    assert "- `q_values(h, state)`: What the agent believes each action is worth" in page
+    assert "- `beta`: width of the confidence bonus" in page
+
+    class Silent:
+        def said(self) -> None:
+            """It is."""
+
+        def unsaid(self) -> None: ...
+
+    with pytest.raises(LookupError, match="'Silent' has no description"):
+        pages.described("Silent", Silent)
+    found = dict(pages.members_of(Silent))
+    assert "It is." in pages.member("Silent.said", found["said"])
+    with pytest.raises(LookupError, match=r"'Silent.unsaid' has no description"):
+        pages.member("Silent.unsaid", found["unsaid"])
