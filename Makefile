@@ -1,14 +1,17 @@
 # Every target makes .venv when it is missing; nothing outside this folder is touched.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := @$(BIN)/pip install --quiet --disable-pip-version-check --root-user-action=ignore -c constraints.txt
 
-.PHONY: demo test lint bench bench-micro trust audit docs wheel clean
+.PHONY: demo reproduce test lint bench bench-micro trust audit docs wheel clean
 
-demo: .venv/report  ## the main job: the paper's figures and a report in demo/ (about 5 minutes)
-	$(BIN)/linmdp reproduce --scale quick --out demo
-	$(BIN)/linmdp report demo
-	@echo "Look at demo/report.html"
+demo: .venv/report  ## what it is for, in a minute: it learns before your eyes, and leaves demo/demo.html
+	@$(BIN)/linmdp demo --out demo
+
+reproduce: .venv/report  ## the paper's nine figures and a report, in reproduced/ (about 5 minutes)
+	$(BIN)/linmdp reproduce --scale quick --out reproduced
+	$(BIN)/linmdp report reproduced
+	@echo "Look at reproduced/report.html"
 
 test: .venv/test lint  ## tests, ruff, mypy --strict
 	$(BIN)/pytest -n 2
@@ -40,10 +43,11 @@ wheel: .venv/core  ## wheel and sdist into dist/, tried in an empty environment
 	$(BIN)/python benchmarks/wheel.py
 
 clean:
-	rm -rf .venv demo docs/_build
+	rm -rf .venv demo reproduced docs/_build
 
 .venv/core: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+	@echo "Setting up .venv, once (a minute or two)"
+	@$(PYTHON) -m venv .venv
 	$(PIP) -e .
 	@touch $@
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from docutils.nodes import Element, SkipNode
-from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 import linmdp
+
+sys.path.insert(0, str(Path(__file__).parent))
+from api_pages import api
+from tex import mathml
 
 project = "linmdp"
 version = release = linmdp.__version__
@@ -26,15 +32,16 @@ exclude_patterns = ["_build", "generated"]
 
 
 def _inline(translator: HTML5Translator, node: Element) -> None:
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(mathml(node.astext()))
     raise SkipNode
 
 
 def _block(translator: HTML5Translator, node: Element) -> None:
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    translator.body.append(f'<div class="math">{mathml(node.astext(), block=True)}</div>\n')
     raise SkipNode
 
 
 def setup(app: Sphinx) -> None:
-    """Give Sphinx the renderer of formulas that docutils has."""
+    """Write the API reference, and give Sphinx the renderer of formulas that docutils has."""
+    (Path(__file__).parent / "generated/api.md").write_text(api(), encoding="utf-8")
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))

@@ -1,4 +1,4 @@
-"""The comparison on tasks, from the folder of `linmdp reproduce tasks`: a page for the docs and a table for README.
+"""The comparison on tasks, from the folder of `linmdp reproduce tasks`: the page of the docs, and a short table.
 
 linmdp reproduce tasks --scale paper --out DIR
 .venv/bin/python docs/measure_compared.py DIR
@@ -6,7 +6,6 @@ linmdp reproduce tasks --scale paper --out DIR
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,12 +35,7 @@ def main() -> None:
         shutil.copy(picture, DOCS / "images" / picture.name)
     page = page.split("\n\n", 1)[1].replace("](task-", "](images/task-")
     (DOCS / "generated" / "tasks_compared.md").write_text(page + "\n", encoding="utf-8")
-    readme = DOCS.parent / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    block = f"<!-- tasks -->\n{summary(results)}\n<!-- /tasks -->"
-    text, count = re.subn(r"<!-- tasks -->.*?<!-- /tasks -->", lambda _: block, text, flags=re.DOTALL)
-    assert count == 1, "README has one place for this table"
-    readme.write_text(text, encoding="utf-8")
+    (DOCS / "generated" / "tasks_best.md").write_text(summary(results) + "\n", encoding="utf-8")
 
 
 def summary(results: Sequence[RunResult]) -> str:

@@ -144,7 +144,7 @@ def test_a_worker_killed_in_mid_sweep_costs_nothing_but_its_task(cluster: Cluste
     assert missing > 0  # when the worker was killed
     assert len(contents(out)) == len(jobs)
     assert contents(out) == contents(tmp_path / "local")
-    assert len(err.splitlines()) <= 2
+    assert len([line for line in err.splitlines() if not line.startswith("episodes: ")]) <= 2
 
 
 def test_a_cluster_counts_steps_and_tells_machines(cluster: Cluster) -> None:

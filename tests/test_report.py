@@ -153,7 +153,7 @@ def test_the_page_says_what_was_found_and_how(page: str) -> None:
         "Growth in K",
         "60 episodes",
         "Q at cap",
-        "reward per episode",
+        "return at the end",
         "machine 1",
         "numpy",
         "storage=auto",
@@ -173,7 +173,14 @@ def test_the_table_shows_the_stored_numbers(folder: Path, page: str) -> None:
 
 def test_figures_lie_beside_the_page_in_both_formats(folder: Path) -> None:
     names = {p.name for p in (folder / "figures").iterdir()}
-    stems = {"growth-1", "reward-1", "regret-2", "regret-3", "regret-4", *(f"tradeoff-{i}" for i in (1, 2, 3, 4))}
+    stems = {
+        "growth-1",
+        "reward-1",
+        "regret-2",
+        "regret-3",
+        "regret-4",
+        *(f"{kind}-{i}" for kind in ("tradeoff", "returns") for i in (1, 2, 3, 4)),
+    }
     assert names == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
     assert (folder / "figures" / "regret-2.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "figures" / "tradeoff-2.svg").read_text()
@@ -236,6 +243,30 @@ def test_too_many_sections_are_left_out_and_said_so(tmp_path: Path, monkeypatch:
     assert "1 more pair of environment and K is stored and not shown here." in words
     assert "K = 6" in words
     assert "K = 4" not in words
+
+
+def test_of_many_settings_the_best_of_each_algorithm_comes_first(tmp_path: Path) -> None:
+    first, random = runs(agents=("lsvi-ucb", "random"), episodes=20, seeds=1)
+    assert first.regret is not None
+    many = [
+        replace(first, agent=f"{name}:beta={i}", regret=first.regret * (1 + (i - 3) ** 2))
+        for name in ("lsvi-ucb", "mine")
+        for i in range(6)
+    ]
+    (section,) = sections_of([*many, random])
+    assert section.main == ["lsvi-ucb:beta=3", "mine:beta=3", "random"]
+    assert list(section.focused().curves) == list(section.focused().returns) == section.main
+    (few,) = sections_of([*many[:3], random])
+    assert few.main == [s.agent for s in few.summaries]
+    text = write_report(stored(tmp_path / "many", [*many, random])).page.read_text()
+    boxes = re.findall(r'<input type="checkbox" data-agent="\d+"( checked)?>', text)
+    assert (len(boxes), boxes.count(" checked")) == (13, 3)
+    assert "5 more of LSVI-UCB" in text
+    assert text.index("learned: ") < text.index('<input type="checkbox"'), "verdicts come first"
+    assert "All 13 settings" in text
+    assert "linmdp compare synthetic:S=12,A=3,d=4,H=5 lsvi-ucb:beta=0" in text
+    assert "@software{linmdp," in text
+    assert "John, Philips George" in text
 
 
 def test_growth_is_fitted_over_the_seeds_of_every_size() -> None:
@@ -493,9 +524,9 @@ class TestInChromium:
 
     def test_tables_sort(self, browser: chromium.Browser) -> None:
         table = f"document.querySelector('{SECTION} table')"
-        column = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[6].dataset.key))"
+        column = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[7].dataset.key))"
         for down in (False, True):
-            browser.js(f"{table}.tHead.rows[0].cells[6].firstElementChild.click()")
+            browser.js(f"{table}.tHead.rows[0].cells[7].firstElementChild.click()")
             values = browser.js(column)
             assert values == sorted(values, reverse=down)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from linmdp.errors import InvalidParameter, check_int, check_number
+from linmdp.errors import InvalidParameter, check_int, check_number, needed
+from linmdp.io.units import human_bytes
 
 if TYPE_CHECKING:
     from linmdp.features.base import FeatureMap
@@ -224,3 +226,41 @@ class RunResult:
         if self.eval_every != 1:
             record["eval_every"] = self.eval_every
         return record | ({"diagnostics": self.diagnostics} if self.diagnostics else {})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per point of its curves: the episode (from 1), its return, and the regret up to it."""
+        n = len(self.rewards)
+        at = np.linspace(self.episodes / n, self.episodes, n).round().astype(int).tolist()
+        earned = (self.rewards * n / self.episodes).tolist()  # a stored curve has sums of several episodes
+        lost = [None] * n if self.regret is None or len(self.regret) != n else self.regret.tolist()
+        return [
+            dict(zip(("episode", "return", "regret"), row, strict=True)) for row in zip(at, earned, lost, strict=True)
+        ]
+
+    def to_pandas(self) -> Any:
+        """The `rows` as a `pandas.DataFrame`."""
+        words = "to_pandas() needs pandas: install linmdp with its extra 'pandas'."
+        return needed("pandas", words).DataFrame(self.rows())
+
+    def plot(self, ax: Any = None) -> Any:
+        """The return of each episode and, where random play is known, its return as a line; returns the axes."""
+        plt = needed("matplotlib.pyplot", "Figures need matplotlib: install linmdp with its extra 'figures'.")
+        axes = ax or plt.subplots(figsize=(7, 4), layout="constrained")[1]
+        rows = self.rows()
+        axes.plot([row["episode"] for row in rows], [row["return"] for row in rows], lw=1.2, label=self.agent)
+        if self.random_return is not None:
+            axes.axhline(self.random_return, color="#777777", ls="--", lw=1.2, label="random")
+        axes.set(title=f"{self.env}, seed {self.seed}", xlabel="episode", ylabel="return")
+        axes.legend(frameon=False)
+        return axes
+
+    def _repr_html_(self) -> str:
+        """The verdict and the figures that matter, for notebooks."""
+        facts: dict[str, Any] = {"environment": self.env, "agent": self.agent, "seed": self.seed}
+        facts["episodes"] = f"{self.episodes:,}"
+        if self.final_regret is not None:
+            facts["regret"] = f"{self.final_regret:.4g}"
+        facts["return, mean"] = f"{self.reward / self.episodes:.4g}"
+        facts |= {"agent memory": human_bytes(self.peak_bytes), "CPU": f"{self.cpu_seconds:.1f} s"}
+        body = "".join(f"<tr><th>{escape(key)}</th><td>{escape(str(value))}</td></tr>" for key, value in facts.items())
+        return f"<p><b>{escape(self.verdict)}</b></p><table><tbody>{body}</tbody></table>"

@@ -34,7 +34,12 @@ class RandomAgent(Agent):
 
 
 class ConstantAgent(Agent):
-    """Plays one action always, as a saturated learner with the paper's argmax does."""
+    """Plays one action always, as a saturated learner with the paper's argmax does.
+
+    Parameters
+    ----------
+    action : the one that it plays
+    """
 
     name = "constant"
 

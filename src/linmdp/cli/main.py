@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -20,10 +18,12 @@ from linmdp import __version__
 from linmdp.cli import options as opt
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
+from linmdp.cli.listing import agents, envs
 from linmdp.cli.start import checked_start, say, stop
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
-from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, invalid
+from linmdp.cli.watch import watch
+from linmdp.errors import LinMDPError, LinMDPWarning, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -34,7 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
@@ -151,6 +151,23 @@ def reproduce(
 
 
 @app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the page, its figures and the store")] = Path(
+        "demo"
+    ),
+    jobs: opt.Jobs = None,
+) -> None:
+    """What it is for, in a minute: learn CartPole and a lock, compare memory and regret, and write one page."""
+    from linmdp.experiments.demo import demo as shown
+
+    try:
+        page = shown(out, jobs, print)
+    except KeyboardInterrupt:
+        stop(f"stopped: finished runs are stored in {out}. The same command goes on.", 1)
+    print(f"\nLook at {page.resolve()}")
+
+
+@app.command()
 def check(
     env: opt.EnvSpec,
     agent: Annotated[
@@ -183,42 +200,15 @@ def report(
     say(f"written: {written.page} ({size}){figures}{more}")
 
 
-@app.command()
-def envs(modules: opt.Import = None) -> None:
-    """List the environments with every parameter and default."""
-    from linmdp.runner.registry import ENVS, env_parameters
-
-    for name, maker in ENVS.items():
-        _list(name, maker, env_parameters(name))
-
-
-@app.command()
-def agents(modules: opt.Import = None) -> None:
-    """List the agents with every parameter and default."""
-    from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
-
-    for name, agent in {**AGENTS, **SB3_AGENTS}.items():
-        try:
-            _list(name, agent, agent_parameters(name))
-        except InvalidParameter as error:  # an extra is missing
-            print(f"{name}\n    {error}\n")
-
-
-def _list(name: str, documented: Any, parameters: Mapping[str, inspect.Parameter]) -> None:
-    """Read off the code, so it is never out of date."""
-    from linmdp.runner.spec import value_text
-
-    print(name)
-    print(f"    {(inspect.getdoc(documented) or 'No description.').splitlines()[0]}")
-    for key, parameter in parameters.items():
-        print(f"    {key}={value_text(parameter.default)}")
-    print()
-
-
+app.command()(envs)
+app.command()(agents)
 app.command()(linearize)
 app.command()(export)
 app.command()(table)
 app.command()(tune)
+app.command()(watch)
+for _command in app.registered_commands:  # typer would cut them to what is left of a line
+    _command.short_help = str(_command.callback.__doc__).partition(". Run it again")[0].rstrip(".")
 
 
 @app.callback(invoke_without_command=True)

@@ -9,9 +9,33 @@ import typer
 
 from linmdp.plugins import import_modules
 
-EnvSpec = Annotated[str, typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'")]
-AgentSpec = Annotated[str, typer.Argument(metavar="AGENT", help="name or name:key=value,...; see 'linmdp agents'")]
-AgentSpecs = Annotated[list[str], typer.Argument(metavar="AGENT...", help="two or more agents")]
+
+def _env_names(incomplete: str) -> list[str]:
+    """For the completion of a shell."""
+    from linmdp.runner.registry import ENVS
+
+    return [name for name in ENVS if name.startswith(incomplete)]
+
+
+def _agent_names(incomplete: str) -> list[str]:
+    from linmdp.runner.registry import AGENTS
+
+    return [name for name in AGENTS if name.startswith(incomplete)]
+
+
+EnvSpec = Annotated[
+    str,
+    typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'", autocompletion=_env_names),
+]
+AgentSpec = Annotated[
+    str,
+    typer.Argument(
+        metavar="AGENT", help="name or name:key=value,...; see 'linmdp agents'", autocompletion=_agent_names
+    ),
+]
+AgentSpecs = Annotated[
+    list[str], typer.Argument(metavar="AGENT...", help="two or more agents", autocompletion=_agent_names)
+]
 Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
 Seeds = Annotated[int, typer.Option(help="how many seeds")]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]

@@ -23,6 +23,11 @@ def hypercube(
     with probability (1 + gap) delta, the worst with (1 - gap) delta, and the best path is one in 2^((d-1) H).
 
     phi(x_h, a) = (alpha, beta a, 0) and phi(goal, a) = (0, 0, 1), all of norm 1: features live in R^(d+1).
+
+    Parameters
+    ----------
+    d : actions are the 2^(d-1) sign vectors of length d - 1
+    gap : how much better the best action is than the mean one, in units of 1/H: in (0, 1]
     """
     d = check_int("hypercube", "d", d, low=2, high=12)
     H = check_int("hypercube", "H", H, low=2)
@@ -67,6 +72,13 @@ def lock(
     State 0 is "on the code", state 1 "off it". At step h only the action code[h] keeps the agent on; any other
     pays `distractor` at once and leads off for good, where nothing is paid. A greedy learner takes the
     distractor for ever. phi(0, a) = e_a and phi(1, a) = e_A, so d = A + 1 whatever the depth.
+
+    Parameters
+    ----------
+    H : depth of the lock, and steps of an episode
+    A : actions, one of which is right at each step
+    distractor : what a wrong action pays at once
+    seed : of the code
     """
     H = check_int("lock", "H", H, low=1)
     A = check_int("lock", "A", A, low=2)
@@ -102,6 +114,11 @@ def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, sta
     Action 0 swims left and always succeeds. Action 1 swims right against the current: it gains a state with
     probability 0.35, stays with 0.6 and loses one with 0.05 (0.6 and 0.4 at the bank; 0.6 to stay and 0.4 to
     slip at the far end). One-hot features, d = 2 S. Nothing in it is random: `seed` has no effect.
+
+    Parameters
+    ----------
+    S : length of the river
+    seed : no effect: nothing in it is random
     """
     S = check_int("riverswim", "S", S, low=2)
     H = check_int("riverswim", "H", H, low=1)

@@ -24,9 +24,13 @@ def synthetic(
     """Random features, rewards and measures, each uniform on its simplex.
 
     phi(s, a) and theta_h are drawn from the simplex of R^d, the measures mu_{h,1} ... mu_{h,d} from the simplex
-    over the S states, all independently. With `concentration` c they come from Dirichlet(c, ..., c): 1 is the
-    paper's uniform law; below 1 the features are close to corners and the task has more contrast.
-    `stationary`: one theta and one set of measures for all steps, so that dynamics do not depend on h.
+    over the S states, all independently.
+
+    Parameters
+    ----------
+    d : dimension of the features
+    concentration : c of Dirichlet(c, ..., c): 1 is the paper's uniform law; below 1 the task has more contrast
+    stationary : one theta and one set of measures for all steps, so that dynamics do not depend on h
     """
     S, A, d, H = (
         check_int("synthetic", name, value, low=1) for name, value in (("S", S), ("A", A), ("d", d), ("H", H))

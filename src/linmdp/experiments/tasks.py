@@ -14,7 +14,7 @@ from linmdp.experiments import study
 from linmdp.experiments.stored_runs import Say, grouped, run_planned
 from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
-from linmdp.report.plots import Curve, draw_curve, drawing, error_bar, save
+from linmdp.report.plots import Curve, draw_curve, drawing, error_bar, save, spread_labels
 from linmdp.report.style import DASHES, is_baseline, line_styles
 from linmdp.report.tables import markdown
 from linmdp.results.curves import returns as returns
@@ -148,23 +148,9 @@ def task_figure(task: TaskRuns, found: dict[str, list[RunResult]], folder: Path,
         tradeoff.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
         tradeoff.margins(x=0.25, y=0.1)
         figure.tight_layout(rect=(0, 0.1, 1, 1))
-        _spread_labels(tradeoff)
+        spread_labels(tradeoff)
         figure.legend(*curves.get_legend_handles_labels(), fontsize=9, ncols=6, loc="lower center")
         return save(figure, folder / f"task-{task.title.lower()}")
-
-
-def _spread_labels(tradeoff: Any) -> None:
-    """Each label beside its point, within the figure, at the first height where it lies on no other label."""
-    points, placed = 72 / tradeoff.figure.dpi, list[tuple[float, float, float]]()
-    edge = tradeoff.figure.get_figwidth() * 72
-    for label in sorted(tradeoff.texts, key=lambda text: text.xy[1], reverse=True):
-        (x, y), width = tradeoff.transData.transform(label.xy) * points, 4.6 * len(label.get_text()) + 8
-        late = x + width > edge
-        left = x - width if late else x
-        others = [at for begin, end, at in placed if begin < left + width and left < end]
-        dy = next((dy for dy in (4, -11, 14, -20, 23) if all(abs(y + dy - at) >= 9 for at in others)), 4)
-        placed.append((left, left + width, y + dy))
-        label.set(position=(-6 if late else 6, dy), ha="right" if late else "left")
 
 
 def _draw(curves: Any, tradeoff: Any, name: str, runs: list[RunResult], H: int) -> None:

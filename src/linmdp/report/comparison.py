@@ -11,13 +11,13 @@ import numpy as np
 from linmdp.errors import InvalidParameter, needed
 from linmdp.io.units import human_bytes
 from linmdp.report.narrative import paired_comparisons
-from linmdp.report.plots import INTERVALS, Curve, draw_curve, mean_curve, regret_curve
+from linmdp.report.plots import draw_curve, regret_curve
+from linmdp.report.section_data import returns_curve
 from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import comparison_table
-from linmdp.results.curves import returns
-from linmdp.results.stats import Interval, mean_interval
+from linmdp.results.stats import Interval
 from linmdp.results.summary import Summary, by_agent
-from linmdp.results.verdict import last_tenth, verdicts
+from linmdp.results.verdict import verdicts
 from linmdp.types import RunResult
 
 if TYPE_CHECKING:
@@ -95,21 +95,14 @@ class Comparison(Sequence[RunResult]):
         with plt.rc_context(RC):
             axes: Axes = ax or plt.subplots(figsize=(7, 4.4), layout="constrained")[1]
             for index, s in enumerate(summaries):
-                if s.curve is not None or not known:
-                    curve = regret_curve(s) if known else self._returns(s)
+                earned = None if known else returns_curve(self.select(agent=s.agent))
+                if curve := regret_curve(s) if s.curve is not None else earned:
                     draw_curve(axes, curve, styles[s.agent].line(index) | {"label": styles[s.agent].name})
             what = "cumulative exact regret" if known else "return of an episode"
             axes.set(title=f"{env}: {episodes:,} episodes", xlabel="episode", ylabel=what)
             axes.margins(x=0)
             axes.legend(title="mean and 95% interval")
         return axes
-
-    def _returns(self, s: Summary) -> Curve:
-        """Mean returns of groups of episodes that follow each other, as many as a figure can show."""
-        rewards = [returns(r) for r in self.select(agent=s.agent)]
-        points = min(INTERVALS, len(rewards[0]))
-        values = np.array([[part.mean() for part in np.array_split(r, points)] for r in rewards])
-        return mean_curve(values, np.linspace(s.episodes / points, s.episodes, points))
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -123,8 +116,7 @@ class Comparison(Sequence[RunResult]):
         )
 
     def _shown(self, s: Summary) -> tuple[str, ...]:
-        ends = [last_tenth(returns(r)).mean() for r in self.select(agent=s.agent)]
-        regret, end = (_interval(i, s.seeds) for i in (s.regret, mean_interval(np.array(ends))))
+        regret, end = (_interval(i, s.seeds) for i in (s.regret, s.end))
         return s.agent, str(s.seeds), regret, end, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
 
 

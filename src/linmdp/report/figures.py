@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linmdp.io.units import memory_unit
-from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, rendered, save
+from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, rendered, save, spread_labels
 from linmdp.report.section_data import MEASURES, Growth, Section
 from linmdp.report.style import MARKERS, LineStyle, line_styles
 from linmdp.results.summary import Summary
@@ -20,7 +20,10 @@ Styles = dict[str, LineStyle]
 WIDE = 20
 """Memory that differs by more than this factor is drawn on a logarithmic axis."""
 LONGEST = 56
+MOST_LABELS = 8
+"""Agents whose points have their names beside them; more go into a legend."""
 YS = {"regret": "cumulative exact regret", "reward": "cumulative reward"}
+RETURN = "return of an episode"
 ENDS = {"regret": "regret at the end", "reward": "reward per episode"}
 
 
@@ -62,13 +65,47 @@ def curves_figure(section: Section, styles: Styles) -> Drawn:
         return _drawn(figure)
 
 
+def returns_figure(section: Section, styles: Styles) -> Drawn:
+    """The reward of an episode, over episodes."""
+    with drawing(1, (6.2, _height(len(section.returns)))) as (figure, axes):
+        for index, (agent, curve) in enumerate(section.returns.items()):
+            line = styles[agent].line(index) | {"label": _label(styles[agent].name)}
+            draw_curve(axes, curve, line, band=section.seeds > 1)
+        axes.set(xlabel="episode", ylabel=RETURN, title=_title(section))
+        axes.margins(x=0)
+        _legend(axes, _interval_note(section).replace(", ", ",\n"))
+        return _drawn(figure)
+
+
 def tradeoff_figure(section: Section, styles: Styles) -> Drawn:
     """Peak memory against regret at the end, with the Pareto front; policies that do not learn are lines."""
-    with drawing(1, (6.2, _height(len(section.summaries)))) as (figure, axes):
+    labelled = len(section.learners) <= MOST_LABELS
+    size = (8.2, 4.8) if labelled else (6.2, _height(len(section.summaries)))
+    with drawing(1, size) as (figure, axes):
         _draw_tradeoff(axes, section, styles)
         axes.set_title(_title(section))
-        _legend(axes, "filled: on the front")
+        if labelled:
+            _label_points(axes, section, styles)
+            figure.draw_without_rendering()  # the limits of the axes are known from here on
+            spread_labels(axes)
+        else:
+            _legend(axes, "filled: on the front")
         return _drawn(figure)
+
+
+def _label_points(axes: Axes, section: Section, styles: Styles) -> None:
+    """The name of each agent beside its point or line, so that nobody looks it up in a legend."""
+    _, size = memory_unit(max((s.agent_bytes for s in section.learners), default=1))
+    for s in section.summaries:
+        style, y = styles[s.agent], section.level(s).mean
+        words: dict[str, Any] = {"color": style.light, "fontsize": 9.5, "textcoords": "offset points"}
+        if style.baseline:
+            axes.annotate(
+                _label(style.name), (0.99, y), (0, 3), xycoords=("axes fraction", "data"), ha="right", **words
+            )
+        else:
+            axes.annotate(_label(style.name), (s.agent_bytes / size, y), (8, 4), **words)
+    axes.margins(x=0.2)
 
 
 def _draw_curves(axes: Axes, section: Section, styles: Styles) -> None:

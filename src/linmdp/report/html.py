@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from linmdp.errors import LinMDPError, OutputError, needed
 from linmdp.io.files import output_folder, write_atomic
-from linmdp.report.figures import Drawn, curves_figure, growth_figure, tradeoff_figure
+from linmdp.report.figures import Drawn, curves_figure, growth_figure, returns_figure, tradeoff_figure
 from linmdp.report.html_elements import spec, text
 from linmdp.report.html_sections import growth_block, header, navigation, overview, section_block
 from linmdp.report.payload import embedded, growth_payload, section_payload, styles_payload
-from linmdp.report.provenance import gallery, provenance, settings, written_tables
+from linmdp.report.provenance import citation, gallery, provenance, settings, written_tables
 from linmdp.report.section_data import Growth, Section, growth_of, sections_of
+from linmdp.report.story import stylesheet
 from linmdp.report.style import LineStyle, is_baseline, line_styles
 from linmdp.results.run_folder import RunFolder, by_name, read_folder
 from linmdp.types import RunResult
@@ -72,11 +73,13 @@ class _Report:
         self.growth = {env: grown for env in _envs(self.sections) if (grown := self._growth(env))}
         self.gallery = gallery(folder)
         self.figures: dict[str, Drawn] = {}
-        for s in self.sections:
-            if s.curves:
-                self.figures[f"{s.measure}-{s.number}"] = curves_figure(s, self.styles)
+        for s in (section.focused() for section in self.sections):
             if s.learners:
                 self.figures[f"tradeoff-{s.number}"] = tradeoff_figure(s, self.styles)
+            if s.curves:
+                self.figures[f"{s.measure}-{s.number}"] = curves_figure(s, self.styles)
+            if s.returns:
+                self.figures[f"returns-{s.number}"] = returns_figure(s, self.styles)
         for number, (env, grown) in enumerate(self.growth.items(), start=1):
             self.figures[f"growth-{number}"] = growth_figure(env, grown, self.styles)
 
@@ -91,7 +94,7 @@ class _Report:
         values = {  # by the policy of the page nothing but these two scripts runs, and nothing is ever fetched
             "scripts": f"{_hash(plotly)} {_hash(script)}",
             "title": text(name),
-            "style": _asset("style.css"),
+            "style": stylesheet(),
             "header": header(name, self.stored.results),
             "navigation": navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
             "main": self._main(),
@@ -117,6 +120,7 @@ class _Report:
             written_tables(self.folder),
             settings(self.stored.results),
             provenance(self.folder, self.stored),
+            citation(),
         ]
         return "\n".join(parts)
 

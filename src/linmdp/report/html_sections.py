@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from linmdp.io.units import human_bytes
 from linmdp.report.figures import ENDS, YS, Drawn
 from linmdp.report.html_elements import Cell, agent, bullets, data_uri, details, spec, swatch, table, text
 from linmdp.report.narrative import comparisons, flagged, headlines, number, of_random, with_interval
+from linmdp.report.provenance import equivalent
 from linmdp.report.section_data import MEASURES, Growth, Section
 from linmdp.report.style import LineStyle, short_name
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.results.stats import Interval
+from linmdp.results.verdict import verdict
 from linmdp.types import RunResult
 
 Styles = Mapping[str, LineStyle]
@@ -42,7 +45,11 @@ def navigation(sections: Sequence[Section], grown: Sequence[str], *, pictures: b
         if env in grown:
             links.append(f'<a href="#growth-{1 + list(grown).index(env)}">growth in K</a>')
         items.append(f'<li><span class="env-name">{spec(env)}</span> {" ".join(links)}</li>')
-    last = [("gallery", "Figures in the folder")] * pictures + [("settings", "Settings"), ("made", "How it was made")]
+    last = [("gallery", "Figures in the folder")] * pictures + [
+        ("settings", "Settings"),
+        ("made", "How it was made"),
+        ("cite", "How to cite it"),
+    ]
     items += [f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in last]
     return f'<nav class="contents" aria-label="Contents"><ul>{"".join(items)}</ul></nav>'
 
@@ -51,12 +58,13 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
     """The whole in a few sentences, or in a row for each environment and K."""
     parts = ['<section id="summary"><h2>Summary</h2>']
     if len(sections) == 1:
-        parts.append(_findings(sections[0]))
+        parts.append(bullets(_verdicts(sections[0]), "lead") + _findings(sections[0]))
     else:
         rows = [_overview_row(s) for s in sections]
         result = "its regret" if all(s.measure == "regret" for s in sections) else "its result"
-        head = ("environment", "K", "best agent", result, "of random", "its memory", "agents", "seeds")
-        parts.append(table("The best agent of each environment and K", head, rows, text_columns=("best agent",)))
+        head = ("environment", "K", "best agent", "verdict", result, "of random", "its memory", "agents", "seeds")
+        left = ("best agent", "verdict")
+        parts.append(table("The best agent of each environment and K", head, rows, text_columns=left))
     warned = flagged([r for s in sections for r in s.runs])
     if warned:
         runs = len({id(r) for found in warned.values() for r in found})
@@ -70,17 +78,20 @@ def overview(sections: Sequence[Section], left_out: int) -> str:
 
 def section_block(s: Section, styles: Styles, figures: Mapping[str, Drawn], *, folded: bool, alone: bool) -> str:
     """One environment and K; all but the largest K of an environment are folded. `alone`: the summary says it all."""
-    findings = "" if alone else _findings(s)
+    findings = "" if alone else bullets(_verdicts(s), "lead") + _findings(s)
     curves = _figure(s, figures, f"{s.measure}-{s.number}", "curves")
-    plots = curves + _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
+    front = _figure(s, figures, f"tradeoff-{s.number}", "tradeoff")
+    plots = curves + _figure(s, figures, f"returns-{s.number}", "returns")
     missing = f"{YS[s.measure].capitalize()} over episodes is not in results.jsonl; a sweep stores it."
     body = "".join(
         [
             findings,
-            _controls(f"section-{s.number}", [x.agent for x in s.summaries], styles, bands=s.seeds > 1),
+            _controls(f"section-{s.number}", [x.agent for x in s.summaries], styles, bands=s.seeds > 1, main=s.main),
+            f'<div class="front">{front}</div>',
             "" if s.curves else f"<p>{missing}</p>",
             f'<div class="plots">{plots}</div>',
-            _results_table(s, styles),
+            _results(s, styles),
+            details("The command that makes these figures", _again(s)),
             _warnings(s),
             details(f"Diagnostics of each run <small>{len(s.runs)} runs</small>", _diagnostics(s, styles)),
         ]
@@ -91,6 +102,19 @@ def section_block(s: Section, styles: Styles, figures: Mapping[str, Drawn], *, f
         head = f'<summary><h3>{title}</h3> <span class="hint">{text(best)}</span></summary>'
         return f'<details class="panel fold" id="section-{s.number}">{head}{body}</details>'
     return f'<section class="panel" id="section-{s.number}"><h3>{title}</h3>{body}</section>'
+
+
+def _again(s: Section) -> str:
+    commands = "".join(f"<pre>{text(command)}</pre>" for command in equivalent(s.runs))
+    return f"{commands}<p>With <code>--out DIR</code> and <code>linmdp report DIR</code> they come out as here.</p>"
+
+
+def _results(s: Section, styles: Styles) -> str:
+    """The table of the main comparison, and folded that of all settings."""
+    main = s.focused()
+    if len(main.summaries) == len(s.summaries):
+        return _results_table(s, styles)
+    return _results_table(main, styles) + details(f"All {len(s.summaries)} settings", _results_table(s, styles))
 
 
 def growth_block(index: int, grown: Sequence[Growth], styles: Styles, figures: Mapping[str, Drawn]) -> str:
@@ -142,12 +166,24 @@ def _overview_row(s: Section) -> list[Cell]:
         Cell(f'<a href="#section-{s.number}">{spec(s.env)}</a>'),
         Cell(f"{s.episodes:,}", s.episodes),
         Cell(text(short_name(best.agent))),
+        Cell(text(_short_verdict([r for r in s.runs if r.agent == best.agent]) or "–")),
         Cell(f"{with_interval(level, best.seeds)} {'per episode' * (s.measure == 'reward')}", level.mean),
         Cell("–" if ratio is None else f"{ratio:.2f}"),
         Cell(human_bytes(best.agent_bytes), best.agent_bytes),
         Cell(str(len(s.summaries) + s.left_out)),
         Cell(str(s.seeds)),
     ]
+
+
+def _verdicts(s: Section) -> list[str]:
+    """For each agent of the main comparison: has it learned anything?"""
+    runs = {a: [r for r in s.runs if r.agent == a] for a in s.main}
+    return [f"{short_name(a)}: {words}" for a, mine in runs.items() if (words := _short_verdict(mine))]
+
+
+def _short_verdict(runs: Sequence[RunResult]) -> str:
+    """Without what to try next."""
+    return re.sub(": try .* [(]", " (", verdict(runs))
 
 
 def _findings(s: Section) -> str:
@@ -165,13 +201,25 @@ def _findings(s: Section) -> str:
     return bullets([*first, *rest])
 
 
-def _controls(panel: str, agents: Sequence[str], styles: Styles, *, bands: bool) -> str:
-    order = list(styles)
-    chips = "".join(
-        f'<label class="chip"><input type="checkbox" data-agent="{order.index(a)}" checked>{swatch(styles[a])}'
-        f"<span>{text(styles[a].name)}</span></label>"
-        for a in agents
-    )
+def _controls(
+    panel: str, agents: Sequence[str], styles: Styles, *, bands: bool, main: Sequence[str] | None = None
+) -> str:
+    """Switches of the plots; agents that are not in the main comparison are off, and folded by algorithm."""
+    order, first = list(styles), set(agents if main is None else main)
+
+    def chip(a: str) -> str:
+        return (
+            f'<label class="chip"><input type="checkbox" data-agent="{order.index(a)}"{" checked" * (a in first)}>'
+            f"{swatch(styles[a])}<span>{text(styles[a].name)}</span></label>"
+        )
+
+    chips, others = "".join(chip(a) for a in agents if a in first), dict[str, list[str]]()
+    for a in agents:
+        if a not in first:
+            others.setdefault(short_name(a.partition(":")[0]), []).append(a)
+    for algorithm, more in others.items():
+        title = f"{len(more)} more of {text(algorithm)} <small>the best one is shown</small>"
+        chips += details(title, "".join(map(chip, more)))
     scales = (("linear", "linear"), ("log", "log y"), ("loglog", "log both"))
     radios = "".join(
         f'<label><input type="radio" name="scale-{panel}" data-scale="{value}"{" checked" * (value == "linear")}>'
@@ -191,7 +239,10 @@ def _controls(panel: str, agents: Sequence[str], styles: Styles, *, bands: bool)
 def _figure(s: Section, figures: Mapping[str, Drawn], name: str, kind: str) -> str:
     if name not in figures:
         return ""
-    if kind == "curves":
+    if kind == "returns":
+        title = "Return of an episode"
+        caption = "Means of episodes that follow each other" + f", over {_count(s.seeds, 'seed')}" * (s.seeds > 1)
+    elif kind == "curves":
         title = f"{YS[s.measure].capitalize()} over episodes"
         caption = f"Mean and 95% interval over {_count(s.seeds, 'seed')}" if s.seeds > 1 else "One seed"
     else:

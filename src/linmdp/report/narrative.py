@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,27 +14,26 @@ from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult
 
 
-def paired_comparisons(summaries: Sequence[Summary]) -> list[str]:
+def paired_comparisons(summaries: Sequence[Summary], names: Mapping[str, str] | None = None) -> list[str]:
     """One sentence per learner after the first: what it costs and loses against the first, over the same seeds."""
     learners = [s for s in summaries if not is_baseline(s.agent) and s.curve is not None]
-    return [_paired_sentence(learners[0], other) for other in learners[1:] if other.seeds == learners[0].seeds]
+    names = names or {s.agent: short_name(s.agent) for s in learners}
+    return [_paired_sentence(learners[0], other, names) for other in learners[1:] if other.seeds == learners[0].seeds]
 
 
-def _paired_sentence(base: Summary, other: Summary) -> str:
+def _paired_sentence(base: Summary, other: Summary, names: Mapping[str, str]) -> str:
     assert base.curve is not None
     assert other.curve is not None
     memory = other.agent_bytes / base.agent_bytes if base.agent_bytes else float("inf")
     first = base.curve[:, -1]
     if not np.all(first > 0):
-        return (
-            f"{short_name(other.agent)} uses {memory:.2f}x the memory of {short_name(base.agent)}, which has no regret."
-        )
+        return f"{names[other.agent]} uses {memory:.2f}x the memory of {names[base.agent]}, which has no regret."
     ratio = paired_ratio(other.curve[:, -1], first)
     spread = f", 95% interval {ratio.low:.2f} to {ratio.high:.2f}" if other.seeds > 1 else ""
     verb = "loses" if ratio.mean >= 1 else "has only"
     seeds = f"{other.seeds} seed{'s' * (other.seeds > 1)}, paired"
     return (
-        f"{short_name(other.agent)} uses {memory:.2f}x the memory of {short_name(base.agent)} "
+        f"{names[other.agent]} uses {memory:.2f}x the memory of {names[base.agent]} "
         f"and {verb} {ratio.mean:.2f}x its regret{spread} ({seeds})."
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from linmdp.io.units import memory_unit
-from linmdp.report.figures import ENDS, YS, memory_is_wide
+from linmdp.report.figures import ENDS, RETURN, YS, memory_is_wide
+from linmdp.report.plots import Curve
 from linmdp.report.section_data import MEASURES, Growth, Section
 from linmdp.report.style import MARKERS, LineStyle
 from linmdp.results.stats import Interval
@@ -41,26 +42,33 @@ def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str,
     unit, size = memory_unit(max(amounts, default=1))
     return {
         "kind": "section",
-        "y": YS[section.measure],
+        "y": {"curves": YS[section.measure], "returns": RETURN},
         "end": ENDS[section.measure],
         "less": section.measure == "regret",
         "bands": section.seeds > 1,
         "unit": unit,
         "wide": memory_is_wide(amounts),
-        "curves": [
-            {
-                "agent": index[agent],
-                "width": round(styles[agent].width(i), 2),
-                "x": curve.episode.astype(int).tolist(),
-                **{name: [_digits(float(y)) for y in getattr(curve, name)] for name in ("mean", "low", "high")},
-            }
-            for i, (agent, curve) in enumerate(section.curves.items())
-        ],
+        "curves": _curves(section.curves, index, styles),
+        "returns": _curves(section.returns, index, styles),
         "points": [
             {"agent": index[s.agent], "x": _digits(s.agent_bytes / size), "y": _interval(section.level(s))}
             for s in section.summaries
         ],
     }
+
+
+def _curves(
+    curves: Mapping[str, Curve], index: Mapping[str, int], styles: Mapping[str, LineStyle]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "agent": index[agent],
+            "width": round(styles[agent].width(i), 2),
+            "x": curve.episode.astype(int).tolist(),
+            **{name: [_digits(float(y)) for y in getattr(curve, name)] for name in ("mean", "low", "high")},
+        }
+        for i, (agent, curve) in enumerate(curves.items())
+    ]
 
 
 def growth_payload(grown: Sequence[Growth], styles: dict[str, LineStyle]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linmdp import __version__
 from linmdp.io.units import human_bytes
 from linmdp.report.html_elements import Cell, code, data_uri, details, spec, table, text
 from linmdp.report.style import short_name
@@ -18,6 +19,8 @@ from linmdp.types import RunResult
 LARGEST = 4 * 2**20
 """A picture with more bytes is listed, not shown."""
 MOST_PICTURES = 60
+PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif"}
+"""What is shown, by how the name ends."""
 
 
 def gallery(folder: Path) -> str:
@@ -61,7 +64,7 @@ def provenance(folder: Path, stored: RunFolder) -> str:
     parts.append("<h3>Commands</h3>")
     if not stored.commands:
         parts.append("<p>The commands were not recorded. These make the same runs, and this page:</p>")
-    commands = [*(stored.commands or _equivalent(stored.results)), f"linmdp report {shlex.quote(str(folder))}"]
+    commands = [*(stored.commands or equivalent(stored.results)), f"linmdp report {shlex.quote(str(folder))}"]
     parts += [f"<pre>{text(command)}</pre>" for command in commands]
     parts.append("<h3>Versions and machines</h3>")
     if stored.machines:
@@ -78,11 +81,28 @@ def provenance(folder: Path, stored: RunFolder) -> str:
     return "".join(parts)
 
 
+PAPER = """@misc{efficient-linear-mdps,
+  title = {Efficient, Low-Regret, Online Reinforcement Learning for Linear {MDPs}},
+  author = {John, Philips George and Bhattacharyya, Arnab and Maniu, Silviu and Myrisiotis, Dimitrios and Wu, Zhenan}
+}"""
+SOFTWARE = """@software{{linmdp,
+  title = {{linmdp: online reinforcement learning with regret guarantees, in memory that you choose}},
+  author = {{{{The authors of linmdp}}}},
+  version = {{{version}}}
+}}"""
+
+
+def citation() -> str:
+    """BibTeX of the software and of the paper."""
+    entries = f"<pre>{text(SOFTWARE.format(version=__version__))}</pre><pre>{text(PAPER)}</pre>"
+    return f'<section id="cite"><h2>How to cite it</h2><p>The software, and the paper:</p>{entries}</section>'
+
+
 def _pictures(folder: Path) -> list[Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         kind = path.suffix.lower()
-        if kind not in (".svg", ".png") or path.name.startswith(".") or not path.is_file():
+        if kind not in PICTURES or path.name.startswith(".") or not path.is_file():
             continue
         if path.stem not in found or kind == ".svg":
             found[path.stem] = path
@@ -97,7 +117,7 @@ def _picture(path: Path) -> str:
         return f"<figure><p>It cannot be read.</p>{caption}</figure>"
     if not data:
         return f"<figure><p>{text(human_bytes(path.stat().st_size))}: not shown here.</p>{caption}</figure>"
-    kind = "svg+xml" if path.suffix.lower() == ".svg" else "png"
+    kind = PICTURES[path.suffix.lower()]
     return f'<figure><img alt="{text(path.stem)}" src="{data_uri(kind, data)}">{caption}</figure>'
 
 
@@ -134,7 +154,7 @@ def _spans(seeds: Iterable[int]) -> list[tuple[int, int]]:
     return [(int(span[0]), int(span[-1])) for span in spans]
 
 
-def _equivalent(results: Sequence[RunResult]) -> list[str]:
+def equivalent(results: Sequence[RunResult]) -> list[str]:
     """A command for each environment and K; several where seeds or `eval_every` differ."""
     groups: dict[tuple[str, int, int, int, int], list[str]] = {}
     seeds: dict[tuple[str, int, int, str], list[int]] = {}

@@ -10,13 +10,17 @@ import numpy as np
 
 from linmdp.report.plots import Curve, mean_curve
 from linmdp.report.style import is_baseline
-from linmdp.results.curves import curve_at
+from linmdp.results.curves import curve_at, returns
 from linmdp.results.stats import Interval, growth_exponent, mean_interval
 from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
+MAIN = 8
+"""So many learners are all shown at once; of more, the best setting of each algorithm comes first."""
 LEAST_SIZES = 3
+GROUPS = 60
+"""Groups of episodes whose mean return is a point of a curve."""
 MEASURES = ("regret", "memory", "CPU seconds")
 
 
@@ -29,6 +33,7 @@ class Section:
     measure : "regret" or, where V* is unknown for any of the runs, "reward"
     runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
     curves : cumulative `measure` of each agent; empty where it was not recorded
+    returns : reward of an episode, of each agent; empty where only the sum was kept
     left_out : how many agents are not shown
     """
 
@@ -38,6 +43,7 @@ class Section:
     summaries: list[Summary]
     curves: dict[str, Curve]
     runs: list[RunResult] = field(default_factory=list)
+    returns: dict[str, Curve] = field(default_factory=dict)
     number: int = 1
     left_out: int = 0
 
@@ -58,6 +64,23 @@ class Section:
     def learners(self) -> list[Summary]:
         """The agents that learn."""
         return [s for s in self.summaries if not is_baseline(s.agent)]
+
+    @property
+    def main(self) -> list[str]:
+        """Who is shown first: all, if they are few; else the best setting of each algorithm, and the baselines."""
+        if len(self.learners) <= MAIN:
+            return [s.agent for s in self.summaries]
+        best: dict[str, Summary] = {}
+        for s in sorted(self.learners, key=self.loss):
+            best.setdefault(s.agent.partition(":")[0], s)
+        kept = {s.agent for s in best.values()}
+        return [s.agent for s in self.summaries if s.agent in kept or is_baseline(s.agent)]
+
+    def focused(self) -> Section:
+        """The same with the main comparison alone."""
+        kept = set(self.main)
+        curves, earned = ({a: c for a, c in found.items() if a in kept} for found in (self.curves, self.returns))
+        return replace(self, summaries=[s for s in self.summaries if s.agent in kept], curves=curves, returns=earned)
 
     @property
     def front(self) -> list[Summary]:
@@ -99,8 +122,11 @@ def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Sec
     names = {s.agent for s in best}
     summaries, runs = [s for s in everyone if s.agent in names], [r for r in runs if r.agent in names]
     curves = {s.agent: curve for s in summaries if (curve := _curve(s, runs, measure)) is not None}
+    earned = {s.agent: curve for s in summaries if (curve := returns_curve([r for r in runs if r.agent == s.agent]))}
     left_out = len(everyone) - len(summaries)
-    return replace(whole, number=number, runs=runs, summaries=summaries, curves=curves, left_out=left_out)
+    return replace(
+        whole, number=number, runs=runs, summaries=summaries, curves=curves, returns=earned, left_out=left_out
+    )
 
 
 def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
@@ -111,6 +137,16 @@ def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
     if values is None or values.shape[1] != len(at):
         return None
     return mean_curve(values, at + 1.0)
+
+
+def returns_curve(runs: Sequence[RunResult]) -> Curve | None:
+    """Mean returns of groups of episodes that follow each other, as many as a figure can show; None of one group."""
+    rewards, episodes = [returns(r) for r in runs], runs[0].episodes
+    points = min(GROUPS, len(rewards[0]))
+    if points < 2:
+        return None
+    values = np.array([[part.mean() for part in np.array_split(r, points)] for r in rewards])
+    return mean_curve(values, np.linspace(episodes / points, episodes, points))
 
 
 def growth_of(runs: Sequence[RunResult]) -> list[Growth]:

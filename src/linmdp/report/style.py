@@ -50,6 +50,22 @@ def short_name(agent: str) -> str:
     return NAMES.get(name, name) + (f" ({parameters.replace(',', ', ')})" if parameters else "")
 
 
+def distinct_names(agents: Iterable[str]) -> dict[str, str]:
+    """A short name of each agent: without parameters that have one value here, where that leaves the names distinct."""
+    specs = list(dict.fromkeys(agents))
+    values: dict[str, set[str]] = {}
+    for agent in specs:
+        for key, _, value in (p.partition("=") for p in agent.partition(":")[2].split(",")):
+            values.setdefault(key, set()).add(value)
+    names = {}
+    for agent in specs:
+        name, _, parameters = agent.partition(":")
+        own = [p for p in parameters.split(",") if p and len(values[p.partition("=")[0]]) > 1]
+        names[agent] = short_name(name + ":" * bool(own) + ",".join(own))
+    taken = list(names.values())
+    return {agent: name if taken.count(name) == 1 else short_name(agent) for agent, name in names.items()}
+
+
 def setting_name(agent: str) -> str:
     """The same without the parameters that all agents of a figure share: beta, lambda, ties, cap, storage."""
     name, _, parameters = agent.partition(":")

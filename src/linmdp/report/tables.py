@@ -13,25 +13,26 @@ HEADER = (
     "regret [95% interval]",
     "per episode",
     "of random",
-    "reward per episode",
+    "return at the end",
+    "return, mean",
     "agent memory",
     "CPU s",
     "resets",
     "at cap",
 )
+WIDTH = 100
+"""Columns of a terminal that a table should fit into."""
+NOTHING = {"resets": {"0"}, "at cap": {"0%"}}
+"""What is not worth a column, where nobody has anything else; of the others, "-"."""
+LESS_NEEDED = ("return, mean", "per episode", "at cap", "resets", "seeds", "CPU s", "of random")
+"""What is left out of a table that is too wide, first the first."""
 
 
-def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> str:
-    """The rows in Markdown, with certificates, and what was chosen by itself, where there is any."""
-    head: tuple[str, ...] = HEADER
-    rows = comparison_rows(summaries, name)
-    for title, cells in (
-        ("certificate", [_certificate(s) for s in summaries]),
-        ("chosen", [s.chosen or "-" for s in summaries]),
-    ):
-        if any(cell != "-" for cell in cells):
-            head, rows = (*head, title), [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
-    return markdown(head, rows)
+def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str, *, chosen: bool = True) -> str:
+    """The rows in Markdown, such that they fit a terminal, and below it what was chosen by itself."""
+    rows = [(*row, _certificate(s)) for row, s in zip(comparison_rows(summaries, name), summaries, strict=True)]
+    lines = [f"{row[0]}: {s.chosen}" for row, s in zip(rows, summaries, strict=True) if s.chosen and chosen]
+    return "\n\nchosen by ".join([markdown(*_fitting((*HEADER, "certificate"), rows)), *lines])
 
 
 def _certificate(s: Summary) -> str:
@@ -54,12 +55,30 @@ def _row(s: Summary, random: float | None) -> tuple[str, ...]:
     return (
         str(s.seeds),
         *regret,
-        f"{s.reward.mean:.3f}",
+        "-" if s.end is None else f"{s.end.mean:.4g}",
+        f"{s.reward.mean:.4g}",
         human_bytes(s.agent_bytes),
         f"{s.cpu_seconds:.1f}",
         f"{s.resets:g}",
         f"{s.saturated:.0%}",
     )
+
+
+def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """The columns that say something, and of those as many as fit; in the end names are cut."""
+    columns = list(zip(header, *rows, strict=True))
+    kept = [column for column in columns if set(column[1:]) != NOTHING.get(column[0], {"-"})]
+    for name in LESS_NEEDED:
+        if _width(kept) > WIDTH:
+            kept = [column for column in kept if column[0] != name]
+    if _width(kept) > WIDTH:
+        most = WIDTH - _width(kept[1:]) - 3
+        kept[0] = tuple(cell if len(cell) <= most else cell[: most - 1] + "…" for cell in kept[0])
+    return [column[0] for column in kept], [list(row) for row in zip(*(column[1:] for column in kept), strict=True)]
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return 1 + sum(3 + max(map(len, column)) for column in columns)
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linmdp.results.curves import returns
 from linmdp.results.stats import Interval, mean_interval
+from linmdp.results.verdict import last_tenth
 from linmdp.types import Array, RunResult
 
 MEANS = ("cpu_seconds", "updates", "resets", "saturated")
@@ -16,8 +18,9 @@ MEANS = ("cpu_seconds", "updates", "resets", "saturated")
 class Summary(NamedTuple):
     """One agent over its n seeds.
 
-    `curve` is the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,);
-    `chosen` says what was chosen for parameters that were left open; `certificate` is the mean, where there is one.
+    `reward` is that of an episode, `end` that of one in the last tenth (None where only the sum was kept). `curve` is
+    the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,); `chosen` says
+    what was chosen for parameters that were left open; `certificate` is the mean, where there is one.
     """
 
     env: str
@@ -26,6 +29,7 @@ class Summary(NamedTuple):
     episodes: int
     regret: Interval | None
     reward: Interval
+    end: Interval | None
     agent_bytes: int
     cpu_seconds: float
     updates: float
@@ -43,6 +47,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
     first = results[0]
     curves = [r.regret for r in results if r.regret is not None]
     curve = np.stack(curves) if len(curves) == len(results) else None
+    whole = all(len(r.rewards) > 1 or r.episodes == 1 for r in results)
     return Summary(
         env=first.env,
         agent=first.agent,
@@ -50,6 +55,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         episodes=first.episodes,
         regret=None if curve is None else mean_interval(curve[:, -1]),
         reward=mean_interval(np.array([r.reward / r.episodes for r in results])),
+        end=mean_interval(np.array([last_tenth(returns(r)).mean() for r in results])) if whole else None,
         agent_bytes=max(r.peak_bytes for r in results),
         **{name: float(np.mean([getattr(r, name) for r in results])) for name in MEANS},
         curve=curve,

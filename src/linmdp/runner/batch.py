@@ -296,7 +296,7 @@ def _random_play(spec: str) -> RandomPlay:
 
 def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:
     """The runs of one unit; every episode of every run is counted."""
-    return run_unit(unit, times(len(unit), advance))
+    return run_unit(unit, times(len(unit), advance, parse_spec(unit[0].agent)[0]))
 
 
 def local_pool(work: Sequence[list[Job]], processes: int | None = None) -> Pool:

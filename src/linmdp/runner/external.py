@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from linmdp.agents.base import check_reward
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.raw import RawEpisodes, Watch
-from linmdp.runner.progress import Advance
+from linmdp.runner.progress import Meter
 from linmdp.types import EpisodeRecord, State
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OnEpisode = Callable[[EpisodeRecord], None]
 
 
-def play_external(state: RunState, agent: SB3Agent, advance: Advance, on_episode: OnEpisode | None) -> None:
+def play_external(state: RunState, agent: SB3Agent, advance: Meter, on_episode: OnEpisode | None) -> None:
     """All episodes of a run, in the library's own loop. Each run starts anew, from raw observations."""
     assert state.next_seed is not None
     raw = RawEpisodes(state.env, state.next_seed, Measurements(state, advance, on_episode))
@@ -33,7 +33,7 @@ class Measurements(Watch):
     The library also begins the episode after the last one, and does not play it.
     """
 
-    def __init__(self, state: RunState, advance: Advance, on_episode: OnEpisode | None) -> None:
+    def __init__(self, state: RunState, advance: Meter, on_episode: OnEpisode | None) -> None:
         self._state, self._advance, self._on_episode = state, advance, on_episode
 
     def options(self, k: int) -> dict[str, Any] | None:
@@ -45,7 +45,7 @@ class Measurements(Watch):
                 state.finish_episode(cpu)
                 if self._on_episode:
                     self._on_episode(state.record())
-                self._advance()
+                self._advance(1, state.recent)
             if k < state.episodes:
                 state.agent.policy_version = k + 1
                 if state.meter.due(k):

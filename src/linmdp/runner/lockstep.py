@@ -19,7 +19,7 @@ from linmdp.errors import InvalidData
 from linmdp.runner.diagnostics import probe_from, verdicts
 from linmdp.runner.engine import Lockstep, Run
 from linmdp.runner.measured import build_result
-from linmdp.runner.progress import Advance, progress_bar
+from linmdp.runner.progress import Advance, progress_bar, recent
 from linmdp.runner.recorder import Recorder
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import BoolArray, RunResult
@@ -67,7 +67,7 @@ def run_lockstep(
             recorder.play(draws[k % CHUNK], start, stored, whole=all_stored, look=k >= probe_from(episodes))
             engine.watch()
             ledger.played(k, gap[engine.runs, start], engine.rewards + 0.0)
-            advance()
+            advance(1, ledger.recent)
         ledger.collect()
     results = ledger.results(env, eval_every, clock)
     if on_agent:
@@ -85,6 +85,8 @@ class Ledger:
         self.updates, self.resets, self.switches = np.zeros((3, engine.B), dtype=np.int64)
         self.late, self.late_resets = np.zeros((2, engine.B), dtype=np.int64)
         self._held: list[tuple[int, Any, Any]] = []
+        self.known = 0
+        """Episodes that are brought in."""
 
     def decided(self, k: int, reset: BoolArray, plan: BoolArray) -> None:
         """Which runs reset, (B,), and which steps are planned, (H, B); `late` counts those of the last tenth."""
@@ -102,10 +104,17 @@ class Ledger:
     def collect(self) -> None:
         """Bring in what is held."""
         for k, lost, earned in self._held:
+            self.known = k + 1
             self.regret[k], self.rewards[k] = map(self.engine.backend.host, (lost, earned))
             if not np.isfinite(self.regret[k]).all():
                 raise InvalidData(f"Q is not a number in episode {k}: beta, lam or the features are too extreme.")
         self._held.clear()
+
+    def recent(self) -> str:
+        """How the last episodes went, for a progress bar; what a GPU still computes is not waited for."""
+        if self.engine.backend.is_numpy:
+            self.collect()
+        return recent(self.rewards[: self.known], self.regret[: self.known])
 
     def results(self, env: str, eval_every: int, clock: Stopwatch) -> list[RunResult]:
         """One result per run."""

@@ -19,7 +19,7 @@ from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.external import OnEpisode, play_external
 from linmdp.runner.guard import Guard, RunStopped
 from linmdp.runner.measured import build_result
-from linmdp.runner.progress import Advance, progress_bar
+from linmdp.runner.progress import Advance, Meter, progress_bar, recent
 from linmdp.runner.random_play import judged
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition, cost_points
@@ -93,7 +93,7 @@ def learn(
     return state.result()
 
 
-def _play_all(state: RunState, keeper: Checkpoints | None, advance: Advance, on_episode: OnEpisode | None) -> None:
+def _play_all(state: RunState, keeper: Checkpoints | None, advance: Meter, on_episode: OnEpisode | None) -> None:
     """Every episode that is left, with checkpoints on the way."""
     if keeper:
         advance(keeper.resume())
@@ -109,7 +109,7 @@ def _play_all(state: RunState, keeper: Checkpoints | None, advance: Advance, on_
                         on_episode(state.record())
                     if keeper:
                         keeper.episode_done()
-            advance()
+            advance(1, state.recent)
 
 
 class RunState:
@@ -183,6 +183,10 @@ class RunState:
         regret = self.regret[k] if self.meter.known else None
         last = None if certificate is None else certificate - self.certified[1]
         return EpisodeRecord(k, self.rewards[k], regret, self.agent.nbytes, last)
+
+    def recent(self) -> str:
+        """How the last episodes went, for a progress bar."""
+        return recent(self.rewards[: self.k], self.regret[: self.k] if self.meter.known else None)
 
     def findings(self) -> list[str]:
         """What a user should hear of it, once all episodes are played."""

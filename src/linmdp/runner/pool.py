@@ -252,7 +252,7 @@ def do(task: Parcel) -> Outcome:
     threadpool_limits(1, user_api="blas")  # for good: the last bits of a product depend on it
     steps = 0
 
-    def count(more: int = 1) -> None:
+    def count(more: int = 1, note: object = None) -> None:
         nonlocal steps
         steps += more
 

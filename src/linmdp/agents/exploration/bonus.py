@@ -33,6 +33,8 @@ class Bonus(Exploration):
         super().__init_subclass__()
         cls._plain = cls.scalable = cls.raised is Bonus.raised and cls.vectors is Bonus.vectors
 
+    added: bool = True
+    """False while someone asks what Q would be without the bonus."""
     _plain: ClassVar[bool] = True
     """Whether the formula is this one, and not that of a subclass."""
 
@@ -48,7 +50,7 @@ class Bonus(Exploration):
         return forms * self.beta[h] ** 2 if self.scaled else forms
 
     def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
-        if not self._plain:
+        if not (self._plain and self.added):
             return super().q_of_rows(h, rows, forms)
         mean, forms = rows @ self.w[self.horizon.level(h)], self.forms(h, rows) if forms is None else forms
         q: Array = optimistic(mean, forms, None if self.scaled else self.beta[h])
@@ -56,6 +58,8 @@ class Bonus(Exploration):
         return q
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
+        if not self.added:
+            return products[0]
         change = None
         if len(products) > 1:
             change = products[1]

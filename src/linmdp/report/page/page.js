@@ -92,8 +92,8 @@
 
   // ---- the plots: each is a function of a panel and its state
 
-  function curves(panel, state, colours) {
-    const shown = panel.curves.filter((c) => state.shown.has(c.agent));
+  function curves(panel, state, colours, kind) {
+    const shown = panel[kind].filter((c) => state.shown.has(c.agent));
     const bands = panel.bands && state.bands ? shown : [];
     const together = shown.length <= 7 && !narrow.matches; // one box for all, as long as it leaves the curves in sight
     const traces = bands.map((c) => ({
@@ -114,7 +114,8 @@
     const ys = shown.flatMap((c) => c.mean);
     const x = axis("episode", colours, scaled(state.scale === "loglog", shown.flatMap((c) => c.x), { hoverformat: ",d" }));
     Object.assign(x, { rangemode: "normal", unifiedhovertitle: { text: "episode %{x:,d}" } });
-    const y = axis(panel.y, colours, scaled(state.scale !== "linear", ys));
+    const log = state.scale !== "linear" && (kind === "curves" || Math.min(...ys) > 0); // returns may be negative
+    const y = axis(panel.y[kind], colours, scaled(log, ys));
     return [traces, layout(colours, x, y, { hovermode: together ? "x unified" : "closest" })];
   }
 
@@ -201,8 +202,8 @@
 
   function draw(plot, panel, state) {
     const kind = plot.dataset.plot;
-    const make = kind === "curves" ? curves : kind === "tradeoff" ? tradeoff : growth;
-    const [traces, layout] = make(panel, state, inks(plot), Number(kind));
+    const make = { curves, returns: curves, tradeoff }[kind] || growth;
+    const [traces, layout] = make(panel, state, inks(plot), kind);
     layout.uirevision = `${state.scale} ${state.zoom}`;
     return Plotly.react(plot, traces, layout, CONFIG);
   }
@@ -211,12 +212,13 @@
     const panel = data.panels[element.id];
     const boxes = [...element.querySelectorAll("[data-agent]")];
     const plots = [...element.querySelectorAll(".plot")];
-    const state = { shown: new Set(boxes.map((b) => Number(b.dataset.agent))), scale: "linear", bands: true, zoom: 0 };
+    const chosen = () => new Set(boxes.filter((b) => b.checked).map((b) => Number(b.dataset.agent)));
+    const state = { shown: chosen(), scale: "linear", bands: true, zoom: 0 };
     const drawn = new Set();
     const redraw = () => drawn.forEach((plot) => draw(plot, panel, state));
 
     function read() {
-      state.shown = new Set(boxes.filter((b) => b.checked).map((b) => Number(b.dataset.agent)));
+      state.shown = chosen();
       state.scale = element.querySelector("[data-scale]:checked").dataset.scale;
       const bands = element.querySelector("[data-bands]");
       state.bands = !bands || bands.checked;

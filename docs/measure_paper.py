@@ -1,4 +1,4 @@
-"""Put the results of `make demo` (folder demo/) into README.md and docs: the table, the words and the pictures.
+"""Put the results of `make reproduce` (folder reproduced/) into the docs: the table, the words and the pictures.
 
 With a second folder, the one of `linmdp reproduce bounds`, the exponents, too.
 """
@@ -21,16 +21,14 @@ def sections(page: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    found = sections(ROOT / "demo/reproduce.md")
+    folder = ROOT / "reproduced"
+    found = sections(folder / "reproduce.md")
     regret = found["fig-regret: Regret"]
     learning = regret[regret.index("Learning setting") :]
-    readme = ROOT / "README.md"
-    marked = re.sub(r"(<!-- demo -->\n).*?(<!-- /demo -->)", rf"\1{learning}\n\2", readme.read_text(), flags=re.DOTALL)
-    readme.write_text(marked)
-    shutil.copy(ROOT / "demo/fig-regret.png", DOCS / "images/demo.png")
+    (DOCS / "generated/paper.md").write_text(learning + "\n")
     page = "\n\n".join(f"### {name}\n\n{text}" for name, text in found.items() if not name.startswith("bounds"))
     (DOCS / "generated/reproduce.md").write_text(page.replace("](fig-", "](images/fig-") + "\n")
-    for picture in (ROOT / "demo").glob("fig-*.png"):
+    for picture in folder.glob("fig-*.png"):
         shutil.copy(picture, DOCS / "images" / picture.name)
     if len(sys.argv) > 1:
         text = sections(Path(sys.argv[1]) / "reproduce.md")["bounds: exponents of K"]

@@ -1,0 +1,125 @@
+"""The API reference: every public name, what it takes, and what it says of itself. Without a description it fails."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import linmdp
+
+GROUPS = {
+    "Runs": (
+        "run",
+        "compare",
+        "sweep",
+        "make_env",
+        "make_agent",
+        "load_agent",
+        "load_policy",
+        "RunResult",
+        "Comparison",
+    ),
+    "Environments": ("GymTask", "LinearMDPEnv", "LinearModel", "Task", "optimum", "policy_value"),
+    "Features": ("FeatureMap", "TableFeatures", "one_hot"),
+    "Your own": (
+        "register_agent",
+        "register_env",
+        "register_features",
+        "testing",
+        "Agent",
+        "Transition",
+        "EpisodeRecord",
+    ),
+    "Errors": ("LinMDPError", "InvalidParameter", "InvalidData", "UnknownName", "LinMDPWarning"),
+}
+"""What is shown together; all other names are agents."""
+
+
+def api() -> str:
+    """The page, in Markdown."""
+    named = {name for names in GROUPS.values() for name in names}
+    groups = {**GROUPS, "Agents": tuple(name for name in linmdp.__all__ if name not in named)}
+    if missing := named - set(linmdp.__all__):
+        raise LookupError(f"not public: {', '.join(sorted(missing))}")
+    return "\n".join(line for title, names in groups.items() for line in (f"## {title}\n", *map(entry, names)))
+
+
+def entry(name: str) -> str:
+    """One public name."""
+    found = getattr(linmdp, name)
+    parts = [f"### `{name}`\n"]
+    if isinstance(found, types.ModuleType):
+        members = [f"{name}.{one}" for one in found.__all__]
+        return "\n".join(
+            [*parts, described(name, found), *(member(m, getattr(found, m.split(".")[1])) for m in members)]
+        )
+    parts.append(f"```text\n{name}{signature(found)}\n```\n")
+    parts.append(described(name, found))
+    if isinstance(found, type):
+        parts += [member(f"{name}.{key}", value) for key, value in members_of(found)]
+    return "\n".join(parts)
+
+
+def members_of(cls: type) -> Iterator[tuple[str, Any]]:
+    """Public methods and properties that a class defines itself."""
+    for key, value in vars(cls).items():
+        plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if not key.startswith("_") and isinstance(plain, types.FunctionType | property):
+            yield key, plain
+
+
+def member(name: str, value: Any) -> str:
+    """A method or a property, in one paragraph."""
+    own = "" if isinstance(value, property) else signature(value)
+    words = inspect.getdoc(value) or _inherited(name)
+    if not words:
+        raise LookupError(f"'{name}' has no description")
+    return f"- `{name.split('.')[-1]}{own}`: {escaped(' '.join(words.split(chr(10) * 2)[0].split()))}"
+
+
+def _inherited(name: str) -> str:
+    """What a base says of a method."""
+    cls, _, key = name.partition(".")
+    return inspect.getdoc(getattr(getattr(linmdp, cls, None), key, None)) or ""
+
+
+def signature(found: Any) -> str:
+    """Parameters and their defaults, without types."""
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return "(...)"
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters if p.name != "self"]
+    return str(inspect.Signature(plain))
+
+
+def described(name: str, found: Any) -> str:
+    """A docstring as Markdown: its sections become lists."""
+    text = inspect.getdoc(found)
+    if not text:
+        raise LookupError(f"'{name}' has no description")
+    parts = []
+    for block in re.split(r"\n\n+", text):
+        title, _, rest = block.partition("\n")
+        if re.match(r"-{3,}$", rest.partition("\n")[0]):
+            parts.append(f"**{title}**\n\n{_items(rest.partition(chr(10))[2])}")
+        elif re.match(r"( {4}|>>> )", block) or "\nimport " in f"\n{block}":
+            parts.append(f"```text\n{inspect.cleandoc(block)}\n```")
+        else:
+            parts.append(escaped(block))
+    return "\n\n".join(parts) + "\n"
+
+
+def _items(text: str) -> str:
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n(?! )", text) if entry.strip()]
+    pairs = (entry.partition(" : ") for entry in entries)
+    return "\n".join(f"- `{names}`: {escaped(words)}" if words else f"- {escaped(names)}" for names, _, words in pairs)
+
+
+def escaped(text: str) -> str:
+    """Text as it is: nothing but code is marked up."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(p if i % 2 else re.sub(r"([*_<>$\[\]|~])", r"\\\1", p) for i, p in enumerate(parts))

@@ -1,0 +1,26 @@
+"""`linmdp watch`: what a trained agent does, and how it learned it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linmdp.cli.start import say
+
+
+def watch(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of 'run', 'compare' or 'sweep', or a saved agent")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="FILE.html or FILE.gif; default: watch.html beside the run")
+    ] = None,
+    number: Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")] = None,
+    seed: Annotated[int, typer.Option(help="of the episode that is shown")] = 0,
+) -> None:
+    """An episode as a picture that moves, with Q and bonus beside it; of finite tasks also how it was learned."""
+    from linmdp.experiments.watch import check_watchable
+    from linmdp.experiments.watch import watch as film
+
+    check_watchable(run)
+    say(f"written: {film(run, out, say, number=number, seed=seed)}")

@@ -1,0 +1,48 @@
+"""`linmdp demo`: four studies, one page; what is there is not run again."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from command import linmdp
+from linmdp.experiments import demo
+from linmdp.runner.batch import jobs_for
+
+SMALL = {"gym:CartPole-v1": "gym:FrozenLake-v1,H=9", "lock": "lock:H=3"}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same studies in smaller environments, for a few episodes."""
+    small = [p._replace(env=SMALL.get(p.env, "synthetic:S=9,A=2,d=3,H=4"), episodes=12) for p in demo.PARTS]
+    monkeypatch.setattr(demo, "PARTS", small)
+
+
+@pytest.mark.usefixtures("quick")
+def test_it_shows_every_part_and_says_where_the_page_is(tmp_path: Path) -> None:
+    done = linmdp("demo", "--out", str(tmp_path / "d"), "--jobs", "1")
+    assert done.status == 0, done.err
+    page = tmp_path / "d" / "demo.html"
+    assert done.out.splitlines()[-1] == f"Look at {page}"
+    text = page.read_text()
+    assert text.count("<img") == len(demo.PARTS)
+    for part in demo.PARTS:
+        assert part.title in text
+        assert part.title in done.out
+    assert "http" not in text.replace("http-equiv", "")
+    assert max(len(line) for line in done.out.splitlines() if line.startswith("|")) <= 100
+    before = page.stat().st_mtime_ns, (tmp_path / "d" / "runs.sqlite").read_bytes()
+    again = linmdp("demo", "--out", str(tmp_path / "d"))
+    assert again.out.splitlines()[-1] == done.out.splitlines()[-1]
+    assert (tmp_path / "d" / "runs.sqlite").read_bytes() == before[1]
+
+
+def test_every_run_and_every_command_is_a_valid_one() -> None:
+    for part in demo.PARTS:
+        jobs_for(part.env, [job.agent for job in part.jobs()], episodes=part.episodes, seeds=1)
+        program, verb, *rest = shlex.split(part.command())
+        assert (program, verb) in (("linmdp", "compare"), ("linmdp", "reproduce"))
+        assert all(word in (part.env, *part.agents, "fig-regret") for word in rest if ":" in word)

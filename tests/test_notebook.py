@@ -1,0 +1,58 @@
+"""Notebooks: results and comparisons show themselves, and every cell of the example runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+
+import linmdp
+
+ROOT = Path(__file__).parent.parent
+NOTEBOOK = ROOT / "examples" / "first-steps.ipynb"
+
+
+def outputs(notebook: dict[str, Any]) -> list[set[str]]:
+    """What kinds of output each cell of code has."""
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return [{kind for output in cell["outputs"] for kind in output.get("data", ["stream"])} for cell in cells]
+
+
+def test_every_cell_runs_and_shows_what_is_stored() -> None:
+    matplotlib.use("agg")
+    spec = importlib.util.spec_from_file_location("execute_notebook", ROOT / "docs" / "execute_notebook.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    stored = json.loads(NOTEBOOK.read_text())
+    again = module.executed(json.loads(NOTEBOOK.read_text()))
+    assert outputs(again) == outputs(stored)
+    html, plain, picture = "text/html", "text/plain", "image/png"
+    assert outputs(stored) == [{html, plain}, {plain, picture}, {html, plain}, {plain, picture}, {"stream", plain}]
+    assert "learned: 1 an episode" in "".join(stored["cells"][1]["outputs"][0]["data"][html])
+
+
+def test_a_result_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = linmdp.make_env("lock:H=3")
+    result = linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=30)
+    result.env = "<b>lock</b>"
+    shown = result._repr_html_()
+    assert result.verdict in shown
+    assert "&lt;b&gt;lock" in shown
+    rows = result.rows()
+    assert [row["episode"] for row in rows] == list(range(1, 31))
+    assert sum(row["return"] for row in rows) == pytest.approx(result.reward)
+    assert rows[-1]["regret"] == result.final_regret
+    matplotlib.use("agg")
+    axes = result.plot()
+    assert len(axes.lines) == 2
+    assert result.plot(axes) is axes
+    matplotlib.pyplot.close(axes.figure)  # type: ignore[attr-defined]
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(linmdp.LinMDPError, match="its extra 'pandas'"):
+        result.to_pandas()

@@ -1,0 +1,70 @@
+"""What a newcomer sees in a terminal: help, listings, completion, tables that fit."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from command import linmdp
+from linmdp.cli.listing import COMMON, explained
+from linmdp.report.tables import comparison_table
+from linmdp.results.summary import by_agent
+from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.registry import AGENTS, ENVS, agent_parameters, env_parameters
+
+
+def test_every_parameter_is_explained() -> None:
+    for names, parameters in ((AGENTS, agent_parameters), (ENVS, env_parameters)):
+        for name in names:
+            known = COMMON | explained(names[name])
+            assert not [key for key in parameters(name) if not known.get(key)], name
+
+
+def test_one_agent_or_environment_is_explained_with_an_example() -> None:
+    shown = linmdp("agents", "lsvi-ucb-fixed").out
+    assert re.search(r"^  rho=0\.75 +\w", shown, re.MULTILINE)
+    assert re.search(r"^  beta=auto +width of the confidence bonus", shown, re.MULTILINE)
+    assert "example: linmdp compare lock lsvi-ucb-fixed lsvi-ucb-fixed:" in shown
+    lock = linmdp("envs", "lock").out
+    assert "distractor=0.01  what a wrong action pays at once" in lock
+    assert max(map(len, lock.splitlines()[2:])) <= 100
+    wrong = linmdp("agents", "lsvi-ucb-fol")
+    assert (wrong.status, wrong.err) == (2, "linmdp: There is no agent 'lsvi-ucb-fol'. Did you mean 'lsvi-ucb-fold'?\n")
+
+
+def test_help_cuts_no_summary() -> None:
+    shown = " ".join(linmdp("--help").out.split())
+    assert "..." not in shown.replace("[ARGS]...", "")
+    assert "Compare agents on the same seeds, with the random and the optimal policy beside them" in shown
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_is_completed(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_LINMDP_COMPLETE", f"source_{shell}")
+    assert f"_LINMDP_COMPLETE=complete_{shell}" in linmdp().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"), [("run lo", ["lock"]), ("run lock lsvi-ucb-f", ["lsvi-ucb-fixed", "lsvi-ucb-fold"])]
+)
+def test_names_are_completed(typed: str, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_LINMDP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"linmdp {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    assert linmdp().out.split() == found
+
+
+def test_a_table_fits_and_has_no_empty_column() -> None:
+    agents = ["lsvi-ucb:beta=0.05,lam=0.1,storage=features,ties=first,cap=H", "random"]
+    rows = by_agent(list(run_jobs(jobs_for("lock:H=3", agents, episodes=20, seeds=2), processes=1)))
+    head, *_ = lines = [line for line in comparison_table(rows).splitlines() if line.startswith("|")]
+    assert max(map(len, lines)) == 100
+    words = ["agent", "regret [95% interval]", "return at the end", "agent memory"]
+    assert [word.strip() for word in head.strip("|").split("|")] == words
+    assert "| lsvi-ucb:beta=0.05,lam=0.1,storage=f…" in lines[2]
+    known = by_agent(list(run_jobs(jobs_for("gym:FrozenLake-v1,H=4", ["random"], episodes=20, seeds=2), processes=1)))
+    columns = comparison_table(known).splitlines()[0]
+    assert "regret" not in columns
+    assert "resets" not in columns
+    assert "return at the end" in columns
