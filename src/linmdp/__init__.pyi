@@ -24,6 +24,7 @@ from linmdp.agents import OptWLSVI as OptWLSVI
 from linmdp.agents import QLearning as QLearning
 from linmdp.agents import QLearningGreedy as QLearningGreedy
 from linmdp.agents import RandomAgent as RandomAgent
+from linmdp.api import benchmark as benchmark
 from linmdp.api import compare as compare
 from linmdp.api import sweep as sweep
 from linmdp.envs.adapter import GymTask as GymTask
@@ -40,6 +41,7 @@ from linmdp.errors import UnknownName as UnknownName
 from linmdp.features import FeatureMap as FeatureMap
 from linmdp.features import TableFeatures as TableFeatures
 from linmdp.features import one_hot as one_hot
+from linmdp.report.benchmark import Benchmark as Benchmark
 from linmdp.report.comparison import Comparison as Comparison
 from linmdp.runner.loading import load_agent as load_agent
 from linmdp.runner.loading import load_policy as load_policy

@@ -18,6 +18,7 @@ import typer
 
 from linmdp import __version__
 from linmdp.cli import options as opt
+from linmdp.cli.benchmark import benchmark
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.start import checked_start, say, stop
@@ -219,6 +220,7 @@ app.command()(linearize)
 app.command()(export)
 app.command()(table)
 app.command()(tune)
+app.command()(benchmark)
 
 
 @app.callback(invoke_without_command=True)
