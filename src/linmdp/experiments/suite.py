@@ -47,14 +47,23 @@ class Anchor(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """Tasks that stay as they are; `anchors` by task and scale; `fingerprint` changes with any of it."""
+    """Tasks that stay as they are.
+
+    `max_bytes` is the limit of tasks without one of their own, `anchors` are by task and scale, and `fingerprint`
+    changes with any of it.
+    """
 
     version: str
     tasks: tuple[SuiteTask, ...]
     first_seed: int
     seeds: dict[str, int]
+    max_bytes: int
     anchors: dict[str, dict[str, Anchor]]
     fingerprint: str
+
+    def limit(self, task: SuiteTask) -> int:
+        """The most bytes that an agent may hold."""
+        return task.max_bytes or self.max_bytes
 
     def seed_range(self, scale: str) -> range:
         """The seeds of every run."""
@@ -81,6 +90,7 @@ def suite(version: str = LATEST) -> Suite:
         tasks=tasks_of(version),
         first_seed=data["seed"],
         seeds=data["seeds"],
+        max_bytes=data["max_bytes"],
         anchors=anchors,
         fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
     )
