@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,16 @@ class Transition(NamedTuple):
     terminated: bool
 
 
+class BaseModel(Protocol):
+    """One of the known models whose mixture, with weights that nobody knows, an environment is."""
+
+    def q(self, h: int, V: Array) -> Array:
+        """r_h + P_h V for all state-action pairs, (A, S)."""
+
+    def value(self, h: int, state: State, action: int, V: Array) -> float:
+        """The same for one of them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """What an agent may know of its environment, and nothing else.
@@ -47,6 +57,7 @@ class Task:
     features : the feature map, `phi(state) -> (A, d)`
     state_bytes : bytes of one state that is not finite, at most; None where it is not known
     stationary : whether the dynamics are the same at every step
+    base_models : models of which that of every episode is a mixture, where such are known
     """
 
     S: int | None
@@ -57,6 +68,7 @@ class Task:
     features: FeatureMap
     state_bytes: int | None = None
     stationary: bool = False
+    base_models: tuple[BaseModel, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):
