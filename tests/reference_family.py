@@ -65,6 +65,29 @@ class ReferenceAdaRestart(ReferenceLSVI):
         self.total += reward
 
 
+class ReferenceDetect(ReferenceLSVI):
+    """LSVI-UCB that drops everything when the latest returns are below those before them."""
+
+    def __init__(self, task: Task, *, errors: float, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.errors = errors
+        self.returns: list[float] = []
+
+    def begin_episode(self) -> None:
+        for n in (4, 8, 16, 32, 64):
+            latest, before = self.returns[-n:], self.returns[-5 * n : -n]
+            if len(self.returns) >= 2 * n:
+                fall = float(np.mean(before) - np.mean(latest))
+                if fall > self.errors * math.sqrt(np.var(before) / len(before) + np.var(latest) / n) + 1e-9:
+                    self.samples, self.returns = [[] for _ in range(self.task.H)], []
+        self.returns.append(0.0)
+        super().begin_episode()
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
+        self.returns[-1] += reward
+
+
 class ReferenceOptWLSVI(ReferenceLSVI):
     """OPT-WLSVI as it is published: weights eta^-i that grow, and a ridge lam eta^-(k-1) that grows with them."""
 

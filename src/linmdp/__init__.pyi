@@ -14,6 +14,7 @@ from linmdp.agents import Agent as Agent
 from linmdp.agents import ConstantAgent as ConstantAgent
 from linmdp.agents import LSVIUCBAdaptive as LSVIUCBAdaptive
 from linmdp.agents import LSVIUCBBatch as LSVIUCBBatch
+from linmdp.agents import LSVIUCBDetect as LSVIUCBDetect
 from linmdp.agents import LSVIUCBFixed as LSVIUCBFixed
 from linmdp.agents import LSVIUCBFold as LSVIUCBFold
 from linmdp.agents import LSVIUCBPlusPlus as LSVIUCBPlusPlus

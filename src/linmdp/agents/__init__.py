@@ -11,6 +11,7 @@ from linmdp.agents.qlearning import QLearning, QLearningGreedy
 from linmdp.agents.schedules.ada_restart import AdaLSVIUCBRestart
 from linmdp.agents.schedules.adaptive import LSVIUCBAdaptive
 from linmdp.agents.schedules.batch import LSVIUCBBatch
+from linmdp.agents.schedules.detect import LSVIUCBDetect
 from linmdp.agents.schedules.fixed import LSVIUCBFixed
 from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch
 from linmdp.agents.schedules.restart import LSVIUCBRestart
@@ -34,6 +35,7 @@ __all__ = [
     "ConstantAgent",
     "LSVIUCBAdaptive",
     "LSVIUCBBatch",
+    "LSVIUCBDetect",
     "LSVIUCBFixed",
     "LSVIUCBFold",
     "LSVIUCBPlusPlus",

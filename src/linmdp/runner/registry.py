@@ -64,6 +64,7 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.LSVIUCBBatch,
             built_in.LSVIUCBRestart,
             built_in.AdaLSVIUCBRestart,
+            built_in.LSVIUCBDetect,
             built_in.OptWLSVI,
             built_in.LSVIUCBPlusPlus,
             built_in.LSVIPHE,
