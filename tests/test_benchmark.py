@@ -18,7 +18,7 @@ from command import linmdp as command
 from linmdp.experiments import anchors
 from linmdp.experiments.suite import SCALES, Anchor, Suite, SuiteTask, suite, tasks_of
 from linmdp.results.store import Store
-from linmdp.runner.registry import AGENTS, make_agent, make_env
+from linmdp.runner.registry import AGENTS, make_env
 
 TINY = (
     SuiteTask("lock", "exploration", "lock:H=3,A=2", {"quick": 20, "full": 40}),
@@ -69,9 +69,11 @@ def test_a_suite_once_released_does_not_change() -> None:
 
 def test_every_task_of_the_suite_can_be_run_and_scored() -> None:
     whole = suite()
+    assert experiment._refused(whole, ["lsvi-ucb-fold"], "quick") == {}
     for task in whole.tasks:
-        made = make_agent(task.spec("lsvi-ucb-fold"), make_env(task.env), task.episodes["quick"])
-        assert (made.get_params()["max_bytes"] is None) == (task.max_bytes is None)
+        assert task.spec("lsvi-ucb-fold") == "lsvi-ucb-fold" + (
+            f":max_bytes={task.max_bytes}" if task.max_bytes else ""
+        )
         for scale in SCALES:
             assert whole.anchors[task.name][scale].random < whole.anchors[task.name][scale].best
     assert 11 <= len(whole.tasks) <= 12

@@ -82,7 +82,8 @@ def _refused(chosen: Suite, agents: Sequence[str], scale: str) -> dict[Cell, str
             env = make_env(task.env)
             for agent in agents:
                 try:
-                    _check_bytes(predicted_bytes(task.spec(agent), env.task, task.episodes[scale]), chosen.limit(task))
+                    # of its largest form: to a tighter limit, which it is told, it holds itself
+                    _check_bytes(predicted_bytes(task.spec(agent), env.task, task.episodes[scale]), chosen.max_bytes)
                     make_agent(task.spec(agent), env, task.episodes[scale])
                 except Exception as error:  # of an agent that someone else wrote, anything
                     found[task.name, agent] = described(error)
