@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp import (
     LMCLSVI,
+    LSVIUCB,
     RLSVI,
     AdaLSVIUCBRestart,
     LSVIUCBBatch,
+    LSVIUCBDetect,
     LSVIUCBRestart,
     LSVIUCBSelect,
     OptRLSVI,
@@ -29,6 +31,7 @@ from reference import ReferencePHE
 from reference_family import (
     ReferenceAdaRestart,
     ReferenceBatch,
+    ReferenceDetect,
     ReferenceLMC,
     ReferenceOptRLSVI,
     ReferenceOptWLSVI,
@@ -49,6 +52,25 @@ def test_restart_plans_from_nothing_every_w_episodes(
     fast = LSVIUCBRestart(task, storage=storage, W=W, **common)
     assert_same(fast, ReferenceRestart(task, W=W, **common), task, **run)
     assert fast.resets == (run["episodes"] - 1) // W
+
+
+@many
+@given(task=tasks(), common=common, run=runs, errors=st.floats(0.01, 1.5))
+def test_detect_plans_from_nothing_after_a_drop(task: Task, common: Parameters, run: Parameters, errors: float) -> None:
+    run = run | {"episodes": run["episodes"] + 8}
+    assert_same(
+        LSVIUCBDetect(task, errors=errors, **common), ReferenceDetect(task, errors=errors, **common), task, **run
+    )
+
+
+def test_detect_restarts_soon_after_the_changes_and_hardly_ever_else() -> None:
+    still, changing = (linmdp.make_env(f"drift:base=lock,H=4,A=3,{path}") for path in ("kind=still", "every=60"))
+    alone = LSVIUCBDetect(still.task)
+    linmdp.run(still, alone, episodes=180, seed=1)
+    assert alone.resets == 0
+    ours, ucb = (linmdp.run(changing, cls(changing.task), episodes=180, seed=1) for cls in (LSVIUCBDetect, LSVIUCB))
+    assert ours.resets == 2
+    assert ours.final_regret < 0.5 * ucb.final_regret  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "results": {"results"},
     "export": {"export", "agents", "features", "results"},
     "report": {"report", "results"},
-    "api": {"agents", "envs", "report", "results", "runner"},
+    "api": {"agents", "envs", "experiments", "report", "results", "runner"},
     "testing": {"testing", "agents", "envs", "features", "runner"},
 }
 MAY_IMPORT["experiments"] = {"experiments", "linearize", "report", *MAY_IMPORT["runner"]}

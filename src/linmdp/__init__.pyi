@@ -8,11 +8,13 @@ from linmdp.agents import PSRL as PSRL
 from linmdp.agents import RLSVI as RLSVI
 from linmdp.agents import UCBVI as UCBVI
 from linmdp.agents import UCRL2 as UCRL2
+from linmdp.agents import UCRLVTR as UCRLVTR
 from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
 from linmdp.agents import ConstantAgent as ConstantAgent
 from linmdp.agents import LSVIUCBAdaptive as LSVIUCBAdaptive
 from linmdp.agents import LSVIUCBBatch as LSVIUCBBatch
+from linmdp.agents import LSVIUCBDetect as LSVIUCBDetect
 from linmdp.agents import LSVIUCBFixed as LSVIUCBFixed
 from linmdp.agents import LSVIUCBFold as LSVIUCBFold
 from linmdp.agents import LSVIUCBPlusPlus as LSVIUCBPlusPlus
@@ -25,6 +27,7 @@ from linmdp.agents import OptWLSVI as OptWLSVI
 from linmdp.agents import QLearning as QLearning
 from linmdp.agents import QLearningGreedy as QLearningGreedy
 from linmdp.agents import RandomAgent as RandomAgent
+from linmdp.api import benchmark as benchmark
 from linmdp.api import compare as compare
 from linmdp.api import sweep as sweep
 from linmdp.envs.adapter import GymTask as GymTask
@@ -41,6 +44,7 @@ from linmdp.errors import UnknownName as UnknownName
 from linmdp.features import FeatureMap as FeatureMap
 from linmdp.features import TableFeatures as TableFeatures
 from linmdp.features import one_hot as one_hot
+from linmdp.report.benchmark import Benchmark as Benchmark
 from linmdp.report.comparison import Comparison as Comparison
 from linmdp.runner.loading import load_agent as load_agent
 from linmdp.runner.loading import load_policy as load_policy

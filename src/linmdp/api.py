@@ -1,4 +1,4 @@
-"""Comparisons and sweeps in one call: what `linmdp compare` and `linmdp sweep` do, for Python and notebooks."""
+"""In one call what `linmdp compare`, `sweep` and `benchmark` do, for Python and notebooks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from contextlib import ExitStack, closing
 from functools import partial
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
 from linmdp.errors import InvalidParameter
 from linmdp.io.files import output_folder
+from linmdp.report.benchmark import Benchmark
 from linmdp.report.comparison import Comparison
 from linmdp.results.store import Store
 from linmdp.results.verdict import verdict
@@ -50,9 +52,7 @@ def compare(
     """
     with ExitStack() as lent:
         spec = _env_spec(env, lent)
-        pair = isinstance(agents, tuple) and isinstance(agents[-1], Mapping)
-        given: Any = [agents] if pair or isinstance(agents, str | type | partial) else agents
-        specs = [_agent_spec(agent, lent) for agent in given]
+        specs = _agent_specs(agents, lent)
         everyone = with_baselines(spec, specs)
         chosen = everyone if baselines else specs
         planned = jobs_for(spec, chosen, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every)
@@ -84,6 +84,32 @@ def sweep(
         return Comparison(store.results({run_key(job) for job in planned}))
 
 
+def benchmark(
+    agents: AgentLike | Sequence[AgentLike],
+    *,
+    scale: str = "quick",
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Benchmark:
+    """Scores of agents on the fixed suite, from 0 (random policy) to 1 (best known).
+
+    Parameters
+    ----------
+    agents : each a spec, a class (registered or not), a pair (class, parameters) or a `functools.partial` of a class
+    scale : "quick" (minutes, 3 seeds) or "full" (hours, 10 seeds)
+    out : a folder: runs are stored as they finish and those that are stored are not run again
+    jobs : processes; default: all cores
+    """
+    from linmdp.experiments.benchmark import run_benchmark
+
+    with ExitStack() as lent:
+        specs = _agent_specs(agents, lent)
+        folder = Path(lent.enter_context(TemporaryDirectory()) if out is None else out)
+        store = lent.enter_context(closing(Store(output_folder(folder))))
+        return run_benchmark(specs, store, scale=scale, processes=jobs, progress=progress)
+
+
 def _env_spec(env: Any, lent: ExitStack) -> str:
     """The spec of an environment; an object goes by a name of its own until the comparison is over."""
     if isinstance(env, str):
@@ -101,6 +127,13 @@ def _name_of(env: Any) -> str:
         return env.name
     inner = getattr(env, "unwrapped", env)
     return str(getattr(getattr(inner, "model", None), "name", None) or getattr(inner, "id", type(inner).__name__))
+
+
+def _agent_specs(agents: Any, lent: ExitStack) -> list[str]:
+    """The specs of one agent or of several."""
+    pair = isinstance(agents, tuple) and isinstance(agents[-1], Mapping)
+    given = [agents] if pair or isinstance(agents, str | type | partial) else agents
+    return [_agent_spec(agent, lent) for agent in given]
 
 
 def _agent_spec(agent: Any, lent: ExitStack) -> str:

@@ -11,6 +11,7 @@ from linmdp.agents.qlearning import QLearning, QLearningGreedy
 from linmdp.agents.schedules.ada_restart import AdaLSVIUCBRestart
 from linmdp.agents.schedules.adaptive import LSVIUCBAdaptive
 from linmdp.agents.schedules.batch import LSVIUCBBatch
+from linmdp.agents.schedules.detect import LSVIUCBDetect
 from linmdp.agents.schedules.fixed import LSVIUCBFixed
 from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch
 from linmdp.agents.schedules.restart import LSVIUCBRestart
@@ -19,6 +20,7 @@ from linmdp.agents.tabular.plusplus import LSVIUCBPlusPlus
 from linmdp.agents.tabular.psrl import PSRL
 from linmdp.agents.tabular.ucbvi import UCBVI
 from linmdp.agents.tabular.ucrl2 import UCRL2
+from linmdp.agents.tabular.vtr import UCRLVTR
 
 __all__ = [
     "LMCLSVI",
@@ -28,11 +30,13 @@ __all__ = [
     "RLSVI",
     "UCBVI",
     "UCRL2",
+    "UCRLVTR",
     "AdaLSVIUCBRestart",
     "Agent",
     "ConstantAgent",
     "LSVIUCBAdaptive",
     "LSVIUCBBatch",
+    "LSVIUCBDetect",
     "LSVIUCBFixed",
     "LSVIUCBFold",
     "LSVIUCBPlusPlus",

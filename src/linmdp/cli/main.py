@@ -16,6 +16,7 @@ import typer
 
 from linmdp import __version__
 from linmdp.cli import options as opt
+from linmdp.cli.benchmark import benchmark
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.listing import agents, envs
@@ -206,6 +207,7 @@ app.command()(linearize)
 app.command()(export)
 app.command()(table)
 app.command()(tune)
+app.command()(benchmark)
 app.command()(watch)
 for _command in app.registered_commands:  # typer would cut them to what is left of a line
     _command.short_help = str(_command.callback.__doc__).partition(". Run it again")[0].rstrip(".")

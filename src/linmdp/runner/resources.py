@@ -102,13 +102,13 @@ def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
     if kind is None or not issubclass(kind, LSVIAgent) or kind.make_storage is not LSVIAgent.make_storage:
         return None
 
-    def stop(agent: LSVIAgent) -> NoReturn:
+    def stop(agent: LSVIAgent) -> NoReturn:  # in place of making the schedule, which comes before all large arrays
         raise _Enough(agent._bytes_of(next(agent._choices())))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)
         try:
-            construct(type(name, (kind,), {"_make_planner": stop}), parameters, task, episodes)
+            construct(type(name, (kind,), {"make_schedule": stop}), parameters, task, episodes)
         except _Enough as found:
             return int(found.args[0])
         except LinMDPError:  # it is reported where the agent is made

@@ -1,0 +1,89 @@
+"""LSVI-UCB-Detect: forget everything when returns have dropped, and only then."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linmdp.agents.budget import Sizes
+from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.schedules.base import Decision, Schedule
+from linmdp.errors import check_number
+from linmdp.types import Array, Task
+
+LATEST = (4, 8, 16, 32, 64)
+"""Numbers of latest episodes that are compared with those before them."""
+
+BEFORE = 4
+"""How many times as many those before are, at most."""
+
+KEPT = LATEST[-1] * (1 + BEFORE)
+
+
+class Drops(Schedule):
+    """Restart when the mean return of the latest n episodes is below that of up to 4n before them, by `errors`.
+
+    Learning raises returns, so that a drop is a sign of change. Only episodes since the last restart count.
+
+    Attributes
+    ----------
+    returns : (KEPT,) of the latest episodes, the last one at the end
+    n : episodes since the last restart
+    """
+
+    reads_features: ClassVar = False
+    _arrays: ClassVar = ("returns",)
+    _counters: ClassVar = ("n",)
+
+    def __init__(self, G: int, errors: float) -> None:
+        super().__init__(G)
+        self.errors, self.returns, self.n = errors, np.zeros(KEPT), 0
+
+    def begin_episode(self) -> Decision:
+        if not self._dropped():
+            return self.learn(self._all)
+        self.n = 0
+        return Decision(reset=True, plan=self._all, store=self._all)
+
+    def _dropped(self) -> bool:
+        known = self.returns[KEPT - min(self.n, KEPT) :]
+        return any(
+            dropped(known[-n * (1 + BEFORE) : -n], known[-n:], self.errors) for n in LATEST if 2 * n <= len(known)
+        )
+
+    def end_episode(self, earned: float = 0.0) -> None:
+        self.returns[:-1] = self.returns[1:]
+        self.returns[-1] = earned
+        self.n += 1
+
+    @classmethod
+    def forecast_bytes(cls, s: Sizes) -> int:
+        return super().forecast_bytes(s) + 8 * KEPT
+
+
+def dropped(before: Array, latest: Array, errors: float) -> bool:
+    """Whether the second mean is below the first by more than so many standard errors of their difference."""
+    error = np.sqrt(before.var() / len(before) + latest.var() / len(latest))
+    fall = before.mean() - latest.mean()
+    return bool(fall > errors * error + 1e-9 * max(1.0, float(np.abs(before).max())))
+
+
+class LSVIUCBDetect(LSVIAgent):
+    """LSVI-UCB-Detect: LSVI-UCB that starts anew when its returns drop, for tasks that change now and then.
+
+    Parameters
+    ----------
+    errors : the drop that counts as a change, in standard errors
+    lam, common : the parameters of `LSVIUCB`
+    """
+
+    name, schedule_type = "lsvi-ucb-detect", Drops
+    test_parameters = ({}, {"errors": 0.5, "beta": 0.1, "lam": 0.1}, {"errors": 2.0, "storage": "features"})
+
+    def __init__(self, task: Task, *, errors: float = 6.0, lam: float | str = "auto", **common: Any) -> None:
+        self.errors = errors
+        super().__init__(task, lam=lam, **common)
+
+    def make_schedule(self) -> Schedule:
+        return Drops(self.horizon.groups, check_number(self.name, "errors", self.errors, low=0.0))

@@ -1,0 +1,171 @@
+"""`linmdp benchmark`: a suite that stays as it is, scores from 0 to 1, and no agent that can break it."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmdp
+import linmdp.experiments.benchmark as experiment
+from command import linmdp as command
+from linmdp.experiments import anchors
+from linmdp.experiments.suite import SCALES, Anchor, Suite, SuiteTask, suite, tasks_of
+from linmdp.results.store import Store
+from linmdp.runner.registry import AGENTS, make_env
+
+TINY = (
+    SuiteTask("lock", "exploration", "lock:H=3,A=2", {"quick": 20, "full": 40}),
+    SuiteTask("flip", "drifting", "drift:base=riverswim,S=4,H=6,every=5", {"quick": 20, "full": 40}),
+    SuiteTask("small", "memory", "lock:H=4,A=2", {"quick": 10, "full": 20}, max_bytes=2**19),
+    SuiteTask("pole", "continuous", "gym:CartPole-v1,H=20", {"quick": 3, "full": 6}),
+)
+
+
+class Careless(linmdp.RandomAgent):
+    """It fails in the episodes of one task, and holds too much memory everywhere."""
+
+    name = "careless"
+
+    def __init__(self, task: linmdp.Task, *, max_bytes: int | None = None) -> None:
+        super().__init__(task)
+        self.hoard = np.zeros(100_000)
+
+    @property
+    def nbytes(self) -> int:
+        return self.hoard.nbytes
+
+    def begin_episode(self) -> None:
+        super().begin_episode()
+        if self.task.S is None:
+            raise RuntimeError("no idea what a pole is")
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
+    values = {task.name: anchors.anchors(task) for task in TINY[:3]} | {"pole": dict.fromkeys(SCALES, (10.0, 20.0))}
+    known = {name: {scale: Anchor(*found[scale]) for scale in SCALES} for name, found in values.items()}
+    small = Suite("0", TINY, 5, {"quick": 2, "full": 3}, 2**30, known, "none")
+    monkeypatch.setattr(experiment, "suite", lambda version: small)
+    with AGENTS.lent("careless", Careless):
+        yield small
+
+
+def benchmark(folder: Path, *agents: str, scale: str = "quick") -> linmdp.Benchmark:
+    with closing(Store(folder)) as store:
+        return experiment.run_benchmark(agents, store, scale=scale, processes=1)
+
+
+def test_a_suite_once_released_does_not_change() -> None:
+    """Suite 1 is released with version 0.2.0. From then on a change is a new suite, with a file of its own."""
+    assert suite("1").fingerprint == "322001c00a940417"
+
+
+def test_every_task_of_the_suite_can_be_run_and_scored() -> None:
+    whole = suite()
+    assert experiment._refused(whole, ["lsvi-ucb-fold"], "quick") == {}
+    for task in whole.tasks:
+        assert task.spec("lsvi-ucb-fold") == "lsvi-ucb-fold" + (
+            f":max_bytes={task.max_bytes}" if task.max_bytes else ""
+        )
+        for scale in SCALES:
+            assert whole.anchors[task.name][scale].random < whole.anchors[task.name][scale].best
+    assert 11 <= len(whole.tasks) <= 12
+
+
+def test_the_shipped_values_are_those_of_their_command() -> None:
+    for task in tasks_of("1"):
+        if task.name in ("lock", "flip", "inventory"):
+            found = anchors.anchors(task)
+            assert {scale: Anchor(*found[scale]) for scale in SCALES} == suite().anchors[task.name]
+    cliff: Any = make_env("gym:CliffWalking-v1")
+    assert anchors.tabled(cliff.env.unwrapped, 100)[1] == -13
+    car: Any = make_env("gym:MountainCar-v0")
+    assert -200 < anchors.shortest(car.env.unwrapped, 0, (0.008, 0.0012), 200) < -80
+
+
+def test_random_has_0_and_the_optimal_policy_1(tmp_path: Path, tiny: Suite) -> None:
+    found = benchmark(tmp_path, "random", "optimal")
+    for s in found.of("random")[:3]:
+        assert s.scores == pytest.approx([0, 0], abs=1e-6)
+    for s in found.of("optimal")[:3]:
+        assert s.scores == pytest.approx([1, 1], abs=1e-6)
+    assert found.of("optimal")[3].reason.startswith("The optimal policy is known only where the model is")
+
+
+def test_what_cannot_run_has_0_with_its_reason_and_the_others_their_scores(tmp_path: Path, tiny: Suite) -> None:
+    found = benchmark(tmp_path, "careless", "psrl", "lsvi-ucb")
+    lock, flip, small, pole = found.of("careless")
+    assert not lock.reason
+    assert not flip.reason
+    assert small.reason == "it held 781 KiB, and 512 KiB are allowed"
+    assert "no idea what a pole is" in pole.reason
+    assert not found.of("psrl")[3].scores.any()
+    assert "finite" in found.of("psrl")[3].reason
+    assert all(s.score.mean > 0.2 for s in found.of("lsvi-ucb")[:3])
+    assert found.mean("lsvi-ucb").mean == pytest.approx(np.mean([s.score.mean for s in found.of("lsvi-ucb")]))
+    assert all("\n" not in words for words in found.reasons())
+    for words in (*found.agents, "random", "best known", "careless has 0 on pole"):
+        assert words in str(found)
+
+
+def test_what_would_not_fit_is_refused_before_any_of_its_arrays_is_made(
+    tmp_path: Path, tiny: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taxi = SuiteTask("taxi", "large", "gym:Taxi-v3", {"quick": 2})
+    small = tiny._replace(tasks=(TINY[0], taxi), anchors=tiny.anchors | {"taxi": {"quick": Anchor(-771.0, 8.0)}})
+    monkeypatch.setattr(experiment, "suite", lambda version: small)
+    tracemalloc.start()
+    try:
+        found = benchmark(tmp_path, "lsvi-ucb-rare-switch")
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
+    assert found.scores[1].reason == "it needs about 26.9 GiB, and 1 GiB are allowed"
+
+
+def test_the_same_command_again_runs_nothing_twice(
+    tmp_path: Path, tiny: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("benchmark", "lsvi-ucb", "random", "--out", str(tmp_path), "--jobs", "1", "--json")
+    first = command(*arguments)
+    assert "16 runs, 16 to do" in first.err
+    monkeypatch.setattr(experiment, "run_sweep", lambda jobs, store, **more: None)
+    assert command(*arguments).out == first.out
+    ours, random = map(json.loads, first.out.splitlines())
+    assert (ours["agent"], ours["suite"], ours["scale"]) == ("lsvi-ucb", "0", "quick")
+    assert pytest.approx(random["tasks"][0]["score"], abs=1e-6) == 0
+    assert set(ours["tasks"][0]) >= {"task", "score", "low", "high", "scores", "value", "random", "best", "reason"}
+    for name in ("benchmark.md", "benchmark.png", "benchmark.svg"):
+        assert (tmp_path / name).stat().st_size > 300
+
+
+def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
+    for arguments, words in (
+        (["nobody"], "There is no agent 'nobody'"),
+        (["psrl:speed=3"], "no parameter of psrl 'speed'"),
+        (["lsvi-ucb:beta=-1"], "'lsvi-ucb:beta=-1' can be made for no task of the suite: The 'beta' parameter"),
+        (["random", "--scale", "huge"], "'scale' parameter of benchmark must be one of 'quick', 'full'"),
+        (["random", "random"], "each once"),
+    ):
+        done = command("benchmark", *arguments, "--out", str(tmp_path / "new"))
+        assert done.status == 2, done.err
+        assert words in done.err
+        assert len(done.err.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_python_has_it_with_classes_and_many_agents(tiny: Suite) -> None:
+    found = linmdp.benchmark(["random", (linmdp.ConstantAgent, {"action": 1}), "psrl", "q-learning", "ucbvi"], jobs=1)
+    assert found.agents[1] == "constant:action=1"
+    assert len(found.rows()) == 20
+    assert found.table().splitlines()[0].startswith("| agent ")
+    assert found._repr_html_().count("<tr>") == 8
+    figure = found.plot()
+    assert len(figure.axes) == 5
