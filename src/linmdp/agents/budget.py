@@ -17,6 +17,8 @@ from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
 from linmdp.agents.storage.samples import block_size
 from linmdp.agents.storage.sparse import links_bytes
+from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
+from linmdp.agents.storage.stagewise import MOST_CELLS
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.io.units import human_bytes
 from linmdp.types import WHOLE
@@ -152,6 +154,14 @@ def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> 
     distances = 8 * (3 * (s.A if blocks == 1 else 1) + 1)  # of eight centres to all others
     work = 8 * (M + 1) * (5 * row + 2 * d + 12 * s.A + distances) + 4 * 8 * blocks * p * p
     return matrices + vectors + kept + work + BUFFERS + absorbing * 8 * G * (d + 1)
+
+
+def stagewise_bytes(G: int, cells: int, C: int, M: int) -> int:
+    """Weights and a `Stagewise`, and their planning: a few arrays of all transitions, and of all weights."""
+    rows = 1 << (min(MOST_CELLS, cells + G, 2 * G * M) - 1).bit_length()
+    weights, kept = rows * (1 + (1 + C) * (8 + 4 + 4)) + 2 * cells, M * (4 * G + 2 + 8 + 1)
+    work = M * (16 * G + 8 * 8) + 5 * 8 * rows * (1 + C) + 4 * 8 * STAGE_CHUNK * (C + 1)
+    return weights + kept + work + BUFFERS
 
 
 def sparse_bytes(s: Sizes, samples: int | None) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.types import Array
 
 SWEEPS = 200
-"""Backups of a discounted planning, at most; it starts from the weights of the last one."""
+"""Backups of a discounted planning, at most, with most storages; it starts from the weights of the last one."""
 
 TOLERANCE = 1e-4
 """A discounted planning ends when no weight moves by more than this fraction of the largest value."""
@@ -107,13 +107,13 @@ class Horizon:
         return float(self.H) if not self.discounted else (1 - self.discount**self.H) / (1 - self.discount)
 
 
-def fixed_point(w: Array, backup: Callable[[Array], Array], largest: float) -> Array:
+def fixed_point(w: Array, backup: Callable[[Array], Array], largest: float, sweeps: int = SWEEPS) -> Array:
     """Where w = backup(w), starting from `w`, to TOLERANCE times the largest value (at least 1).
 
     Backups of fitted values need not converge: then the w whose backup moved it least.
     """
     best, least, tolerance = w, np.inf, TOLERANCE * max(1.0, largest)
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         new = backup(w)
         moved = float(np.abs(new - w).max(initial=0.0))
         if not moved <= DIVERGING * least:  # also true of NaN

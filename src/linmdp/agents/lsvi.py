@@ -18,7 +18,7 @@ from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_ov
 from linmdp.agents.budget import STATE_BYTES, Choice, chosen_within
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
-from linmdp.agents.exploration.evidence import FIRST_LAM, Evidence
+from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.parameters import LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
@@ -140,9 +140,7 @@ class LSVIAgent(Agent):
         """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
         lows = self.horizon.lows(self.task.reward_range[0])
         if self.auto:
-            found = Evidence(self.horizon, self._features, self.caps, lows, own_ends=self._storing.own_ends)
-            found.inflate = float(self.inflate)
-            return found
+            return self._storing.make_automatic()
         if self.inflate:
             return Inflated(self.horizon, self.caps, beta, lows, self.inflate)
         return Bonus(self.horizon, self.caps, beta, backend)
@@ -190,7 +188,7 @@ class LSVIAgent(Agent):
             exploration=self._exploration,
             make_storage=self.make_storage,
             delay=DELAY if own else self._storing.delay,
-            blocks=None if own else self._storing.blocks,
+            ridge=None if own else self._storing.make_ridge(),
         )
 
     @property
@@ -297,6 +295,7 @@ class LSVIAgent(Agent):
             realised = self._earned - self._next * self._exploration.offset - missed
             self._urge = self._exploration.urge(realised)
         self._next = self.task.H
+        self._planner.storage.episode_over(self._earned)
         self.schedule.end_episode(self._earned)
 
     # what it believes
@@ -304,7 +303,7 @@ class LSVIAgent(Agent):
     def q_values(self, h: int, state: State) -> Array:
         """The optimistic value of every action, (A,)."""
         q: Array = self._planner.storage.q_values(self.horizon.acting(h), state)
-        if self.auto:
+        if self._exploration.shortfall:
             return np.asarray(q + self.caps[h])
         return q if self.horizon.stride == 1 else np.asarray(np.minimum(q, self.caps[h]))
 

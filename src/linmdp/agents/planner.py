@@ -39,15 +39,13 @@ class Planner:
         exploration: Exploration,
         make_storage: MakeStorage,
         delay: int = DELAY,
-        blocks: int | None = None,
+        ridge: Any = None,
         batch: tuple[int, ...] = (),
         backend: Backend = NUMPY,
     ) -> None:
         self.horizon, self.exploration, self.backend = horizon, exploration, backend
-        self.ridge: Any
-        if blocks is not None:
-            self.ridge = Afresh(horizon.groups, d, lam, blocks)
-        else:
+        self.ridge: Any = ridge
+        if ridge is None:
             self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
         self.w = backend.zeros((horizon.levels, *batch, d))
         exploration.bind(self.ridge, self.w)
@@ -112,7 +110,7 @@ class Planner:
         self.exploration.begin()
         storage.begin()
         if horizon.discounted:
-            w[0] = fixed_point(w[0].copy(), self._backup, float(self.exploration.caps[0]))
+            w[0] = fixed_point(w[0].copy(), self._backup, float(self.exploration.caps[0]), storage.sweeps)
             self._renew()
         else:
             skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge

@@ -13,6 +13,8 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError, check_int
+from linmdp.features.cell_choice import described
+from linmdp.features.cells import Cells
 from linmdp.io.units import human_bytes
 from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
@@ -56,6 +58,10 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         _print_values(env, 0)
         _print_variation(env, episodes)
     _check_linearity(spec)
+    if isinstance(task.features, Cells):
+        meanings = getattr(getattr(getattr(env, "env", None), "unwrapped", None), "get_action_meanings", list)
+        for line in described(task.features, meanings()):
+            print(f"  {line}")
     if agent:
         print(f"{agent}, {episodes:,} episodes:")
     if learner:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from linmdp.envs import observations
 from linmdp.envs.actions import Actions
 from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
 from linmdp.envs.names import gym_names
+from linmdp.envs.observations import Reading
 from linmdp.envs.rewards import FEW_EPISODES, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trial, random_play
 from linmdp.errors import InvalidParameter, check_int, invalid
 from linmdp.features.base import FeatureMap
+from linmdp.features.cells import Cells
 from linmdp.types import State, Task
 
 
@@ -32,8 +36,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         random play
     reward : what to do with a reward outside its range: "error", "clip", "rescale", or "auto": an error where
         reward_low and reward_high are given, else clip (see `envs.rewards`)
-    features : onehot, hashed, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by default
-        onehot where observations are whole numbers that can be counted, hashed where they cannot, else auto
+    features : onehot, hashed, cells, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by
+        default onehot where observations are whole numbers that can be counted, hashed where they cannot, else auto
     order : of onehot and fourier
     coupling : of fourier, the most coordinates that one cosine joins
     tilings, tiles : of tiles
@@ -82,6 +86,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:
+            if features == "cells" and id.startswith("ALE/"):  # pictures are no whole numbers that a cell could be of
+                kwargs.setdefault("obs_type", "ram")
             env = make_gym(id, kwargs)
         super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space)
@@ -96,7 +102,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         reported = getattr(env.unwrapped, "reward_range", None)
         rewards = reward_rule(id, reward, reward_low, reward_high, reported, self._trial)
         self._pay = rewards.pay
-        S, phi = self._mapped(id, features, given)
+        S, phi = self._mapped(id, features, given, H)
         self.chosen |= rewards.chosen
         shape = self.observation_space.shape
         state_bytes = None if shape is None else 8 * math.prod(shape)
@@ -115,14 +121,18 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         )
 
     def _mapped(
-        self, id: str, features: str | FeatureMap | None, given: dict[str, Any]
+        self, id: str, features: str | FeatureMap | None, given: dict[str, Any], H: int
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
-        A, view = self._actions.A, EnvView(id, self.env, self._actions)
+        A, view = self._actions.A, EnvView(id, self.env, self._actions, H)
         if features is None or isinstance(features, str):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)
             self._state, self.observation_space, self._sizes = reading.read, reading.space, reading.sizes
+            self._state, self.observation_space = self._clocked(reading, phi), reading.space
+            if isinstance(phi, Cells):
+                numbers = " ".join(map(str, phi.columns))
+                self.chosen["cells"] = f"of numbers {numbers} and the step, {phi.C} classes of {A} actions"
             if features is None:
                 self.chosen |= {"features": name, "d": phi.d}
             if any(is_image(part) for part in leaves(view.space).values()):
@@ -137,12 +147,20 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(
                 f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
             )
-        finite = finite_reading(view, features)
+        clocked = getattr(features, "clock", False)
+        finite = observations.stepped(id, view.space, H) if clocked else finite_reading(view, features)
         if finite is None:
             self._state = np.asarray
             return None, features
         self._state, self.observation_space, self._sizes = finite.read, finite.space, finite.sizes
+        self._state, self.observation_space = self._clocked(finite, features), finite.space
         return finite.S, features
+
+    def _clocked(self, reading: Reading, features: FeatureMap) -> Callable[[Any], State]:
+        """From observations to states, with the step at the end where the features look at it."""
+        if not getattr(features, "clock", False):
+            return reading.read
+        return lambda observation: np.append(reading.read(observation), self._h)
 
     def _trial(self, episodes: int) -> Trial:
         limit = self.env.spec.max_episode_steps if self.env.spec else None

@@ -17,8 +17,10 @@ from linmdp.envs.actions import Actions
 from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
+from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles
 from linmdp.features.blocks import LARGEST_D
+from linmdp.features.cell_choice import Played, fitted_cells
+from linmdp.features.cells import read_cells
 from linmdp.features.onehot import OneHot, joined
 from linmdp.features.scaling import Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
@@ -39,8 +41,8 @@ Mapped = tuple[Reading, FeatureMap]
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
-    def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions) -> None:
-        self.id, self.env, self.actions, self.A = id, env, actions, actions.A
+    def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int) -> None:
+        self.id, self.env, self.actions, self.A, self.H = id, env, actions, actions.A, H
         self.space: gymnasium.Space[Any] = env.observation_space
 
     def scaled(
@@ -72,6 +74,21 @@ class EnvView:
                 observation, _ = self.env.reset()
         return np.array(states[:steps], dtype=np.float64)
 
+    def played(self, reading: Reading, steps: int, seed: int) -> Played:
+        """Random play in episodes of H steps at most, until there are that many steps; the last episode is whole."""
+        rng, rows, k = np.random.default_rng(seed), list[tuple[Any, int, float, int]](), 0
+        while len(rows) < steps:
+            observation, _ = self.env.reset(seed=None if k else seed)
+            for h in range(self.H):
+                state, action = np.append(reading.read(observation), h), int(rng.integers(self.A))
+                observation, reward, terminated, truncated, _ = self.env.step(self.actions(action))
+                rows.append((state, action, float(reward), k))
+                if terminated or truncated:
+                    break
+            k += 1
+        states, actions, rewards, episode = zip(*rows, strict=True)
+        return Played(np.array(states, dtype=np.int64), np.array(actions), np.array(rewards), np.array(episode))
+
 
 def fourier(
     view: EnvView, *, order: int = 3, coupling: int = 2, scaling: str = "bounds", warmup: int = 1000, seed: int = 0
@@ -91,8 +108,10 @@ def tiles(
     warmup: int = 1000,
     seed: int = 0,
 ) -> Mapped:
-    """Tile coding, hashed where it would be too large."""
+    """Tile coding, hashed where it would be too large; with a `dim` that is too large for a matrix, without any."""
     reading, scale = view.scaled("tiles", scaling, warmup, seed)
+    if isinstance(dim, int) and view.A * dim > LARGEST_D:
+        return reading, ManyTiles(view.A, scale, tilings=tilings, tiles=tiles, dim=dim)
     return reading, Tiles(view.A, scale, tilings=tilings, tiles=tiles, dim=dim)
 
 
@@ -173,10 +192,25 @@ def hashed(view: EnvView) -> Mapped:
     return observations.hashed(view.id, view.space), HashedFeatures(view.A)
 
 
+def cells(view: EnvView, *, warmup: int = 10_000, seed: int = 0, model: str | None = None) -> Mapped:
+    """Cells of a few whole numbers that the action moves, chosen in a warm-up of random play or read from a file."""
+    reading = observations.stepped(view.id, view.space, view.H)
+    if model is None:
+        steps, seed = check_int("cells", "warmup", warmup, low=1, high=10**7), check_int("cells", "seed", seed, low=0)
+        played = view.played(observations.vectors(view.id, view.space), steps, seed)
+        return reading, fitted_cells(played, view.A, np.random.default_rng(seed))
+    found = read_cells(model)
+    width = math.prod(reading.space.shape or ())
+    if (found.A, found.width) != (view.A, width):
+        rule = f"a file of cells for {view.A} actions and {width} numbers, those of '{view.id}' and the step"
+        invalid("cells", "model", rule, f"{found.A} and {found.width}")
+    return reading, found
+
+
 MAPS: Names[Callable[..., Any]] = Names(
     "feature map",
     "linmdp.features",
-    {f.__name__: f for f in (onehot, hashed, fourier, tiles, rbf, rff, auto)},
+    {f.__name__: f for f in (onehot, hashed, cells, fourier, tiles, rbf, rff, auto)},
     partial(check_maker, "feature map", positional=1),
 )
 

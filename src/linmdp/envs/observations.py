@@ -81,6 +81,24 @@ def hashed(id: str, space: spaces.Space[Any]) -> Reading:
     return Reading(read=lambda o: code_of(_vector(space, o)), space=spaces.Discrete(CODES))
 
 
+def vectors(id: str, space: spaces.Space[Any]) -> Reading:
+    """States are the whole numbers of an observation, one beside the other."""
+    if not whole(space):
+        raise InvalidParameter(f"Observations of '{id}' must be whole numbers for cells. Got {space}.")
+    layout_of(id, space)
+    low, high = bounds(space)
+    box = spaces.Box(low.astype(np.int64), high.astype(np.int64), dtype=np.int64)
+    return Reading(read=lambda o: _vector(space, o).astype(np.int64), space=box)
+
+
+def stepped(id: str, space: spaces.Space[Any], H: int) -> Reading:
+    """The same with a last number for the step of the episode, which whoever counts the steps appends."""
+    plain = vectors(id, space)
+    assert isinstance(plain.space, spaces.Box)
+    low, high = np.append(plain.space.low, 0), np.append(plain.space.high, H)
+    return Reading(read=plain.read, space=spaces.Box(low, high, dtype=np.int64))
+
+
 def numbers(id: str, space: spaces.Space[Any]) -> Reading:
     """States are flat vectors, whatever is in them; images are seen as grey levels."""
     plain, simplified = _without_images(space)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from linmdp.runner.spec import parse_spec
 from linmdp.types import Task
 
 if TYPE_CHECKING:
+    from linmdp.envs.games import Game
+    from linmdp.features.cells import Cells
     from linmdp.features.learned import LearnedModel
     from linmdp.linearize.data import Dataset
     from linmdp.linearize.train import Settings, Watch
@@ -36,7 +39,7 @@ def training_settings(*, device: str, **values: Any) -> Settings:
 def dataset_of(
     env_id: str,
     path: Path | None,
-    settings: Settings,
+    settings: Settings | int,
     *,
     transitions: int,
     H: int = 50,
@@ -47,6 +50,7 @@ def dataset_of(
     """Transitions of an environment, `ID,key=value,...`: those in the file if it exists, else new ones, written to it.
 
     New ones come from a random policy or, with explore="ucb", from LSVI-UCB on features that each of `rounds` improves.
+    Random play needs no settings but the seed.
     """
     from linmdp.linearize.data import read_dataset
 
@@ -67,9 +71,21 @@ def dataset_of(
 
 
 def _collected(
-    name: str, kwargs: dict[str, Any], settings: Settings, transitions: int, H: int, rounds: int | None
+    name: str, kwargs: dict[str, Any], settings: Settings | int, transitions: int, H: int, rounds: int | None
 ) -> Dataset:
     from linmdp.linearize.collect import open_game, random_data
+
+    game, sizes = open_game(name, kwargs), {"transitions": transitions, "H": H}
+    with progress_bar("transitions", transitions, True) as advance:
+        if rounds is None or isinstance(settings, int):
+            seed = settings if isinstance(settings, int) else settings.seed
+            return random_data(game, seed=seed, advance=advance, **sizes)
+        return _explored(game, settings, rounds, advance, sizes)
+
+
+def _explored(
+    game: Game, settings: Settings, rounds: int, advance: Callable[[], None], sizes: dict[str, int]
+) -> Dataset:
     from linmdp.linearize.explore import explored_data
 
     def make_player(task: Task) -> LSVIUCB:
@@ -77,11 +93,19 @@ def _collected(
         agent.rng = np.random.default_rng([settings.seed, 5])
         return agent
 
-    game, sizes = open_game(name, kwargs), {"transitions": transitions, "H": H}
-    with progress_bar("transitions", transitions, True) as advance:
-        if rounds is None:
-            return random_data(game, seed=settings.seed, advance=advance, **sizes)
-        return explored_data(game, settings, make_player, rounds=rounds, advance=advance, **sizes)
+    return explored_data(game, settings, make_player, rounds=rounds, advance=advance, **sizes)
+
+
+def write_cells(env_id: str, path: Path | None, out: Path, *, transitions: int, H: int, seed: int, say: Say) -> Cells:
+    """Cells from random play, or from a dataset of it, written to `out`; of a game, those of its RAM."""
+    from linmdp.linearize.cells import cells_of_dataset
+
+    if env_id.startswith("ALE/") and "-ram-" not in env_id and "obs_type" not in env_id:
+        env_id += ",obs_type=ram"
+    dataset = dataset_of(env_id, path, seed, transitions=transitions, H=H, say=say)
+    cells = cells_of_dataset(dataset, seed)
+    cells.save(out)
+    return cells
 
 
 def train_model(dataset: Dataset, settings: Settings, out: Path, track: str | None = None) -> LearnedModel:

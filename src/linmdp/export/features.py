@@ -160,9 +160,9 @@ def _tiles(features: Tiles, kind: str) -> FeatureCode:
     defines = {"TILINGS": tilings, "TILES": features.tiles, "ROOM": room, "HASHED": int(features.hashed)}
     text = "".join(f"#define {name} {value}\n" for name, value in defines.items())
     text += f"#define LENGTH {real(1 / math.sqrt(tilings), kind)}\n\n"
-    stride = unsigned(int(features._strides.max()))
-    text += table(f"static const {stride} stride[LINMDP_N]", wholes(features._strides))
-    text += _matrix("shift[TILINGS][LINMDP_N]", features._shift)
+    stride = unsigned(int(features.tilings_of.strides.max()))
+    text += table(f"static const {stride} stride[LINMDP_N]", wholes(features.tilings_of.strides))
+    text += _matrix("shift[TILINGS][LINMDP_N]", features.tilings_of.shift)
     k = features.scaling.k
     words = f"{tilings * k:,} wide multiply-adds"
     return _code(features, features.scaling, text, "tiles", tilings * k, words, tilings * k)

@@ -10,6 +10,8 @@ import numpy as np
 
 from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.blocks import LARGEST_D, BlockFeatures
+from linmdp.features.groups import MOST_SLOTS, GroupFeatures
+from linmdp.features.hashing import ODD, scattered
 from linmdp.features.scaling import Scaling
 from linmdp.types import Array, IntArray
 
@@ -54,6 +56,60 @@ def coefficients(k: int, order: int, coupling: int) -> Array:
     return np.concatenate(columns, axis=1)
 
 
+class Tilings:
+    """Grids of `tiles` tiles along each coordinate, each shifted against the others by a fraction of a tile.
+
+    Parameters
+    ----------
+    size : tiles of each tiling; where the grid has more, they are hashed
+    """
+
+    def __init__(self, scaling: Scaling, tilings: int, tiles: int, size: int) -> None:
+        self.scaling, self.tilings, self.tiles, k = scaling, tilings, tiles, scaling.k
+        self.hashed, self.size = size < tiles**k, min(tiles**k, size)
+        self.shift = np.arange(tilings)[:, None] * (2 * np.arange(k) + 1) / tilings % 1.0
+        self.strides = np.array([pow(tiles, i, 2**63) for i in range(k)], dtype=np.uint64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.scaling.nbytes + self.shift.nbytes + self.strides.nbytes
+
+    def __call__(self, states: np.ndarray) -> IntArray:
+        """The tile of each tiling that holds a state, counted from the first of the tiling, (n, tilings)."""
+        place = self.scaling(states)[:, None] * (self.tiles - 1) + self.shift
+        tile = np.minimum(place, self.tiles - 1).astype(np.uint64)  # the last shift may round up to a whole tile
+        code = (tile * self.strides).sum(axis=-1)
+        if self.hashed:
+            shifted = code + np.arange(self.tilings, dtype=np.uint64) * np.uint64(ODD)
+            code = scattered(shifted) % np.uint64(self.size)
+        found: IntArray = code.astype(np.int64)
+        return found
+
+
+class ManyTiles(GroupFeatures):
+    """Tile coding with more tiles than a matrix could be kept for: each tiling is a group of cells.
+
+    Parameters
+    ----------
+    dim : the most tiles in all; a tiling that has more than dim / tilings is hashed into so many
+    """
+
+    name: ClassVar = "tiles"
+    passes: ClassVar = 3  # no tiling is coarser than another: one pass would leave most to the first
+
+    def __init__(self, A: int, scaling: Scaling, *, dim: int, tilings: int = 8, tiles: int = 4) -> None:
+        tilings = check_int(self.name, "tilings", tilings, low=1, high=LARGEST_D)
+        tiles = check_int(self.name, "tiles", tiles, low=2, high=LARGEST_D)
+        size = check_int(self.name, "dim", dim, low=tilings, high=tilings * MOST_SLOTS) // tilings
+        self.tilings_of = Tilings(scaling, tilings, tiles, size)
+        super().__init__([self.tilings_of.size] * tilings, np.arange(A))
+
+    def active(self, states: np.ndarray) -> IntArray:
+        """The tile of each tiling of n states, (n, tilings)."""
+        return self.tilings_of(states)
+
+
 class Tiles(BlockFeatures):
     """Tile coding: psi is 1 / sqrt(tilings) at the one tile of each tiling that holds x, and 0 elsewhere.
 
@@ -76,12 +132,9 @@ class Tiles(BlockFeatures):
         if dim is None:
             dim = min(cells * tilings, max(LARGEST_D // 2 // A, tilings))
         size = check_int(self.name, "dim", dim, low=tilings) // tilings
-        self.hashed = size < cells
         super().__init__(A, tilings * min(cells, size))
-        self.scaling, self.tilings, self.tiles = scaling, tilings, tiles
-        shifts = np.arange(tilings)[:, None] * (2 * np.arange(k) + 1)
-        self._shift = shifts / tilings % 1.0
-        self._strides = np.array([pow(tiles, i, 2**63) for i in range(k)], dtype=np.uint64)
+        self.tilings_of = Tilings(scaling, tilings, tiles, size)
+        self.scaling, self.tilings, self.tiles, self.hashed = scaling, tilings, tiles, self.tilings_of.hashed
 
     def psi(self, states: np.ndarray) -> Array:
         """(n, p)"""
@@ -91,25 +144,9 @@ class Tiles(BlockFeatures):
 
     def active(self, states: np.ndarray) -> IntArray:
         """The entries of psi that are not 0, one of each tiling, (n, tilings)."""
-        place = self.scaling(states)[:, None] * (self.tiles - 1) + self._shift
-        tile = np.minimum(place, self.tiles - 1).astype(np.uint64)  # the last shift may round up to a whole tile
-        code = (tile * self._strides).sum(axis=-1)
         size = self.p // self.tilings
-        if self.hashed:
-            code = _scattered(code + np.arange(self.tilings, dtype=np.uint64) * np.uint64(_ODD)) % np.uint64(size)
-        entries: IntArray = code.astype(np.int64) + np.arange(self.tilings) * size
+        entries: IntArray = self.tilings_of(states) + np.arange(self.tilings) * size
         return entries
-
-
-_ODD = 0x9E3779B97F4A7C15
-
-
-def _scattered(code: np.ndarray) -> np.ndarray:
-    """A fixed mixing of 64 bits: neighbours end up far apart, and the same code always in the same place."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        code = (code ^ (code >> np.uint64(shift))) * np.uint64(factor)
-    mixed: np.ndarray = code ^ (code >> np.uint64(31))
-    return mixed
 
 
 class RBF(BlockFeatures):

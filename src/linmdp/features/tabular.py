@@ -65,6 +65,7 @@ def one_hot(S: int, A: int) -> TableFeatures:
 
 
 def trusted(features: FeatureMap) -> FeatureMap:
-    """A table has been checked as a whole, and unit vectors need no check; any other map is checked at each call."""
-    known = isinstance(features, TableFeatures | CheckedFeatures) or hasattr(features, "index")
+    """A table has been checked as a whole, and ones need no check; any other map is checked at each call."""
+    ones = hasattr(features, "index") or hasattr(features, "classes")
+    known = isinstance(features, TableFeatures | CheckedFeatures) or ones
     return features if known else CheckedFeatures(features)

@@ -55,6 +55,8 @@ class Exploration(Component):
     """Whether no value is below the least that the steps left can pay."""
     inflate: float = 0.0
     """The share of the error of a bounded storage that widens the exploration: see `widen`."""
+    shortfall: ClassVar[bool] = False
+    """Whether values are counted from their caps."""
     offset: float = 0.0
     """What rewards are counted from, where values are counted from their caps."""
     batched: ClassVar[bool] = False

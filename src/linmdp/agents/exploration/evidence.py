@@ -70,6 +70,7 @@ class Evidence(Bonus):
 
     adaptive: ClassVar = True
     clipped: ClassVar = True
+    shortfall: ClassVar = True
     batched: ClassVar = False
     _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "returns", "most", "caps")
     _counters: ClassVar = ("repeats", "surprises")

@@ -11,7 +11,7 @@ import numpy as np
 
 from linmdp.agents.base import Component
 from linmdp.agents.exploration.base import Exploration, Moments
-from linmdp.agents.horizon import Horizon
+from linmdp.agents.horizon import SWEEPS, Horizon
 from linmdp.agents.ridge import Ridge
 from linmdp.errors import InvalidParameter
 from linmdp.types import Array, BoolArray, State
@@ -62,6 +62,8 @@ class Storage(Component):
     """(H,) how far the targets of each step can be from those of all samples: see `Centres`, which alone has them."""
     certificate: Array | None = None
     """What these errors add up to over the steps played, ()."""
+    sweeps: int = SWEEPS
+    """Backups of a discounted planning, at most."""
     resize: Callable[[int], None]
     """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 
@@ -126,6 +128,9 @@ class Storage(Component):
 
     def forget(self) -> None:
         """Drop what is only kept during a planning."""
+
+    def episode_over(self, earned: float) -> None:
+        """An episode is over, with that sum of rewards, for one agent."""
 
     @property
     def must_plan(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linmdp.agents.afresh import Afresh
 from linmdp.agents.budget import (
     Choice,
     Sizes,
@@ -17,9 +18,14 @@ from linmdp.agents.budget import (
     lsvi_bytes,
     merged_bytes,
     sparse_bytes,
+    stagewise_bytes,
 )
+from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.exploration.evidence import Evidence
+from linmdp.agents.exploration.spread import Spread
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import DELAY
+from linmdp.agents.stages import Stages
 from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
@@ -28,14 +34,16 @@ from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.sparse import Sparse
+from linmdp.agents.storage.stagewise import Stagewise
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
+from linmdp.features.groups import GroupFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
 
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
-STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "centres", "fold")
+STORAGES = ("auto", "features", "states", "counts", "sparse", "stagewise", "merged", "centres", "fold")
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
@@ -43,6 +51,9 @@ CENTRES, CENTRES_OF_ALL = 256, 1000
 """M of a storage of centres, where it is not given: for each step, and for all together."""
 
 LEAST_MERGED = 8
+
+STAGEWISE, STAGEWISE_DISCOUNT = 30_000, 0.97
+"""M of a stagewise storage, and its discount, where they are not given."""
 
 LOOKAHEAD = 200
 """Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
@@ -58,11 +69,12 @@ states have no bound, with a shorter view: new ones turn up all the time, and a 
 class StorageChoice:
     """How the samples of an agent are kept, and how its horizon is planned."""
 
-    __slots__ = ("agent", "index", "table", "unit")
+    __slots__ = ("agent", "grouped", "index", "table", "unit")
 
     def __init__(self, agent: LSVIAgent) -> None:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
         self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
+        self.grouped = agent._features if isinstance(agent._features, GroupFeatures) else None
         check_choice(agent.name, "storage", agent.storage, STORAGES)
 
     def check(self) -> None:
@@ -81,22 +93,26 @@ class StorageChoice:
             invalid(agent.name, "storage", "'sparse' for unit vectors, which are all equally far apart", "centres")
         if not self.table and self.unit and agent._features.d > LARGEST_DENSE and self.asked != "sparse":
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
+        if self.grouped and agent._features.d > LARGEST_DENSE and self.asked != "stagewise":
+            invalid(agent.name, "storage", f"'stagewise' for cells with d over {LARGEST_DENSE}", self.asked)
+        if self.asked == "stagewise":
+            self._check_stagewise()
         if self.unbounded:
-            self._check_unbounded()
+            self._check_unwritten("states without a bound", "where states have no bound", "features other than hashed")
+        merging = ("fold", "merged", "centres", "stagewise")
         if agent.own_M:
-            if self.asked in ("fold", "merged", "centres"):
+            if self.asked in merging:
                 invalid(agent.name, "storage", "one that holds the samples as they are", self.asked)
-        elif self.asked == "fold":
-            self.fold_size()
-        elif self.asked in ("merged", "centres"):
-            self.merged_size()
+        elif self.asked in merging:
+            self.size(self.asked)
         elif agent.M is not None:
-            invalid(agent.name, "M", "left out unless storage is 'fold', 'merged' or 'centres'", agent.M)
+            invalid(agent.name, "M", "left out unless storage is 'fold', 'merged', 'centres' or 'stagewise'", agent.M)
 
     def make_horizon(self) -> Horizon:
         """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
         agent, task = self.agent, self.agent.task
-        shared = (agent.auto and task.stationary) if agent.stationary == "auto" else bool(agent.stationary)
+        stages = self.asked == "stagewise"
+        shared = (agent.auto and task.stationary) or stages if agent.stationary == "auto" else bool(agent.stationary)
         ahead = LOOKAHEAD if agent.auto and shared and self.merges else task.H
         if agent.lookahead != "auto":
             ahead = check_int(agent.name, "lookahead", agent.lookahead, low=1)
@@ -106,7 +122,7 @@ class StorageChoice:
         discount, levels = agent.discount, 8 * H * task.d
         if discount == "auto":
             many = agent.auto and shared and self.asked == "sparse" and levels > SPARSE_LEVELS
-            discount = (DISCOUNT if task.S else SHORT_DISCOUNT) if many else 1.0
+            discount = STAGEWISE_DISCOUNT if stages else (DISCOUNT if task.S else SHORT_DISCOUNT) if many else 1.0
         stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
@@ -130,7 +146,7 @@ class StorageChoice:
     def asked(self) -> str:
         """The storage asked for."""
         if self.agent.storage == "auto":
-            return self.agent.usual_storage(table=self.table, unit=self.unit)
+            return "stagewise" if self.grouped else self.agent.usual_storage(table=self.table, unit=self.unit)
         return self.agent.storage
 
     @property
@@ -158,43 +174,71 @@ class StorageChoice:
     @property
     def own_ends(self) -> bool:
         """Whether the storage counts the samples that ended an episode by itself."""
-        made: dict[str, type[Storage]] = {"sparse": Sparse, "merged": Merged, "centres": Centres}
+        made: dict[str, type[Storage]] = {"sparse": Sparse, "stagewise": Stagewise, "merged": Merged}
+        made |= {"centres": Centres}
         return made.get(self.name, Storage).own_ends
 
-    @property
-    def blocks(self) -> int | None:
-        """Blocks of Lambda where it is made afresh at every planning; None where it is a whole matrix."""
-        if self.name == "sparse":
-            return self.width
-        return group_blocks(self.agent._features) if self.name in ("merged", "centres") else None
+    def make_ridge(self) -> Afresh | Stages | None:
+        """Regressions that are made afresh at every planning; None where Lambda^-1 is kept as a whole matrix."""
+        agent = self.agent
+        if self.name == "stagewise":
+            assert self.grouped is not None
+            return Stages(self.grouped, self.grouped.scale**2 if agent.auto else agent.lam_value)
+        if self.name not in ("sparse", "merged", "centres"):
+            return None
+        blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
+        return Afresh(agent.horizon.groups, self.width, agent.lam_value, blocks)
+
+    def make_automatic(self) -> Exploration:
+        """How Q is made optimistic where beta and lam are "auto"."""
+        agent = self.agent
+        if self.asked == "stagewise":
+            return Spread(agent.horizon, agent.caps)
+        lows = agent.horizon.lows(agent.task.reward_range[0])
+        found = Evidence(agent.horizon, agent._features, agent.caps, lows, own_ends=self.own_ends)
+        found.inflate = float(agent.inflate)
+        return found
 
     @property
     def width(self) -> int:
-        """Weights of a regression at the start: d, or none where there is a state to each that was seen."""
-        return 0 if self.unbounded else self.agent.task.d
+        """Weights of a regression at the start: d, or none where there is a state or a cell to each that was seen."""
+        return 0 if self.unbounded or self.name == "stagewise" else self.agent.task.d
 
     @property
     def unbounded(self) -> bool:
         """Whether states are numbered as they come, with A unit vectors each."""
         return self.unit and not self.table and getattr(self.agent._features, "S", None) is None
 
-    def _check_unbounded(self) -> None:
+    def _check_unwritten(self, what: str, where: str, instead: str) -> None:
         """Refuse what needs phi written out, which is longer than any memory."""
         agent = self.agent
         own = sum("make_exploration" in vars(cls) for cls in type(agent).__mro__) > 1
         if own or agent.schedule_type.reads_features:
             raise InvalidParameter(
-                f"{agent.name} must have features that can be written out, and states without a bound have none: "
-                f"use lsvi-ucb, or features other than hashed. Got d={agent.task.d}."
+                f"{agent.name} must have features that can be written out, and {what} have none: "
+                f"use lsvi-ucb, or {instead}. Got d={agent.task.d}."
             )
         if agent.beta == "auto" and not agent.auto:
-            invalid(agent.name, "lam", "'auto' where states have no bound, or beta a number", agent.lam)
+            invalid(agent.name, "lam", f"'auto' {where}, or beta a number", agent.lam)
 
-    def merged_size(self) -> int:
-        """M of merged transitions, or of centres: of these no more than there are states."""
-        if self.agent.M is None:
+    def _check_stagewise(self) -> None:
+        """Refuse what stages cannot do: they have one Q for all steps, and no inverse of Lambda."""
+        agent = self.agent
+        if not self.grouped:
+            invalid(agent.name, "storage", "another where features are not groups of cells", "stagewise")
+        if not (agent.horizon.shared and agent.horizon.discounted):
+            invalid(agent.name, "discount", "below 1, with stationary=true, for storage 'stagewise'", agent.discount)
+        self._check_unwritten("groups of cells", "with storage 'stagewise'", "other features")
+
+    def size(self, storage: str) -> int:
+        """M of a storage: transitions, or centres, of which there are no more than states."""
+        if storage == "fold":
+            return self.fold_size()
+        if self.agent.M is None and storage == "centres":
             usual = CENTRES_OF_ALL if self.agent.horizon.shared else CENTRES
-            return MERGED if self.asked == "merged" else max(2, min(usual, self.agent.task.S or usual))
+            return max(2, min(usual, self.agent.task.S or usual))
+        if self.agent.M is None:
+            return STAGEWISE if storage == "stagewise" else MERGED
         return check_int(self.agent.name, "M", self.agent.M, low=2, high=10**7)
 
     def fold_size(self) -> int:
@@ -212,8 +256,8 @@ class StorageChoice:
         if self.asked == "fold":
             yield from self._fold_choices()
             return
-        if self.asked in ("merged", "centres"):
-            size = self.merged_size()
+        if self.asked in ("merged", "centres", "stagewise"):
+            size = self.size(self.asked)
             for M in descending(size, min(LEAST_MERGED, size)):
                 yield {"storage": self.asked, "M": M}
             return
@@ -224,7 +268,7 @@ class StorageChoice:
             for dtype in self._dtypes()[: 1 if storage == "sparse" else None]:
                 yield {"storage": storage, "dtype": dtype}
         if self.agent.storage == "auto" and self.agent.merges_for_bytes and self.table and not self.unit:
-            yield from ({"storage": "centres", "M": M} for M in descending(self.merged_size(), LEAST_MERGED))
+            yield from ({"storage": "centres", "M": M} for M in descending(self.size("centres"), LEAST_MERGED))
 
     def _fold_choices(self) -> Iterator[Choice]:
         """Fewer transitions, down to d; then no slopes; then as few transitions as can be, in single precision."""
@@ -266,6 +310,9 @@ class StorageChoice:
         if choice["storage"] == "centres":
             e = np.dtype(agent.dtype).itemsize
             return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
+        if choice["storage"] == "stagewise":
+            assert self.grouped is not None
+            return stagewise_bytes(self.grouped.G, self.grouped.cells, self.grouped.C, choice["M"])
         if choice["storage"] == "sparse":
             if self.unbounded:
                 held = agent._known_K() * agent.horizon.samples_per_episode
@@ -283,16 +330,19 @@ class StorageChoice:
             return Counts(parts, features, self.dtype)
         if self.name == "sparse":
             return Sparse(parts, features, self.index)
+        if self.name == "stagewise":
+            assert self.grouped is not None
+            return Stagewise(parts, self.grouped, agent.chosen_within.get("M", self.size(self.name)))
         if self.name == "merged":
-            return Merged(parts, features, agent.chosen_within.get("M", self.merged_size()), agent._state_bytes)
+            return Merged(parts, features, agent.chosen_within.get("M", self.size(self.name)), agent._state_bytes)
         if self.name == "centres":
             spans = agent.caps[-parts.horizon.H :] - parts.horizon.lows(agent.task.reward_range[0])
-            return Centres(parts, features, agent.chosen_within.get("M", self.merged_size()), self.dtype, spans)
+            return Centres(parts, features, agent.chosen_within.get("M", self.size(self.name)), self.dtype, spans)
         if self.name == "fold":
             return Fold(
                 parts,
                 features,
-                M=agent.chosen_within.get("M", self.fold_size()),
+                M=agent.chosen_within.get("M", self.size(self.name)),
                 probes=agent.probes,
                 correction=agent.chosen_within.get("correction", agent.correction),
                 dtype=self.dtype,

@@ -1,0 +1,268 @@
+"""features=cells and storage=stagewise: the choice of numbers, the map, the regression, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import linmdp
+from command import linmdp as command
+from linmdp.agents import LSVIUCB
+from linmdp.agents.incumbent import Incumbent
+from linmdp.envs.adapter import GymTask
+from linmdp.errors import InvalidData, InvalidParameter
+from linmdp.features import ManyTiles
+from linmdp.features.cell_choice import MOST_CHOSEN, Played, alike, described, fitted_cells, forward, moved
+from linmdp.features.cells import Cells, Part, read_cells
+from linmdp.io.tensorfile import packed
+from linmdp.testing import check_agent
+from linmdp.types import Task
+from reference_cells import ReferenceStagewise
+
+WIDTH, H = 3, 4
+
+
+class Hall(gymnasium.Env[Any, Any]):
+    """Eight bytes. Actions below 6 move byte 2 left, others right; byte 5 counts, the rest is noise. 6 pays 1."""
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0, 255, (8,), np.uint8)
+        self.action_space = spaces.Discrete(12)
+        self.place = self.time = 0
+
+    def _seen(self) -> np.ndarray:
+        found = self.np_random.integers(0, 256, 8)
+        found[2], found[5] = self.place, self.time
+        return found.astype(np.uint8)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place, self.time = 3, 0
+        return self._seen(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.place, self.time = int(np.clip(self.place + (1 if action >= 6 else -1), 0, 6)), self.time + 1
+        return self._seen(), float(self.place == 6), False, False, {}
+
+
+@pytest.fixture(scope="module")
+def hall() -> GymTask:
+    return GymTask(Hall(), H=8, reward_low=0.0, reward_high=1.0, features="cells", warmup=2000)
+
+
+def small_cells(sizes: tuple[int, ...] = (5, 4, 6, 9)) -> Cells:
+    groups = [[Part(2)], [Part(0)], [Part(0), Part(1)], [Part(0), Part(1), Part(2, 1)]]
+    return Cells(WIDTH, groups, sizes, np.array([0, 1, 0]))
+
+
+def task_of(features: Cells, high: float = 1.0) -> Task:
+    return Task(S=None, A=features.A, d=features.d, H=H, reward_range=(-1.0, high), features=features, stationary=True)
+
+
+def test_phi_has_two_ones_in_each_group_and_norm_1() -> None:
+    cells, states = small_cells(), np.random.default_rng(0).integers(0, 50, (20, WIDTH))
+    phi = cells.batch(states)
+    np.testing.assert_allclose((phi**2).sum(axis=-1), 1.0)
+    assert (np.count_nonzero(phi, axis=-1) == 2 * cells.G).all()
+    np.testing.assert_array_equal(phi[:, 0], phi[:, 2])  # actions of one class
+    assert (cells.active(states) < cells.sizes).all()
+
+
+def test_a_number_that_stands_alone_has_a_cell_for_every_byte() -> None:
+    cells = Cells(2, [[Part(1)], [Part(0)]], [256, 256], np.array([0]))
+    states = np.stack([np.arange(256), np.zeros(256, dtype=np.int64)], axis=1)
+    assert len(np.unique(cells.active(states)[:, 1])) == 256
+
+
+episodes = st.lists(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.floats(-1, 1), st.booleans()),
+        min_size=1,
+        max_size=H,
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(play=episodes, M=st.sampled_from([5, 100]), beta=st.sampled_from([0.0, 0.3]), lam=st.sampled_from([0.125, 1.0]))
+def test_stagewise_is_its_transcription(play: Any, M: int, beta: float, lam: float) -> None:
+    task = task_of(small_cells())
+    agent = LSVIUCB(task, beta=beta, lam=lam, discount=0.9, stationary=True, M=M)
+    reference = ReferenceStagewise(task, beta=beta, lam=lam, discount=0.9, M=M)
+    for episode in play:
+        agent.begin_episode()
+        reference.begin_episode()
+        state = np.array([0, 0, 0])
+        for h, (x, y, action, reward, terminated) in enumerate(episode):
+            np.testing.assert_allclose(agent.q_values(h, state), reference.q_values(h, state), atol=1e-9)
+            following = np.array([x, y, h + 1])
+            for one in (agent, reference):
+                one.observe(h, state, action, reward, following, terminated)
+            state = following
+            if terminated:
+                break
+        agent.end_episode()
+
+
+def test_many_passes_are_the_ridge_regression() -> None:
+    task = task_of(small_cells())
+    agent = LSVIUCB(task, beta=0.0, lam=0.5, discount=0.9, stationary=True)
+    rng, phi, rewards = np.random.default_rng(1), [], []
+    agent.begin_episode()
+    for h in range(H):
+        state, action, reward = rng.integers(0, 4, WIDTH), int(rng.integers(3)), float(rng.uniform(-1, 1))
+        agent.observe(h, state, action, reward, rng.integers(0, 4, WIDTH), True)
+        phi.append(task.features.phi(state)[action])
+        rewards.append(reward)
+    task.features.passes = 200  # type: ignore[attr-defined]
+    agent.end_episode()
+    agent.begin_episode()
+    X = np.array(phi)
+    expected = np.linalg.solve(X.T @ X + 0.5 * np.eye(task.d), X.T @ np.array(rewards))
+    for state in rng.integers(0, 4, (20, WIDTH)):
+        np.testing.assert_allclose(agent.q_values(0, state), task.features.phi(state) @ expected, atol=1e-8)
+
+
+def test_the_numbers_that_the_action_moves_are_found(hall: GymTask) -> None:
+    cells = hall.task.features
+    assert isinstance(cells, Cells)
+    assert cells.found["chosen"][0] == 2
+    assert cells.classes.tolist() == [0] * 6 + [1] * 6
+    assert any("2 classes of 12 actions: 0 1 2 3 4 5; 6 7 8 9 10 11" in line for line in described(cells))
+
+
+def test_where_nothing_pays_the_most_moved_numbers_are_chosen() -> None:
+    rng = np.random.default_rng(0)
+    episode = np.repeat(np.arange(20), 10)
+    states = np.column_stack([rng.integers(0, 5, (200, 3)), np.tile(np.arange(10), 20)])
+    played = Played(states, rng.integers(0, 2, 200), np.zeros(200), episode)
+    told = moved(played, 2, rng)
+    chosen, explained = forward(played, [column for column, _ in told], 2)
+    assert chosen == [column for column, _ in told][:MOST_CHOSEN]
+    assert explained == 0
+    assert alike(played, chosen, 2).tolist() == [0, 1]  # so few actions are not merged
+    assert alike(played, chosen, 12).tolist() == [0] * 12
+
+
+def test_too_little_play_is_refused() -> None:
+    played = Played(np.zeros((3, 2), dtype=np.int64), np.zeros(3, dtype=np.int64), np.zeros(3), np.zeros(3, dtype=int))
+    with pytest.raises(InvalidData, match="raise 'warmup'"):
+        fitted_cells(played, 2, np.random.default_rng(0))
+
+
+def test_it_learns_where_to_go(hall: GymTask) -> None:
+    result = linmdp.run(hall, linmdp.make_agent("lsvi-ucb-fold", hall), episodes=60, seed=0)
+    assert result.rewards[-20:].mean() > 4.5  # three steps to get there, and five of eight that pay; random play: 0.5
+
+
+def test_agents_on_cells_keep_their_contract() -> None:
+    env = GymTask(Hall(), H=6, reward_low=0.0, reward_high=1.0, features="cells", warmup=500)
+    for spec in ("lsvi-ucb", "lsvi-ucb-fold:M=30", "lsvi-ucb:beta=0.1,stationary=true,discount=0.9"):
+        check_agent(spec, env=env)
+
+
+def test_a_file_brings_the_same_cells_back(hall: GymTask, tmp_path: Path) -> None:
+    cells, path = hall.task.features, tmp_path / "hall.safetensors"
+    assert isinstance(cells, Cells)
+    cells.save(path)
+    again = read_cells(path)
+    states = np.random.default_rng(0).integers(0, 256, (50, 9))
+    np.testing.assert_array_equal(again.active(states), cells.active(states))
+    assert again.found == cells.found
+    env = GymTask(Hall(), H=8, reward_low=0.0, reward_high=1.0, features="cells", model=str(path))
+    assert env.task.d == cells.d
+    with pytest.raises(InvalidParameter, match="'model' parameter of cells"):
+        GymTask("Taxi-v3", features="cells", model=str(path))
+
+
+def test_a_file_that_is_not_groups_of_cells_is_refused(tmp_path: Path) -> None:
+    arrays = {"parts": np.array([[0, 7, 0]]), "sizes": np.array([4]), "classes": np.array([0])}
+    for meta, change in (({"width": 3}, {}), ({"width": 9}, {"sizes": np.array([0])}), ({}, {})):
+        path = tmp_path / "bad.safetensors"
+        path.write_bytes(packed("cells", meta, arrays | change))
+        with pytest.raises(InvalidData):
+            read_cells(path)
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ("lsvi-ucb:stationary=false", "'discount' parameter"),
+        ("lsvi-ucb:storage=sparse", "storage"),
+        ("lsvi-ucb:lam=0.1", "'lam' parameter"),
+        ("lsvi-phe", "written out"),
+        ("lsvi-ucb:max_bytes=1KiB", "max_bytes"),
+    ],
+)
+def test_what_stages_cannot_do_is_refused_in_one_line(hall: GymTask, agent: str, words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words) as caught:
+        linmdp.make_agent(agent, hall)
+    assert "\n" not in str(caught.value)
+
+
+def test_stages_want_groups_of_cells() -> None:
+    with pytest.raises(InvalidParameter, match="not groups of cells"):
+        linmdp.make_agent("lsvi-ucb:storage=stagewise", linmdp.make_env("gym:CartPole-v1"))
+    with pytest.raises(InvalidParameter, match="whole numbers for cells"):
+        linmdp.make_env("gym:CartPole-v1,features=cells")
+
+
+def test_the_best_plan_acts_until_another_is_better() -> None:
+    incumbent, rng = Incumbent(2), np.random.default_rng(0)
+    good, bad, better = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([2.0, 2.0])
+
+    def play(w: np.ndarray, mean: float, most: int) -> None:
+        incumbent.planned()
+        for _ in range(most):
+            incumbent.see(mean + rng.normal(), w)
+            if incumbent.acts:
+                break
+
+    play(good, 10.0, 20)
+    for _ in range(20):
+        incumbent.see(10.0 + rng.normal(), good)
+    play(bad, 2.0, 20)
+    assert incumbent.acts
+    np.testing.assert_array_equal(incumbent.w, good)
+    play(better, 20.0, 20)
+    np.testing.assert_array_equal(incumbent.w, better)
+
+
+def test_memory_is_what_was_forecast(hall: GymTask) -> None:
+    agent: Any = linmdp.make_agent("lsvi-ucb:M=500", hall)
+    most = agent.bytes_after(60)
+    linmdp.run(hall, agent, episodes=60)
+    assert agent.nbytes <= most == agent.bytes_after(60)
+    limited: Any = linmdp.make_agent("lsvi-ucb:max_bytes=1MiB", hall)
+    assert limited.nbytes <= limited.chosen["bytes"] <= 1 << 20
+    assert limited.chosen["M"] < 30_000
+
+
+def test_many_tiles_need_no_matrix() -> None:
+    env: Any = linmdp.make_env("gym:MountainCar-v0,H=30,features=tiles,tiles=8,dim=2000")
+    assert isinstance(env.task.features, ManyTiles)
+    agent: Any = linmdp.make_agent("lsvi-ucb-fold", env)
+    linmdp.run(env, agent, episodes=3)
+    assert agent.chosen["storage"] == "stagewise"
+    assert agent.nbytes < 2 << 20 < env.task.d**2
+
+
+def test_linearize_writes_cells_and_check_says_what_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "cells.safetensors"
+    made = command(
+        "linearize", "Taxi-v3", "--form", "cells", "--transitions", "400", "--horizon", "40", "--out", str(path)
+    )
+    assert f"{path}: 'Taxi-v3'" in made.out
+    assert "1 of 1 numbers" in made.out
+    told = command("check", f"gym:Taxi-v3,H=40,features=cells,model={path}")
+    assert "groups of" in told.out
+    assert "6 classes of 6 actions" in told.out
