@@ -104,7 +104,8 @@ def figure(groups: Sequence[Sequence[Summary]]) -> None:
         bottom.set_xscale("log")
         if first.regret:
             top.set_yscale("log")
-            top.set_yticks([25.0, 50.0, 100.0, 200.0])
+            low, high = top.get_ylim()
+            top.set_yticks([y for y in (25.0, 50.0, 100.0, 200.0, 400.0) if low <= y <= high])
         for axis in (top.yaxis, bottom.xaxis):
             axis.set_major_formatter(plain)
             axis.set_minor_formatter(NullFormatter())
