@@ -26,7 +26,7 @@ from linmdp.agents.schedules.base import Always, Schedule
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_int, invalid
-from linmdp.features.tabular import trusted
+from linmdp.features.tabular import phi_of, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 
@@ -260,7 +260,7 @@ class LSVIAgent(Agent):
 
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
-        tied = self._planner.storage.best_actions(self.horizon.acting(h), state).nonzero()[0]
+        tied = self._planner.storage.tied(self.horizon.acting(h), state)
         if len(tied) == 0:
             raise InvalidData(f"Q of {self.name} at step {h} is NaN: beta, lam or the features are too extreme.")
         if len(tied) == 1 or self.ties == "first":
@@ -277,10 +277,9 @@ class LSVIAgent(Agent):
         self._over, self._earned, self._gained = terminated, self._earned + reward, self._gained + max(reward, 0.0)
         phi, g = None, self.horizon.group(h)
         if not self._planner.storage.compact or self.schedule.reads_features or self._auto_beta:
-            features = self._features.phi(state)
-            phi = np.ascontiguousarray(features[action])
-            if self._auto_beta:
-                self._auto_beta.see(self.horizon.planned(h), features, action, reward)
+            phi = phi_of(self._features, state, action)
+        if self._auto_beta:
+            self._auto_beta.see(self.horizon.planned(h), self._features.phi(state), action, reward)
         self._planner.storage.played(self.horizon.acting(h), state, action)
         self.schedule.watch(g, phi)
         if self._store[g] and self.schedule.admits(g, phi):
@@ -326,7 +325,7 @@ class LSVIAgent(Agent):
         return None if found is None else float(found)
 
     def diagnostics(self) -> dict[str, float]:
-        return self.schedule.diagnostics()
+        return self.schedule.diagnostics() | self._planner.storage.diagnostics()
 
     def _make_auto_beta(self) -> AutoBeta:
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)

@@ -2,6 +2,7 @@
 
 from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
 from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.blocks import BlockFeatures
 from linmdp.features.onehot import OneHot
 from linmdp.features.scaling import Scaling
@@ -10,6 +11,7 @@ from linmdp.features.unit import HashedFeatures, UnitFeatures
 
 __all__ = [
     "RBF",
+    "BilinearFeatures",
     "BlockFeatures",
     "CheckedFeatures",
     "FeatureMap",

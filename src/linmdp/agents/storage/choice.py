@@ -16,8 +16,10 @@ from linmdp.agents.budget import (
     fold_bytes,
     lsvi_bytes,
     merged_bytes,
+    search_bytes,
     sparse_bytes,
 )
+from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.storage.base import Parts, Storage
@@ -27,15 +29,17 @@ from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
+from linmdp.agents.storage.searched import Searched
 from linmdp.agents.storage.sparse import Sparse
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
 
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
-STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "centres", "fold")
+STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "centres", "fold", "search")
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
@@ -58,10 +62,11 @@ states have no bound, with a shorter view: new ones turn up all the time, and a 
 class StorageChoice:
     """How the samples of an agent are kept, and how its horizon is planned."""
 
-    __slots__ = ("agent", "index", "table", "unit")
+    __slots__ = ("agent", "bilinear", "index", "table", "unit")
 
     def __init__(self, agent: LSVIAgent) -> None:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
+        self.bilinear = isinstance(agent._features, BilinearFeatures)
         self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
         check_choice(agent.name, "storage", agent.storage, STORAGES)
 
@@ -83,6 +88,8 @@ class StorageChoice:
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
         if self.unbounded:
             self._check_unbounded()
+        if self.asked == "search":
+            self._check_search()
         if agent.own_M:
             if self.asked in ("fold", "merged", "centres"):
                 invalid(agent.name, "storage", "one that holds the samples as they are", self.asked)
@@ -130,7 +137,7 @@ class StorageChoice:
     def asked(self) -> str:
         """The storage asked for."""
         if self.agent.storage == "auto":
-            return self.agent.usual_storage(table=self.table, unit=self.unit)
+            return "search" if self.bilinear else self.agent.usual_storage(table=self.table, unit=self.unit)
         return self.agent.storage
 
     @property
@@ -151,7 +158,7 @@ class StorageChoice:
     @property
     def delay(self) -> int:
         """Features that wait for Lambda; 0 where it need not be kept, since it can be made again from the samples."""
-        if self.agent.horizon.shared or self.name == "counts":
+        if self.agent.horizon.shared or self.name in ("counts", "search"):
             return DELAY
         return int(self.name == "fold")  # a long wait would take more memory than the rest
 
@@ -190,6 +197,14 @@ class StorageChoice:
         if agent.beta == "auto" and not agent.auto:
             invalid(agent.name, "lam", "'auto' where states have no bound, or beta a number", agent.lam)
 
+    def _check_search(self) -> None:
+        """Refuse what needs the features of all actions."""
+        agent = self.agent
+        if not self.bilinear:
+            invalid(agent.name, "storage", "another where features are not bilinear", "search")
+        if agent.beta == "auto" and not agent.auto:
+            invalid(agent.name, "lam", "'auto' with storage 'search', or beta a number", agent.lam)
+
     def merged_size(self) -> int:
         """M of merged transitions, or of centres: of these no more than there are states."""
         if self.agent.M is None:
@@ -216,6 +231,9 @@ class StorageChoice:
             size = self.merged_size()
             for M in descending(size, min(LEAST_MERGED, size)):
                 yield {"storage": self.asked, "M": M}
+            return
+        if self.asked == "search":
+            yield {"storage": "search"}
             return
         storages = [self.asked]
         if self.agent.storage == "auto" and (self.asked == "features" or self.agent.episodes is not None):
@@ -270,6 +288,9 @@ class StorageChoice:
             if self.unbounded:
                 held = agent._known_K() * agent.horizon.samples_per_episode
             return sparse_bytes(s, held)
+        if choice["storage"] == "search":
+            assert isinstance(agent._features, BilinearFeatures)
+            return search_bytes(s, agent._features.p)
         if choice["storage"] == "fold":
             e = np.dtype(choice["dtype"]).itemsize
             return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e, rewards=agent.auto)
@@ -281,6 +302,11 @@ class StorageChoice:
         if self.name == "counts":
             assert isinstance(features, TableFeatures)
             return Counts(parts, features, self.dtype)
+        if self.name == "search":
+            assert isinstance(features, BilinearFeatures)
+            if not isinstance(parts.exploration, Bonus):
+                invalid(agent.name, "storage", "'states': only an agent with a bonus can search", "search")
+            return Searched(parts, features)
         if self.name == "sparse":
             return Sparse(parts, features, self.index)
         if self.name == "merged":
