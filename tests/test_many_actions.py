@@ -59,6 +59,7 @@ def test_the_search_finds_what_a_scan_finds(
         np.testing.assert_array_equal(found.actions, np.flatnonzero(q >= q.max() - 1e-9))
         assert found.value == pytest.approx(q.max(), abs=1e-9)
         assert 0 < found.opened <= 1
+        assert features.largest(state, w, metric, score) == pytest.approx(q.max(), abs=1e-9)
 
 
 @given(seed=st.integers(0, 2**16), A=st.integers(1, 1500))

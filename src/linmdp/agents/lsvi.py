@@ -337,7 +337,7 @@ class LSVIAgent(Agent):
         """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
         fits = self._storing.name == "counts" and not self.horizon.shared and not self._auto_beta and not self.max_bytes
         # weights of samples are not shared, and which are stored is decided before the episode
-        plain = type(self._exploration).weight is Exploration.weight and self.schedule_type.admits is Schedule.admits
+        plain = type(self._exploration).weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
         if not (fits and plain and self._exploration.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())

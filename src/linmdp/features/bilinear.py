@@ -156,8 +156,23 @@ class BilinearFeatures:
 
     def best(self, state: int, vectors: Array, metric: Array, score: Score, tie: float) -> Found:
         """The actions whose Q is at most `tie` below the largest; the same as those of a scan."""
-        (G, P), top = self._seen_from(state, vectors, metric), -np.inf
-        reach = Reach.of(G @ self._plane, self._plane @ P @ self._plane)
+        G, P = self._seen_from(state, vectors, metric)
+        places, _ = self._promising(G, P, score, 2 * tie)  # the second one is for rounding
+        rows = self._rows[places]
+        q = score(G @ rows.T, _forms(rows, P))
+        top = float(q.max())
+        return Found(np.sort(self.order[places[q >= top - tie]]), top, len(places) / self.A)
+
+    def largest(self, state: int, vectors: Array, metric: Array, score: Score) -> float:
+        """The largest Q alone: where all actions tie, one of them is enough."""
+        G, P = self._seen_from(state, vectors, metric)
+        places, top = self._promising(G, P, score, None)
+        rows = self._rows[places]
+        return max(top, float(score(G @ rows.T, _forms(rows, P)).max(initial=-np.inf)))
+
+    def _promising(self, G: Array, P: Array, score: Score, slack: float | None) -> tuple[IntArray, float]:
+        """The places of all actions that may come within `slack` of the best (None: that may be better), and some Q."""
+        reach, top = Reach.of(G @ self._plane, self._plane @ P @ self._plane), -np.inf
         left, starts = np.arange(1), np.array([0, self.A])
         for cells in self.cells:
             left = (BRANCHES * left[:, None] + np.arange(BRANCHES)).ravel()
@@ -166,14 +181,10 @@ class BilinearFeatures:
             bounds = score(G @ centres.T + slope, (np.sqrt(_forms(centres, P)) + spread) ** 2)
             some = self._rows[starts[left]]
             top = max(top, float(score(G @ some.T, _forms(some, P)).max()))
-            left = left[bounds >= top - 2 * tie]  # the second tie is for rounding
-            if len(cells.radii) > BRANCHES and 2 * len(left) > len(cells.radii):
-                break  # nothing to gain
-        inside = _members(starts, left)
-        rows = self._rows[inside]
-        q = score(G @ rows.T, _forms(rows, P))
-        top = float(q.max())
-        return Found(np.sort(self.order[inside[q >= top - tie]]), top, len(inside) / self.A)
+            left = left[bounds > top] if slack is None else left[bounds >= top - slack]
+            if not len(left) or (len(cells.radii) > BRANCHES and 2 * len(left) > len(cells.radii)):
+                break  # nothing left, or nothing to gain
+        return _members(starts, left), top
 
     def _seen_from(self, state: int, vectors: Array, metric: Array) -> tuple[Array, Array]:
         """What vectors (n, d) and the matrix of the forms are for psi in that state: (n, p) and (p, p)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ class Searched(Counts):
     Attributes
     ----------
     N, seen, V : as in `Counts`
-    searches : (2,) how many there were, and the sum of the shares of actions that they looked at
+    searches : (2,) how many there were for an action, and the sum of the shares of actions that they looked at
     """
 
     _arrays: ClassVar = ("N", "V", "seen", "searches")
@@ -44,14 +45,21 @@ class Searched(Counts):
 
     def sweep(self, h: int, v: Any) -> None:
         if self.tables or h > 0 or self.horizon.discounted:  # with one regression nobody asks for that of step 0
-            self.V[h if self.tables else 0] = [self.found(h, state).value for state in range(self.bilinear.S)]
+            vectors, metric = self._linear(h)
+            self.V[h if self.tables else 0] = [
+                self.bilinear.largest(state, vectors, metric, partial(self._score, h))
+                for state in range(self.bilinear.S)
+            ]
 
     def found(self, h: int, state: State) -> Found:
         """The best actions of a state at step h."""
-        explore = self.exploration
-        found = self.bilinear.best(state, *self._linear(h), lambda x, forms: explore.q(h, x, forms), explore.tie)
+        found = self.bilinear.best(state, *self._linear(h), partial(self._score, h), self.exploration.tie)
         self.searches += 1.0, found.opened
         return found
+
+    def _score(self, h: int, products: Array, forms: Array) -> Array:
+        q: Array = self.exploration.q(h, products, forms)
+        return q
 
     def _linear(self, h: int) -> tuple[Array, Array]:
         explore = self.exploration
@@ -61,7 +69,7 @@ class Searched(Counts):
         return self.found(h, state).actions
 
     def q_values(self, h: int, state: State) -> Array:
-        return self.bilinear.scan(state, *self._linear(h), lambda x, forms: self.exploration.q(h, x, forms))
+        return self.bilinear.scan(state, *self._linear(h), partial(self._score, h))
 
     def best_actions(self, h: int, state: State) -> BoolArray:
         best = np.zeros(self.bilinear.A, dtype=np.bool_)
