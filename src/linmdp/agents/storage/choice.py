@@ -75,6 +75,8 @@ class StorageChoice:
         agent = self.agent
         check_choice(agent.name, "probes", agent.probes, PROBES)
         check_choice(agent.name, "correction", agent.correction, CORRECTIONS)
+        if self.bilinear or self.asked == "search":
+            self._check_search()
         others = "'sparse'" if self.unit else "'features', 'states', 'merged', 'centres' or 'fold'"
         if self.asked == "counts" and not self.table:
             invalid(agent.name, "storage", f"{others} where features are not a table", "counts")
@@ -88,8 +90,6 @@ class StorageChoice:
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
         if self.unbounded:
             self._check_unbounded()
-        if self.asked == "search":
-            self._check_search()
         if agent.own_M:
             if self.asked in ("fold", "merged", "centres"):
                 invalid(agent.name, "storage", "one that holds the samples as they are", self.asked)
@@ -202,6 +202,8 @@ class StorageChoice:
         agent = self.agent
         if not self.bilinear:
             invalid(agent.name, "storage", "another where features are not bilinear", "search")
+        if self.asked != "search":
+            invalid(agent.name, "storage", "'search' where features are bilinear", self.asked)
         if agent.beta == "auto" and not agent.auto:
             invalid(agent.name, "lam", "'auto' with storage 'search', or beta a number", agent.lam)
 
@@ -305,7 +307,10 @@ class StorageChoice:
         if self.name == "search":
             assert isinstance(features, BilinearFeatures)
             if not isinstance(parts.exploration, Bonus):
-                invalid(agent.name, "storage", "'states': only an agent with a bonus can search", "search")
+                raise InvalidParameter(
+                    f"{agent.name} must have a bonus where features are bilinear, for which the best action is "
+                    f"searched: use lsvi-ucb. Got A={features.A}."
+                )
             return Searched(parts, features)
         if self.name == "sparse":
             return Sparse(parts, features, self.index)
