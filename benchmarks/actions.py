@@ -1,6 +1,6 @@
 """Time of one choice among A actions: search and scan, on weights that an agent has learned in a catalogue.
 
-.venv/bin/python benchmarks/actions.py     writes docs/generated/actions.md; about two minutes
+.venv/bin/python benchmarks/actions.py     writes docs/generated/actions.md and docs/images/actions.png; minutes
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from linmdp.report.tables import markdown
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 EPISODES = 40
+DOCS = Path(__file__).parents[1] / "docs"
 HEAD = ("factors", "A", "regret per episode", "search, ms", "scan, ms", "looked at", "features and cells")
 
 
@@ -33,8 +34,26 @@ def main() -> None:
             f"$A^{{{last:.2f}}}$ over the last step, that of a scan as $A^{{{scan:.2f}}}$."
         )
     text = f"{markdown(HEAD, rows)}\n\n{' '.join(slopes)}\n"
-    (Path(__file__).parents[1] / "docs/generated/actions.md").write_text(text)
+    (DOCS / "generated/actions.md").write_text(text)
+    draw(rows)
     print(text)
+
+
+def draw(rows: list[tuple[str, ...]]) -> None:
+    """The same on log axes, from the rows of the table."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for factors, colour in (("4", "#1f77b4"), ("16", "#d62728")):
+        mine = [row for row in rows if row[0] == factors]
+        A = [int(row[1].replace(",", "")) for row in mine]
+        for column, name, style in ((3, "search", "o-"), (4, "scan", "s--")):
+            axes.plot(A, [float(row[column]) for row in mine], style, color=colour, label=f"{name}, {factors} factors")
+    axes.set(xscale="log", yscale="log", xlabel="actions A", ylabel="one choice, CPU ms")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(DOCS / "images/actions.png", dpi=110)
 
 
 def measure(A: int, factors: int, rows: list[tuple[str, ...]]) -> tuple[float, float]:
