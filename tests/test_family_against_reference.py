@@ -236,6 +236,21 @@ def test_no_more_than_m_samples_reach_the_threshold_of_the_theory(
     assert stored <= M
 
 
+def test_select_reports_its_measured_term_and_stops_planning() -> None:
+    env = linmdp.make_env("riverswim:H=6")
+    agent: Any = linmdp.make_agent("lsvi-ucb-select:beta=0.1,lam=0.01,gamma=0.3", env)
+    assert agent.lockstep() is None  # what is stored is not known when an episode begins
+    result = linmdp.run(env, agent, episodes=300, seed=0)
+    said = result.to_json()["diagnostics"]
+    assert said == agent.diagnostics()
+    assert said["stored"] + said["skipped"] == 6 * 300
+    assert 0 < said["skipped_norms"] < 0.3 * said["skipped"]
+    before = agent.policy_version
+    linmdp.run(env, agent, episodes=50, seed=1)
+    assert agent.policy_version - before < 25
+    assert "diagnostics" not in linmdp.run(env, linmdp.make_agent("random", env), episodes=2, seed=0).to_json()
+
+
 def test_grids_by_hand() -> None:
     assert sorted(grid_of("uniform", 11, 3)) == [1, 4, 7]
     assert sorted(grid_of("geometric", 1000, 3)) == [1, 10, 100]

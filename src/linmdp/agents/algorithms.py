@@ -37,8 +37,8 @@ class LSVIUCB(LSVIAgent):
         the transitions seen), "stagewise" (features=cells: the last M transitions, a regression group by group and no
         matrix), "features" (the paper's), "states", "merged" (states that are not finite: at most M transitions),
         "centres" (any states: next states merged into at most M, with a bound of the error), "fold" (any states: memory
-        does not grow, no proof), or "auto": counts or sparse where states are finite, stagewise for cells, else merged
-        if beta and lam are "auto", else features
+        does not grow, no proof), "search" (bilinear features, many actions: exact), or "auto": search, counts or sparse
+        where states are finite, stagewise for cells, else merged if beta and lam are "auto", else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
     stationary : true: one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory,

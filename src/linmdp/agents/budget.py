@@ -164,6 +164,15 @@ def stagewise_bytes(G: int, cells: int, C: int, M: int) -> int:
     return weights + kept + work + BUFFERS
 
 
+def search_bytes(s: Sizes, p: int) -> int:
+    """Regressions and a `Searched`, and a planning that has to open every cell."""
+    G, L, d, horizon = s.horizon.groups, s.horizon.levels, s.d, s.horizon
+    matrices = 8 * G * d * (2 * d + 2 + DELAY) + 8 * L * d + 2 * G
+    counts = 8 * s.S * (horizon.followed * (d + 2) + (1 if horizon.shared else horizon.H + 1))
+    work = 8 * (3 * d * d + 6 * G * d + s.A * (3 * p + 14)) + s.rows
+    return matrices + counts + work + BUFFERS
+
+
 def sparse_bytes(s: Sizes, samples: int | None) -> int:
     """Regressions and a `Sparse` with a different transition in every sample, and their planning.
 

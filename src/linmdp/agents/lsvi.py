@@ -26,7 +26,7 @@ from linmdp.agents.schedules.base import Always, Schedule
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_int, invalid
-from linmdp.features.tabular import trusted
+from linmdp.features.tabular import phi_of, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 
@@ -258,7 +258,7 @@ class LSVIAgent(Agent):
 
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
-        tied = self._planner.storage.best_actions(self.horizon.acting(h), state).nonzero()[0]
+        tied = self._planner.storage.tied(self.horizon.acting(h), state)
         if len(tied) == 0:
             raise InvalidData(f"Q of {self.name} at step {h} is NaN: beta, lam or the features are too extreme.")
         if len(tied) == 1 or self.ties == "first":
@@ -275,10 +275,9 @@ class LSVIAgent(Agent):
         self._over, self._earned, self._gained = terminated, self._earned + reward, self._gained + max(reward, 0.0)
         phi, g = None, self.horizon.group(h)
         if not self._planner.storage.compact or self.schedule.reads_features or self._auto_beta:
-            features = self._features.phi(state)
-            phi = np.ascontiguousarray(features[action])
-            if self._auto_beta:
-                self._auto_beta.see(self.horizon.planned(h), features, action, reward)
+            phi = phi_of(self._features, state, action)
+        if self._auto_beta:
+            self._auto_beta.see(self.horizon.planned(h), self._features.phi(state), action, reward)
         self._planner.storage.played(self.horizon.acting(h), state, action)
         self.schedule.watch(g, phi)
         if self._store[g] and self.schedule.admits(g, phi):
@@ -325,7 +324,7 @@ class LSVIAgent(Agent):
         return None if found is None else float(found)
 
     def diagnostics(self) -> dict[str, float]:
-        return self.schedule.diagnostics()
+        return self.schedule.diagnostics() | self._planner.storage.diagnostics()
 
     def _make_auto_beta(self) -> AutoBeta:
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
@@ -337,7 +336,7 @@ class LSVIAgent(Agent):
         """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
         fits = self._storing.name == "counts" and not self.horizon.shared and not self._auto_beta and not self.max_bytes
         # weights of samples are not shared, and which are stored is decided before the episode
-        plain = type(self._exploration).weight is Exploration.weight and self.schedule_type.admits is Schedule.admits
+        plain = type(self._exploration).weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
         if not (fits and plain and self._exploration.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())

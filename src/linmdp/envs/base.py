@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import InvalidData, check_choice, check_number
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, Fields, Task
 
@@ -26,7 +27,7 @@ class LinearModel:
 
     Attributes
     ----------
-    features : phi, (S, A, d)
+    features : phi, (S, A, d), as a table or, where actions are many, as a product
     theta : (H, d)
     mu : (H, d, S)
     noise : standard deviation of the Gaussian noise on each reward, which is then clipped to `reward_range`
@@ -35,7 +36,7 @@ class LinearModel:
     """
 
     name: str
-    features: TableFeatures
+    features: TableFeatures | BilinearFeatures
     theta: Array
     mu: Array
     noise: float = 0.0

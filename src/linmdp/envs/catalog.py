@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linmdp.envs.base import LinearModel
+from linmdp.envs.catalogue import catalogue
 from linmdp.envs.devices import inventory, sensor
 from linmdp.envs.families import hypercube, lock, riverswim
 from linmdp.envs.synthetic import synthetic
@@ -16,4 +17,5 @@ FAMILIES: dict[str, Callable[..., LinearModel]] = {
     "riverswim": riverswim,
     "sensor": sensor,
     "inventory": inventory,
+    "catalogue": catalogue,
 }

@@ -9,6 +9,8 @@ import numpy as np
 
 from linmdp.envs.base import LinearModel
 from linmdp.errors import InvalidData
+from linmdp.features.bilinear import BilinearFeatures
+from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray
 
 Policy = Callable[[int], Array | IntArray]
@@ -51,8 +53,7 @@ def policy_value(model: LinearModel | Model, policy: Policy) -> Array:
     for h in reversed(range(H)):
         pi = policy(h)
         if pi.shape == (S,) and isinstance(model, LinearModel):
-            chosen = model.features.columns[:, pi * S + states]
-            V[h] = backup(model.theta[h], model.mu[h], chosen, V[h + 1])
+            V[h] = backup(model.theta[h], model.mu[h], _chosen(model.features, states, pi), V[h + 1])
         elif pi.shape == (S,):
             V[h] = _q(model, h, V[h + 1])[pi, states]
         elif pi.shape == (S, A):
@@ -60,6 +61,13 @@ def policy_value(model: LinearModel | Model, policy: Policy) -> Array:
         else:
             raise InvalidData(f"A policy must have shape ({S},) or ({S}, {A}) at each step. Got {pi.shape}.")
     return V
+
+
+def _chosen(features: TableFeatures | BilinearFeatures, states: IntArray, actions: Any) -> Array:
+    """phi of one action in each state, (d, S)."""
+    if isinstance(features, BilinearFeatures):
+        return features.rows(states, actions).T
+    return features.columns[:, actions * len(states) + states]
 
 
 def uniform_policy(model: LinearModel | Model) -> Policy:
@@ -77,5 +85,7 @@ def _q(model: LinearModel | Model, h: int, V: Array) -> Array:
     """r_h + P_h V for all state-action pairs, (A, S)."""
     if not isinstance(model, LinearModel):
         return model.q(h, V)
+    if isinstance(model.features, BilinearFeatures):
+        return model.features.products(model.theta[h] + V @ model.mu[h].T)
     q: Array = backup(model.theta[h], model.mu[h], model.features.columns, V)
     return q.reshape(model.A, model.S)

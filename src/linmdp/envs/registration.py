@@ -9,6 +9,7 @@ GYM_IDS = {
     "linmdp/RiverSwim-v0": "riverswim",
     "linmdp/Sensor-v0": "sensor",
     "linmdp/Inventory-v0": "inventory",
+    "linmdp/Catalogue-v0": "catalogue",
 }
 
 

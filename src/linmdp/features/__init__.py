@@ -2,6 +2,7 @@
 
 from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
 from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.blocks import BlockFeatures
 from linmdp.features.cells import Cells
 from linmdp.features.groups import GroupFeatures
@@ -12,6 +13,7 @@ from linmdp.features.unit import HashedFeatures, UnitFeatures
 
 __all__ = [
     "RBF",
+    "BilinearFeatures",
     "BlockFeatures",
     "Cells",
     "CheckedFeatures",

@@ -6,7 +6,8 @@ import numpy as np
 
 from linmdp.errors import InvalidData
 from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
-from linmdp.types import Array, IntArray
+from linmdp.features.bilinear import BilinearFeatures
+from linmdp.types import Array, IntArray, State
 
 
 class TableFeatures:
@@ -64,8 +65,15 @@ def one_hot(S: int, A: int) -> TableFeatures:
     return TableFeatures(np.eye(S * A).reshape(S, A, S * A))
 
 
+def phi_of(features: FeatureMap, state: State, action: int) -> Array:
+    """phi(state, action), (d,), in one piece; where the map can tell it alone, without the other actions."""
+    row = getattr(features, "row", None)
+    found: Array = np.ascontiguousarray(features.phi(state)[action]) if row is None else row(state, action)
+    return found
+
+
 def trusted(features: FeatureMap) -> FeatureMap:
     """A table has been checked as a whole, and ones need no check; any other map is checked at each call."""
     ones = hasattr(features, "index") or hasattr(features, "classes")
-    known = isinstance(features, TableFeatures | CheckedFeatures) or ones
+    known = isinstance(features, TableFeatures | BilinearFeatures | CheckedFeatures) or ones
     return features if known else CheckedFeatures(features)

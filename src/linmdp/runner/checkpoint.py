@@ -19,6 +19,7 @@ from linmdp.agents.base import load_array, prefixed, under
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, invalid
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.io.tensorfile import Damaged, TensorFile, packed, read_tensors
 
@@ -175,7 +176,9 @@ def _fingerprint(env: Any) -> str:
     models, path = getattr(env, "models", (model,)), getattr(env, "path", None)
     words += [model.noise, model.start, *([path.kind, path.every, path.J, path.seed] if path else [])]
     whole = hashlib.sha256(repr(words).encode())
-    for array in (model.features.columns, *(array for m in models for array in (m.theta, m.mu))):
+    features = model.features
+    phi = (features.F, features.psi) if isinstance(features, BilinearFeatures) else (features.columns,)
+    for array in (*phi, *(array for m in models for array in (m.theta, m.mu))):
         part = array if array.strides[0] else array[:1]  # steps that are all the same
         whole.update(np.ascontiguousarray(part).data)
     return whole.hexdigest()

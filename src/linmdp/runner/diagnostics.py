@@ -12,6 +12,9 @@ from linmdp.agents.base import Agent, tie_tolerance
 MOST_EPISODES = 10**9
 """More than anyone runs; curves of that length would no longer fit into memory."""
 
+MANY = 10_000
+"""With more actions than this only the first step of an episode is looked at: it takes the Q of all of them."""
+
 SATURATED = 0.5
 """Above this fraction of Q values at the cap the run is called saturated."""
 
@@ -37,7 +40,8 @@ class Probe:
 
     def look(self, h: int, state: Any, action: int) -> None:
         """One state on the way."""
-        if self._agent.caps is None or self._agent.task.A == 1:  # nothing is believed, or nothing to choose
+        A = self._agent.task.A
+        if self._agent.caps is None or A == 1 or (A > MANY and h):  # nothing believed, nothing to choose, too much
             return
         q, slack = self._agent.q_values(h, state), self._slack
         self._acts += 1

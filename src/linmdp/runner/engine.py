@@ -15,6 +15,7 @@ from linmdp.agents.schedules.base import Always
 from linmdp.agents.storage.counts import Counts
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.planning import backup
+from linmdp.features.tabular import TableFeatures
 from linmdp.types import BoolArray
 
 
@@ -46,7 +47,9 @@ class Lockstep:
             model.d,
             lam=lam,
             exploration=self.exploration,
-            make_storage=lambda parts: Counts(parts, model.features, first.dtype, batch=(B,), backend=backend),
+            make_storage=lambda parts: Counts(
+                parts, cast(TableFeatures, model.features), first.dtype, batch=(B,), backend=backend
+            ),
             batch=(B,),
             backend=backend,
         )

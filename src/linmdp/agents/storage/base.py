@@ -14,7 +14,7 @@ from linmdp.agents.exploration.base import Exploration, Moments
 from linmdp.agents.horizon import SWEEPS, Horizon
 from linmdp.agents.ridge import Ridge
 from linmdp.errors import InvalidParameter
-from linmdp.types import Array, BoolArray, State
+from linmdp.types import Array, BoolArray, IntArray, State
 
 FADED = 1e-10
 """The weight below which a sample that fades is dropped."""
@@ -143,6 +143,15 @@ class Storage(Component):
 
     def played(self, h: int, state: State, action: int) -> None:
         """An action was played with Q_h."""
+
+    def tied(self, h: int, state: State) -> IntArray:
+        """The numbers of the actions that share the largest Q_h in `state`, in order."""
+        found: IntArray = self.best_actions(h, state).nonzero()[0]
+        return found
+
+    def diagnostics(self) -> dict[str, float]:
+        """What it has to tell of the run so far."""
+        return {}
 
     @abstractmethod
     def q_values(self, h: int, state: State) -> Any:

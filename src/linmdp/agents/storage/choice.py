@@ -17,10 +17,12 @@ from linmdp.agents.budget import (
     fold_bytes,
     lsvi_bytes,
     merged_bytes,
+    search_bytes,
     sparse_bytes,
     stagewise_bytes,
 )
 from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
 from linmdp.agents.exploration.spread import Spread
 from linmdp.agents.horizon import Horizon
@@ -33,9 +35,11 @@ from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
+from linmdp.agents.storage.searched import Searched
 from linmdp.agents.storage.sparse import Sparse
 from linmdp.agents.storage.stagewise import Stagewise
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.groups import GroupFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
@@ -43,7 +47,7 @@ from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
-STORAGES = ("auto", "features", "states", "counts", "sparse", "stagewise", "merged", "centres", "fold")
+STORAGES = ("auto", "features", "states", "counts", "sparse", "stagewise", "merged", "centres", "fold", "search")
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
@@ -69,10 +73,11 @@ states have no bound, with a shorter view: new ones turn up all the time, and a 
 class StorageChoice:
     """How the samples of an agent are kept, and how its horizon is planned."""
 
-    __slots__ = ("agent", "grouped", "index", "table", "unit")
+    __slots__ = ("agent", "bilinear", "grouped", "index", "table", "unit")
 
     def __init__(self, agent: LSVIAgent) -> None:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
+        self.bilinear = isinstance(agent._features, BilinearFeatures)
         self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
         self.grouped = agent._features if isinstance(agent._features, GroupFeatures) else None
         check_choice(agent.name, "storage", agent.storage, STORAGES)
@@ -82,6 +87,8 @@ class StorageChoice:
         agent = self.agent
         check_choice(agent.name, "probes", agent.probes, PROBES)
         check_choice(agent.name, "correction", agent.correction, CORRECTIONS)
+        if self.bilinear or self.asked == "search":
+            self._check_search()
         others = "'sparse'" if self.unit else "'features', 'states', 'merged', 'centres' or 'fold'"
         if self.asked == "counts" and not self.table:
             invalid(agent.name, "storage", f"{others} where features are not a table", "counts")
@@ -146,6 +153,8 @@ class StorageChoice:
     def asked(self) -> str:
         """The storage asked for."""
         if self.agent.storage == "auto":
+            if self.bilinear:
+                return "search"
             return "stagewise" if self.grouped else self.agent.usual_storage(table=self.table, unit=self.unit)
         return self.agent.storage
 
@@ -167,7 +176,7 @@ class StorageChoice:
     @property
     def delay(self) -> int:
         """Features that wait for Lambda; 0 where it need not be kept, since it can be made again from the samples."""
-        if self.agent.horizon.shared or self.name == "counts":
+        if self.agent.horizon.shared or self.name in ("counts", "search"):
             return DELAY
         return int(self.name == "fold")  # a long wait would take more memory than the rest
 
@@ -221,6 +230,16 @@ class StorageChoice:
         if agent.beta == "auto" and not agent.auto:
             invalid(agent.name, "lam", f"'auto' {where}, or beta a number", agent.lam)
 
+    def _check_search(self) -> None:
+        """Refuse what needs the features of all actions."""
+        agent = self.agent
+        if not self.bilinear:
+            invalid(agent.name, "storage", "another where features are not bilinear", "search")
+        if self.asked != "search":
+            invalid(agent.name, "storage", "'search' where features are bilinear", self.asked)
+        if agent.beta == "auto" and not agent.auto:
+            invalid(agent.name, "lam", "'auto' with storage 'search', or beta a number", agent.lam)
+
     def _check_stagewise(self) -> None:
         """Refuse what stages cannot do: they have one Q for all steps, and no inverse of Lambda."""
         agent = self.agent
@@ -260,6 +279,9 @@ class StorageChoice:
             size = self.size(self.asked)
             for M in descending(size, min(LEAST_MERGED, size)):
                 yield {"storage": self.asked, "M": M}
+            return
+        if self.asked == "search":
+            yield {"storage": "search"}
             return
         storages = [self.asked]
         if self.agent.storage == "auto" and (self.asked == "features" or self.agent.episodes is not None):
@@ -317,6 +339,9 @@ class StorageChoice:
             if self.unbounded:
                 held = agent._known_K() * agent.horizon.samples_per_episode
             return sparse_bytes(s, held)
+        if choice["storage"] == "search":
+            assert isinstance(agent._features, BilinearFeatures)
+            return search_bytes(s, agent._features.p)
         if choice["storage"] == "fold":
             e = np.dtype(choice["dtype"]).itemsize
             return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e, rewards=agent.auto)
@@ -328,6 +353,14 @@ class StorageChoice:
         if self.name == "counts":
             assert isinstance(features, TableFeatures)
             return Counts(parts, features, self.dtype)
+        if self.name == "search":
+            assert isinstance(features, BilinearFeatures)
+            if not isinstance(parts.exploration, Bonus):
+                raise InvalidParameter(
+                    f"{agent.name} must have a bonus where features are bilinear, for which the best action is "
+                    f"searched: use lsvi-ucb. Got A={features.A}."
+                )
+            return Searched(parts, features)
         if self.name == "sparse":
             return Sparse(parts, features, self.index)
         if self.name == "stagewise":

@@ -30,8 +30,8 @@ class Counts(Storage):
     best : (H, *batch, A, S) which actions share the largest Q; empty where they are found when asked for
     """
 
-    _arrays: ClassVar = ("N", "forms", "V", "best", "seen")
-    _scratch: ClassVar = ("_own_columns", "_vectors", "_rows")
+    _arrays: ClassVar[tuple[str, ...]] = ("N", "forms", "V", "best", "seen")
+    _scratch: ClassVar[tuple[str, ...]] = ("_own_columns", "_vectors", "_rows")
     keeps_samples = False
 
     def __init__(
