@@ -1,4 +1,4 @@
-"""The tables of docs/lsvi-ucb-select.md from the store of examples/select.toml. What the store does not have yet is run.
+"""The tables of docs/lsvi-ucb-select.md from the store of examples/select.toml. What the store lacks is run.
 
 .venv/bin/python docs/measure_select.py STORE     about 10 minutes on two cores from an empty store
 """
