@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from linmdp.cli import options as opt
 from linmdp.cli.start import say
 
 
@@ -17,6 +18,7 @@ def watch(
     ] = None,
     number: Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")] = None,
     seed: Annotated[int, typer.Option(help="of the episode that is shown")] = 0,
+    modules: opt.Import = None,
 ) -> None:
     """An episode as a picture that moves, with Q and bonus beside it; of finite tasks also how it was learned."""
     from linmdp.experiments.watch import check_watchable

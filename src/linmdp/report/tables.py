@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from linmdp.io.units import human_bytes
+from linmdp.report.style import is_baseline
 from linmdp.results.summary import Summary
 
 HEADER = (
@@ -31,8 +32,17 @@ LESS_NEEDED = ("return, mean", "per episode", "at cap", "resets", "seeds", "CPU 
 def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str, *, chosen: bool = True) -> str:
     """The rows in Markdown, such that they fit a terminal, and below it what was chosen by itself."""
     rows = [(*row, _certificate(s)) for row, s in zip(comparison_rows(summaries, name), summaries, strict=True)]
-    lines = [f"{row[0]}: {s.chosen}" for row, s in zip(rows, summaries, strict=True) if s.chosen and chosen]
-    return "\n\nchosen by ".join([markdown(*_fitting((*HEADER, "certificate"), rows)), *lines])
+    table = markdown(*_fitting((*HEADER, "certificate"), rows))
+    return "\n\n".join(
+        [table, *_chosen([(row[0], s) for row, s in zip(rows, summaries, strict=True)] if chosen else [])]
+    )
+
+
+def _chosen(named: Sequence[tuple[str, Summary]]) -> list[str]:
+    """What was chosen by itself; what a policy that chooses nothing has to say, its environment chose, for all."""
+    env = next((s.chosen for _, s in named if is_baseline(s.agent)), "")
+    lines = [(name, s.chosen.removeprefix(env).lstrip(", ")) for name, s in named]
+    return [f"chosen for all: {env}"] * bool(env) + [f"chosen by {name}: {words}" for name, words in lines if words]
 
 
 def _certificate(s: Summary) -> str:

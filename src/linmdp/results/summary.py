@@ -81,7 +81,9 @@ def chosen_words(chosen: Sequence[Mapping[str, Any]]) -> str:
 def _values(values: Sequence[Any]) -> str:
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     shown = (min(values), max(values)) if numbers else values
-    words = (f"{v:.3g}" if isinstance(v, float) else str(v).lower() if isinstance(v, bool) else str(v) for v in shown)
+    words = (
+        f"{v + 0.0:.3g}" if isinstance(v, float) else str(v).lower() if isinstance(v, bool) else str(v) for v in shown
+    )
     return (" to " if numbers else " or ").join(dict.fromkeys(words))
 
 
