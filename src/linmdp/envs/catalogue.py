@@ -27,6 +27,13 @@ def catalogue(
     that is shown factor j pays theta_ij, and its next mood is drawn from mu_ij: so phi(s, a) = x_s (x) psi_a,
     d = segments * factors, and dynamics do not depend on the step. Mixtures are drawn from Dirichlet laws of that
     `concentration`: below 1 most items are close to one factor.
+
+    Parameters
+    ----------
+    A : items
+    S : moods of the visitor
+    factors, segments : of which items and moods are mixtures; d is their product
+    concentration : c of the Dirichlet(c, ..., c) that mixtures are drawn from; below 1 they have more contrast
     """
     A, S, factors, segments, H = (
         check_int("catalogue", name, value, low=1, high=most)
