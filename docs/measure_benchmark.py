@@ -23,12 +23,10 @@ AGENTS = (
     "lsvi-ucb-fold",
     "lsvi-ucb-rare-switch",
     "lsvi-ucb-restart",
+    "lsvi-ucb-detect",
     "opt-wlsvi",
     "lsvi-ucb-fixed",
     "lsvi-ucb-adaptive",
-    "rlsvi",
-    "ucbvi",
-    "psrl",
     "q-learning",
 )
 TOLD_APART = 0.02

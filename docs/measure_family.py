@@ -1,6 +1,7 @@
 """The tables of docs/family.md from the store of examples/family.toml. What the store does not have yet is run.
 
-.venv/bin/python docs/measure_family.py STORE     about 20 minutes on two cores from an empty store
+.venv/bin/python docs/measure_family.py STORE            about 20 minutes on two cores from an empty store
+.venv/bin/python docs/measure_family.py STORE mixture    the same for examples/mixture.toml (docs, tabular): a minute
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ HEAD = ("agent", "regret [95% interval]", "worst seed", "of LSVI-UCB", "of rando
 
 def main() -> None:
     """One table per environment."""
-    jobs, store = plan(read_sweep(DOCS.parent / "examples" / "family.toml")), Store(output_folder(Path(sys.argv[1])))
+    name = sys.argv[2] if len(sys.argv) > 2 else "family"
+    jobs, store = plan(read_sweep(DOCS.parent / f"examples/{name}.toml")), Store(output_folder(Path(sys.argv[1])))
     run_sweep(jobs, store, progress=True)
     summaries = by_agent(list(store.results({run_key(job) for job in jobs})))
     parts = []
@@ -32,7 +34,7 @@ def main() -> None:
         first = next(iter(here.values()))
         rows = [row(s, here) for s in sorted(here.values(), key=lost)]
         parts.append(f"`{env}`, {first.episodes:,} episodes, {first.seeds} seeds:\n\n{markdown(HEAD, rows)}\n")
-    (DOCS / "generated/family.md").write_text("\n".join(parts))
+    (DOCS / f"generated/{name}.md").write_text("\n".join(parts))
 
 
 def lost(s: Summary) -> float:
