@@ -135,7 +135,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("run lock lsvi-ucb-fixed:rho=half", "'rho' parameter of lsvi-ucb-fixed"),
     ("run lock lsvi-ucb-adaptive:m=0", "'m' parameter of lsvi-ucb-adaptive"),
     ("run lock lsvi-ucb-adaptive:m=1000000000000", "in [1, 10000000]"),
-    ("run lock:H=500 lsvi-ucb-adaptive:m=10000000", "does not fit into memory"),
+    ("run lock:H=500 lsvi-ucb-adaptive:m=10000000", "GiB of memory from the start"),
     ("run lock lsvi-ucb-adaptive:tau=1,tau_c=1", "given in one form only"),
     ("run lock lsvi-ucb-adaptive:tau=-1", "'tau' parameter of lsvi-ucb-adaptive"),
     ("run lock lsvi-ucb-adaptive:budget=0", "'budget' parameter of lsvi-ucb-adaptive"),

@@ -126,7 +126,7 @@ def measured(spec: str, env_spec: str) -> list[tuple[int, int, int, int]]:
 
     found = []
     least = smallest(make)
-    for limit in (least, 2 * least, 100 << 20):
+    for limit in (least, 100 << 20):
         peak, agent = peak_of(lambda limit=limit: make(limit), states)
         found.append((limit, peak, int(agent.nbytes), int(agent.chosen["bytes"])))
     return found

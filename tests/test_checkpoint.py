@@ -20,7 +20,7 @@ import pytest
 import linmdp
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.types import EpisodeRecord, RunResult
-from test_contracts import ENVS, SPECS, make
+from test_contracts import ENVS, SPECS, in_turn, make
 
 SMALL = ENVS[0]
 TIMES = ("cpu_seconds", "wall_seconds", "costs")
@@ -60,8 +60,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors"))
 
 
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("env_spec", ENVS)
+@in_turn
 def test_an_interrupted_run_ends_as_if_it_never_had_been(env_spec: str, spec: str, tmp_path: Path) -> None:
     calm = run(tmp_path / "calm", env_spec, spec, eval_every=3)
     for at in (9, 24, 38):  # in the middle of a phase, between two evaluations, within the last tenth

@@ -92,6 +92,15 @@ SPECS = tuple(dict.fromkeys((*SPECS, *declared)))
 
 every_agent = pytest.mark.parametrize("spec", SPECS)
 every_env = pytest.mark.parametrize("env_spec", ENVS)
+in_turn = pytest.mark.parametrize(
+    ("env_spec", "spec"),
+    [
+        pytest.param(env_spec, spec, marks=[pytest.mark.slow] if (i + k) % 3 else [])
+        for i, env_spec in enumerate(ENVS)
+        for k, spec in enumerate(SPECS)
+    ],
+)
+"""Every agent on a third of the environments, each on another third than its neighbours; the others are slow."""
 
 
 @pytest.fixture(autouse=True)
@@ -125,14 +134,12 @@ def test_runs_and_reports(env_spec: str, spec: str) -> None:
     check_run(case_of(env_spec, spec))
 
 
-@every_env
-@every_agent
+@in_turn
 def test_the_same_seed_gives_the_same_run(env_spec: str, spec: str) -> None:
     check_same_seed(case_of(env_spec, spec))
 
 
-@every_env
-@every_agent
+@in_turn
 def test_a_saved_agent_goes_on_as_if_nothing_had_happened(env_spec: str, spec: str) -> None:
     check_saved(case_of(env_spec, spec))
 
@@ -152,8 +159,7 @@ def test_a_copy_in_another_process_goes_its_own_way(spec: str) -> None:
     np.testing.assert_array_equal([agent.q_values(0, s) for s in range(12)], before)
 
 
-@every_env
-@every_agent
+@in_turn
 def test_policy_q_values_and_actions_agree(env_spec: str, spec: str) -> None:
     check_policy(case_of(env_spec, spec))
 

@@ -80,6 +80,7 @@ def test_the_published_setting_is_the_papers() -> None:
         "M": None,
         "probes": "reservoir",
         "correction": "slope",
+        "inflate": 0.0,
     }
 
 

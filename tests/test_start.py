@@ -53,7 +53,7 @@ def test_what_was_chosen_is_said_at_the_start_and_in_the_table(tmp_path: Path) -
     done = command(*words, "--out", str(tmp_path))
     said = "task-that-chooses: chosen features=onehot, d=64; chooses: chosen stationary=true, lam and beta from"
     assert done.err.startswith(said + " the data; lsvi-ucb:max_bytes=1MiB: chosen stationary=true, storage=")
-    shown = "| features=onehot, d=64, lam=0.0123, beta=0.5, stationary=true "
+    shown = "chosen for all: features=onehot, d=64\n\nchosen by chooses: lam=0.0123, beta=0.5, stationary=true\n"
     assert shown in done.out
     assert shown in command("table", str(tmp_path)).out
     command("table", str(tmp_path), "--csv", str(tmp_path / "runs.csv"))

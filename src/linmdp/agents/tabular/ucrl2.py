@@ -62,6 +62,9 @@ def favourable(P: Array, radius: Array) -> Array:
     moved = P.copy()
     moved[..., -1] = np.minimum(1.0, P[..., -1] + radius / 2)
     excess = np.maximum(moved.sum(axis=-1, keepdims=True) - 1.0, 0.0)
-    left = np.maximum(moved[..., :-1].cumsum(axis=-1) - excess, 0.0)
-    moved[..., :-1] = np.diff(left, axis=-1, prepend=0.0)
+    left = moved[..., :-1].cumsum(axis=-1)
+    left -= excess
+    np.maximum(left, 0.0, out=left)
+    moved[..., :-1] = left
+    moved[..., 1:-1] -= left[..., :-1]
     return moved
