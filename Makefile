@@ -14,7 +14,7 @@ reproduce: .venv/report  ## the paper's nine figures and a report, in reproduced
 	@echo "Look at reproduced/report.html"
 
 test: .venv/test lint  ## tests, ruff, mypy --strict
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: .venv/test
 	$(BIN)/ruff check src tests benchmarks docs

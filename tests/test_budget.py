@@ -18,7 +18,7 @@ import pytest
 import linmdp
 from linmdp.agents.budget import parse_bytes
 
-EPISODES = 60
+EPISODES = 40
 TABLES = ("synthetic:S=60,A=4,d=12,H=8", "riverswim:S=8,H=12", "lock:H=6,A=4")
 AGENTS = (
     "lsvi-ucb",

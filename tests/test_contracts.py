@@ -91,7 +91,6 @@ SPECS = tuple(dict.fromkeys((*SPECS, *declared)))
 """Those of old, and those that a class names itself: a new agent is under contract without a line here."""
 
 every_agent = pytest.mark.parametrize("spec", SPECS)
-every_env = pytest.mark.parametrize("env_spec", ENVS)
 in_turn = pytest.mark.parametrize(
     ("env_spec", "spec"),
     [
@@ -128,8 +127,7 @@ def test_every_agent_is_under_contract() -> None:
     assert {spec.partition(":")[0] for spec in SPECS} == set(AGENTS)
 
 
-@every_env
-@every_agent
+@in_turn
 def test_runs_and_reports(env_spec: str, spec: str) -> None:
     check_run(case_of(env_spec, spec))
 

@@ -171,6 +171,7 @@ def test_runs_are_read_in_the_order_of_the_plan_however_they_finished(tmp_path: 
     assert [(r.agent, r.seed) for r in store.results()] == [(a, i) for a in ("random", "optimal") for i in range(3)]
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_a_sweep_ends_equal_to_an_undisturbed_one(tmp_path: Path) -> None:
     """SIGKILL, SIGINT and SIGTERM to the coordinator: nothing lost, nothing twice, curves bit for bit."""
     spec = written(tmp_path, SMALL.replace("[40, 60]", "[400, 600]"))
@@ -178,7 +179,7 @@ def test_killed_at_random_moments_a_sweep_ends_equal_to_an_undisturbed_one(tmp_p
     command = [sys.executable, "-c", "from linmdp.cli import main; main()", "sweep", str(spec), "--jobs", "1", "--out"]
     subprocess.run([*command, str(calm)], check=True, capture_output=True)
     rng, kills = random.Random(0), 0
-    for _ in range(8):
+    for _ in range(20):
         process = subprocess.Popen([*command, str(disturbed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(0.4 + 0.9 * rng.random())
         process.send_signal(rng.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
@@ -186,7 +187,7 @@ def test_killed_at_random_moments_a_sweep_ends_equal_to_an_undisturbed_one(tmp_p
     subprocess.run([*command, str(disturbed)], check=True, capture_output=True)
     assert contents(disturbed / "runs.sqlite") == contents(calm / "runs.sqlite")
     assert len(contents(calm / "runs.sqlite")) == 64
-    assert kills >= 3  # of 8, before it was finished
+    assert kills >= 5  # of 20, before it was finished
 
 
 def test_a_store_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
