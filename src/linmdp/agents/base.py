@@ -65,6 +65,12 @@ TIE = 1e-9
 well above rounding, so that two ways of computing the same Q agree on what is a tie."""
 
 
+def count_in(moments: Array, x: float) -> None:
+    """One more number among those whose count, mean and sum of squares around it are `moments`, (3,) (Welford)."""
+    n, mean, _ = moments
+    moments += 1, (x - mean) / (n + 1), (x - mean) ** 2 * n / (n + 1)
+
+
 def tie_tolerance(caps: Array) -> float:
     """How far below the largest Q an action still ties with it."""
     return TIE * max(1.0, float(np.abs(caps).max()))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.base import Component
+from linmdp.agents.base import Component, count_in
 from linmdp.types import Array
 
 PRIOR = 2.0
@@ -55,8 +55,7 @@ class Incumbent(Component):
         """An episode is over; w (d,) are the weights of the newest plan. Who acts next?"""
         self.episodes[0, ::2] *= 1 - 1 / MEMORY
         for row in (0, 1 if self.acts else 2):
-            n, mean, _ = self.episodes[row]
-            self.episodes[row] += 1, (earned - mean) / (n + 1), (earned - mean) ** 2 * n / (n + 1)  # Welford
+            count_in(self.episodes[row], earned)
         (best, around), (newest, about) = self.judged(1), self.judged(2)
         tried = self.episodes[2, 0] > 0
         if tried and (not self.episodes[1, 0] or newest - about > best - around):

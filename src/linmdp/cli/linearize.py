@@ -42,8 +42,10 @@ def linearize(
 ) -> None:
     """Make a linear MDP of a Gymnasium environment, by contrastive representation learning."""
     from linmdp.experiments.linearization import dataset_of, training_settings
+    from linmdp.features.learned import FORMS
     from linmdp.io.files import output_folder
 
+    check_choice("linearize", "form", form, (*FORMS, "cells"))
     check_choice("linearize", "explore", explore, ("random", "ucb"))
     if track is not None:
         check_choice("linearize", "track", track, ("tensorboard",))

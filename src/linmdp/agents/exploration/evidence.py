@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.base import saved_array, tie_tolerance
+from linmdp.agents.base import count_in, saved_array, tie_tolerance
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
@@ -159,7 +159,7 @@ class Evidence(Bonus):
         """-1: no episode can be better, so that there is nothing to plan for. 1: worse than most, so plan at once."""
         n, mean, squares = self.returns
         spread = math.sqrt(max(0.0, squares / max(n, 1.0)))
-        self.returns += 1, (realised - mean) / (n + 1), (realised - mean) ** 2 * n / (n + 1)  # Welford
+        count_in(self.returns, realised)
         if realised >= SLACK * float(self.floors[0]):
             return -1 if n else 0
         return int(realised < mean - spread)
