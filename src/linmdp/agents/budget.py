@@ -139,10 +139,10 @@ def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
     """Regressions and a `Merged`, and their planning: features of both ends of all transitions, twice."""
     G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks
     matrices, vectors = 8 * G * blocks * p * p, 8 * d * (2 * G + L)
-    kept = (M + 1) * (2 * s.state + 4 + 4 + 1 + 24)
+    kept = (M + 1) * (2 * s.state + 4 + 24)
     rows = p if blocks > 1 else s.A * d
     work = 8 * M * (4 * rows + 6 * s.A + 12) + 3 * 8 * blocks * p * p
-    return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 33)
+    return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 28)
 
 
 def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> int:

@@ -14,7 +14,7 @@ from linmdp.agents.storage.base import FADED, Parts, Sample
 from linmdp.agents.storage.rows import RowStorage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
-from linmdp.types import Array, BoolArray
+from linmdp.types import Array, BoolArray, IntArray
 
 FIRST_RADIUS = 1 / 1.4
 """The first radius, in units of the median distance from a transition to the one nearest to it."""
@@ -55,22 +55,20 @@ class Merged(RowStorage):
 
     Attributes
     ----------
-    state, following : (M + 1, ...) of the type of a state; empty until the first has come
-    action, group : (M + 1,); ended : (M + 1,) whether the episode was over
+    ends : (M + 1, 2, ...) of the type of a state: where it began and what followed; empty until the first has come
+    key : (M + 1,) its regression, action, and whether the episode was over, in one number (see `_key`)
     sums : (3, M + 1) times, mean reward, mean squared reward
     count : transitions held; radius : () of merging, 0 before the first
     scale : (k,) what coordinates are multiplied by before distances are taken
     """
 
-    _arrays: ClassVar = ("state", "following", "action", "group", "ended", "sums", "radius", "scale")
+    _arrays: ClassVar = ("ends", "key", "sums", "radius", "scale")
     _counters: ClassVar = ("count",)
 
     def __init__(self, parts: Parts, features: FeatureMap, M: int, state_bytes: int) -> None:
         super().__init__(parts, features)
         self.M, self._state_bytes = M, state_bytes
-        self.state, self.following = np.zeros((0, 0)), np.zeros((0, 0))
-        self.action, self.group = np.zeros(M + 1, dtype=np.int32), np.zeros(M + 1, dtype=np.int32)
-        self.ended, self.sums = np.zeros(M + 1, dtype=np.bool_), np.zeros((3, M + 1))
+        self.ends, self.key, self.sums = np.zeros((0, 2, 0)), np.zeros(M + 1, dtype=np.int32), np.zeros((3, M + 1))
         self.count, self.radius, self.scale = 0, np.zeros(()), np.zeros(0)
         self._held: dict[int, Held] = {}
         self._forms: dict[int, Array] = {}
@@ -78,48 +76,49 @@ class Merged(RowStorage):
 
     # samples
 
+    def _key(self, group: int, action: int, ended: bool) -> int:
+        """Only transitions with the same key are merged."""
+        return 2 * (group * self.A + action) + ended
+
     def add(self, h: int, sample: Sample) -> None:
-        if not len(self.state):
+        if not len(self.ends):
             self._make_space(np.asarray(sample.state))
         ends = np.concatenate((np.ravel(sample.state), np.ravel(sample.next_state)))
         if not np.isfinite(ends).all():
             raise InvalidData(f"A state must be finite. Got {sample.next_state!r}.")
-        key, squared = (sample.action, self.horizon.group(h), sample.terminated), sample.reward * sample.reward
+        key, squared = self._key(self.horizon.group(h), sample.action, sample.terminated), sample.reward * sample.reward
         self._merge(ends, key, (sample.weight, sample.reward, squared))
         if self.count > self.M:
             self._coarsen()
 
     def _make_space(self, state: Array) -> None:
-        shape = (self.M + 1, *state.shape)
-        self.state, self.following = np.zeros(shape, dtype=state.dtype), np.zeros(shape, dtype=state.dtype)
+        self.ends = np.zeros((self.M + 1, 2, *state.shape), dtype=state.dtype)
         scaling = getattr(self.blocks, "scaling", None)
         self.scale = np.zeros(state.size)
         if scaling is not None:
             np.divide(1.0, scaling.high - scaling.low, out=self.scale, where=scaling.high > scaling.low)
 
-    def _distances(self, ends: Array, n: int) -> Array:
-        """Squared distances from both ends of a transition to those of the first n, (n,)."""
-        k = len(self.scale)
-        from_start = (self.state[:n].reshape(n, k) - ends[:k]) * self.scale
-        from_end = (self.following[:n].reshape(n, k) - ends[k:]) * self.scale
-        squares: Array = np.einsum("nk,nk->n", from_start, from_start) + np.einsum("nk,nk->n", from_end, from_end)
+    def _distances(self, ends: Array, among: IntArray) -> Array:
+        """Squared distances from both ends of a transition, (2k,), to those of some others, (n,)."""
+        away = self.ends.reshape(self.M + 1, -1).take(among, axis=0) - ends
+        away *= np.tile(self.scale, 2)
+        squares: Array = np.einsum("nk,nk->n", away, away)
         return squares
 
-    def _merge(self, ends: Array, key: tuple[int, int, bool], sums: Any) -> None:
+    def _merge(self, ends: Array, key: int, sums: Any) -> None:
         """Add to the weight of the kept transition that is nearest, if it is within the radius, or keep this one."""
-        n, k = self.count, len(self.scale)
-        action, group, ended = key
-        if self.radius > 0 and n:
-            distances = self._distances(ends, n)
-            distances[(self.action[:n] != action) | (self.group[:n] != group) | (self.ended[:n] != ended)] = np.inf
-            i = int(distances.argmin())
-            if distances[i] <= self.radius**2:
+        n = self.count
+        if self.radius > 0:
+            alike = np.flatnonzero(self.key[:n] == key)
+            distances = self._distances(ends, alike)
+            nearest = int(distances.argmin()) if len(alike) else 0
+            if len(alike) and distances[nearest] <= self.radius**2:
+                i = alike[nearest]
                 self.sums[0, i] += sums[0]
                 share = sums[0] / self.sums[0, i]
                 self.sums[1:, i] += share * (np.array(sums[1:]) - self.sums[1:, i])
                 return
-        self.state[n].flat, self.following[n].flat, self.sums[:, n] = ends[:k], ends[k:], sums
-        self.action[n], self.group[n], self.ended[n] = key
+        self.ends[n].flat, self.key[n], self.sums[:, n] = ends, key, sums
         self.count = n + 1
 
     def _coarsen(self) -> None:
@@ -128,21 +127,19 @@ class Merged(RowStorage):
             self._first_radius()
         while self.count > LEFT * self.M:
             self.radius *= WIDER
-            old = [getattr(self, name)[: self.count].copy() for name in ("state", "following", *KEY)]
-            sums = self.sums[:, : self.count].copy()
-            self.count = 0
-            for i in np.argsort(-sums[0], kind="stable"):
-                ends = np.concatenate((old[0][i].ravel(), old[1][i].ravel()))
-                self._merge(ends, (old[2][i], old[3][i], old[4][i]), sums[:, i])
+            n, self.count = self.count, 0
+            ends, key, sums = self.ends[:n].reshape(n, -1).copy(), self.key[:n].tolist(), self.sums[:, :n].copy()
+            for i in np.argsort(-sums[0], kind="stable").tolist():
+                self._merge(ends[i], key[i], sums[:, i])
 
     def _first_radius(self) -> None:
         n = self.count
         if not self.scale.any():  # the features have no scaling: that of the data
-            spread = self.state[:n].reshape(n, -1).astype(np.float64).std(axis=0)
+            spread = self.ends[:n, 0].reshape(n, -1).astype(np.float64).std(axis=0)
             np.divide(1.0, spread, out=self.scale, where=spread > 0)
         nearest = []
         for i in np.linspace(0, n - 1, PROBED).astype(int):
-            distances = self._distances(np.concatenate((self.state[i].ravel(), self.following[i].ravel())), n)
+            distances = self._distances(self.ends[i].ravel(), np.arange(n))
             distances[i] = np.inf
             nearest.append(distances.min())
         self.radius[...] = FIRST_RADIUS * np.sqrt(sorted(nearest)[PROBED // 2]) + 1e-9
@@ -157,8 +154,7 @@ class Merged(RowStorage):
         if len(stay) < self.count:
             self.count = len(stay)
             self.sums[:, : self.count] = self.sums[:, stay]
-            for array in (self.state, self.following, *(getattr(self, name) for name in KEY)):
-                array[: self.count] = array[stay]
+            self.ends[: self.count], self.key[: self.count] = self.ends[stay], self.key[stay]
 
     # planning
 
@@ -169,22 +165,22 @@ class Merged(RowStorage):
         return self._held[g]
 
     def _make_held(self, g: int) -> Held:
-        mine = np.flatnonzero(self.group[: self.count] == g)
-        mine = mine[np.argsort(self.action[mine], kind="stable")]
-        actions, (times, reward, squared) = self.action[mine], self.sums[:, mine]
+        action, ended = np.divmod(self.key[: self.count] - self._key(g, 0, False), 2)
+        mine = np.flatnonzero((action >= 0) & (action < self.A))
+        mine = mine[np.argsort(action[mine], kind="stable")]
+        actions, ended, (times, reward, squared) = action[mine], ended[mine] > 0, self.sums[:, mine]
         if not len(mine):  # nobody knows yet what a state looks like
             none, d = np.zeros((0, self.ridge.Lambda_inv.shape[-1])), self.ridge.u.shape[1]
             Y = none if self.blocks else none[:, None].repeat(self.A, axis=1)
             parts = [slice(0, 0)] * self.ridge.Lambda_inv.shape[1]
-            return Held(none, Y, times, reward, self.ended[:0], parts, 0.0, np.zeros(d), 0.0)
-        X, Y = self.rows(self.state[mine]), self.rows(self.following[mine])
+            return Held(none, Y, times, reward, ended, parts, 0.0, np.zeros(d), 0.0)
+        X, Y = self.rows(self.ends[mine, 0]), self.rows(self.ends[mine, 1])
         if not self.blocks:
             X = X[np.arange(len(mine)), actions]
         part = [slice(0, len(mine))]
         if self.blocks:
             cuts = np.searchsorted(actions, np.arange(self.A + 1)).tolist()
             part = [slice(a, b) for a, b in pairwise(cuts)]
-        ended = self.ended[mine]
         ends = np.tensordot(times[ended], Y[ended], 1)
         final = np.tile(ends, self.A) if self.blocks else ends.sum(axis=0)
         within = float(times @ (squared - reward**2))
@@ -252,21 +248,16 @@ class Merged(RowStorage):
     # memory and files
 
     def bytes_after(self, samples: int) -> int:
-        return self.nbytes + (0 if len(self.state) else (2 * (self.M + 1) + 1) * self._state_bytes)
+        return self.nbytes + (0 if len(self.ends) else (2 * (self.M + 1) + 1) * self._state_bytes)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        for name in ("state", "following", "scale"):
+        for name in ("ends", "scale"):
             saved = saved_array(state, name)
             if name == "scale" or saved.shape[:1] in ((0,), (self.M + 1,)):
                 setattr(self, name, np.zeros_like(saved))  # of a shape that only the first state has shown
         super().load_state_dict(state)
-        n = self.count
-        fits = 0 <= n <= self.M and self.state.shape == self.following.shape and (len(self.state) or not n)
-        kept = (self.action, 0, self.A), (self.group, 0, self.horizon.groups)
-        if not fits or not all(((x >= low) & (x < high)).all() for x, low, high in kept):
-            raise InvalidData("'count', 'action' and 'group' of a saved agent must be those of its transitions.")
-        if not all(np.isfinite(x).all() for x in (self.state, self.following, self.sums, self.scale, self.radius)):
+        fits = 0 <= self.count <= self.M and self.ends.shape[1] == 2 and (len(self.ends) or not self.count)
+        if not fits or not ((self.key >= 0) & (self.key < self._key(self.horizon.groups, 0, False))).all():
+            raise InvalidData("'count', 'ends' and 'key' of a saved agent must be those of its transitions.")
+        if not all(np.isfinite(x).all() for x in (self.ends, self.sums, self.scale, self.radius)):
             raise InvalidData("The transitions of a saved agent must be finite.")
-
-
-KEY = ("action", "group", "ended")
