@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -306,7 +307,7 @@ def test_merging_keeps_real_transitions_their_number_and_their_rewards(features:
         n = storage.count
         assert n <= M
         for i in range(n):
-            kept = np.concatenate((storage.state[i], storage.following[i], [storage.action[i]]))
+            kept = np.concatenate((*storage.ends[i], [storage.key[i] // 2 % task.A]))
             assert kept.tobytes() in seen
     steps = 15 * 40 + 15 * 21
     assert storage.sums[0, :n].sum() == pytest.approx(steps)
@@ -316,6 +317,22 @@ def test_merging_keeps_real_transitions_their_number_and_their_rewards(features:
     other.load_state_dict(agent.state_dict())
     np.testing.assert_array_equal(other.q_values(0, np.zeros(2)), agent.q_values(0, np.zeros(2)))
     assert agent.nbytes == other.nbytes
+
+
+def test_merging_needs_space_for_one_transition_of_each_step_and_action() -> None:
+    task = continuous_task(waves(), H=6)
+    least = math.ceil(2 * 6 * task.A / 0.9)
+    with pytest.raises(linmdp.InvalidParameter, match=f"'M' parameter of lsvi-ucb must be .*{least}, "):
+        LSVIUCB(task, storage="merged", stationary=False, M=least - 1)
+    agent, rng = LSVIUCB(task, storage="merged", stationary=False, M=least), np.random.default_rng(0)
+    for _ in range(40):
+        agent.begin_episode()
+        for h in range(task.H):
+            agent.observe(h, rng.random(2), int(rng.integers(task.A)), 0.5, rng.random(2), bool(rng.integers(2)))
+        agent.end_episode()
+    storage: Any = agent._planner.storage
+    assert 2 * 6 * task.A <= storage.count <= least
+    assert storage.sums[0, : storage.count].sum() == 40 * 6
 
 
 def test_a_state_that_is_not_finite_is_refused() -> None:

@@ -32,7 +32,7 @@ from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.merged import Merged
+from linmdp.agents.storage.merged import Merged, least_merged
 from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.searched import Searched
@@ -256,9 +256,14 @@ class StorageChoice:
         if self.agent.M is None and storage == "centres":
             usual = CENTRES_OF_ALL if self.agent.horizon.shared else CENTRES
             return max(2, min(usual, self.agent.task.S or usual))
+        least = self._least(storage)
         if self.agent.M is None:
-            return STAGEWISE if storage == "stagewise" else MERGED
-        return check_int(self.agent.name, "M", self.agent.M, low=2, high=10**7)
+            return STAGEWISE if storage == "stagewise" else max(MERGED, least)
+        return check_int(self.agent.name, "M", self.agent.M, low=least, high=10**7)
+
+    def _least(self, storage: str) -> int:
+        """The least M: transitions of different steps, actions, or ends are never merged."""
+        return least_merged(self.agent.horizon.groups, self.agent.task.A) if storage == "merged" else 2
 
     def fold_size(self) -> int:
         """M of a fold: given, or 4 d within bounds; with one regression space for ten episodes, and for two at least.
@@ -277,7 +282,7 @@ class StorageChoice:
             return
         if self.asked in ("merged", "centres", "stagewise"):
             size = self.size(self.asked)
-            for M in descending(size, min(LEAST_MERGED, size)):
+            for M in descending(size, min(max(LEAST_MERGED, self._least(self.asked)), size)):
                 yield {"storage": self.asked, "M": M}
             return
         if self.asked == "search":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -261,3 +262,8 @@ class Merged(RowStorage):
             raise InvalidData("'count', 'ends' and 'key' of a saved agent must be those of its transitions.")
         if not all(np.isfinite(x).all() for x in (self.ends, self.sums, self.scale, self.radius)):
             raise InvalidData("The transitions of a saved agent must be finite.")
+
+
+def least_merged(groups: int, A: int) -> int:
+    """The least M of so many regressions and actions: one transition of each key fits, and space is left."""
+    return math.ceil(2 * groups * A / LEFT)
