@@ -27,12 +27,20 @@ from linmdp.types import Array, RunResult
 
 
 class TaskRuns(NamedTuple):
-    """One task: its environment, number of episodes, and agents (spec -> name)."""
+    """One task: its environment, number of episodes, and agents (spec -> name).
+
+    `raw` is the environment for DQN and PPO: the same, where observations must not be hashed.
+    """
 
     title: str
     env: str
     episodes: int
     agents: dict[str, str]
+    raw: str
+
+    def played(self, agent: str) -> str:
+        """The environment that an agent plays."""
+        return self.raw if agent.startswith("sb3-") else self.env
 
 
 def tasks(scale: str) -> list[TaskRuns]:
@@ -41,7 +49,8 @@ def tasks(scale: str) -> list[TaskRuns]:
     for task in STUDY["tasks"]:
         chosen = [groups[name] for name in task["agents"] if scale == "paper" or name != "sampled"]
         agents = {spec: name for group in chosen for spec, name in group.items()}
-        found.append(TaskRuns(task["title"], task["env"], task["episodes"][scale], agents))
+        raw = task.get("raw", task["env"])
+        found.append(TaskRuns(task["title"], task["env"], task["episodes"][scale], agents, raw))
     return found
 
 
@@ -58,12 +67,12 @@ def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Sa
     chosen, sb3 = tasks(scale), find_spec("stable_baselines3") is not None
     if not sb3:
         say("DQN and PPO are left out: they need the extra 'baselines'")
-    planned = [
-        Job(task.env, agent, task.episodes, seed, max(1, task.episodes // 100))
+    planned = [  # seed by seed, so that what was interrupted has all agents
+        Job(task.played(agent), agent, task.episodes, seed, max(1, task.episodes // 100))
+        for seed in range(TASK_SEEDS[scale])
         for task in chosen
         for agent in task.agents
         if sb3 or not agent.startswith("sb3-")
-        for seed in range(TASK_SEEDS[scale])
     ]
     page = task_page(chosen, run_planned(planned, store, jobs, say, "for tasks"), out)
     write_atomic(out / "tasks.md", page.encode() + b"\n")
@@ -74,7 +83,8 @@ def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Pat
     """A table and a figure of each task that has run."""
     found, parts = grouped(results), ["## tasks: learners on practical tasks"]
     for task in chosen:
-        mine = {agent: list(found[task.env, agent]) for agent in task.agents if (task.env, agent) in found}
+        here = {agent: found.get((task.played(agent), agent), ()) for agent in task.agents}
+        mine = {agent: list(runs) for agent, runs in here.items() if runs}
         if not mine:
             continue
         best = float(optimum(make_model(task.env)).V[0, 0]) if model_known(task.env) else None
