@@ -117,6 +117,44 @@ class ReferenceOptWLSVI(ReferenceLSVI):
         self.arrived[h].append(self.k)
 
 
+class ReferenceSketch(ReferenceLSVI):
+    """LSVI-UCB with the Lambda of frequent directions, and the width that its shrinkage asks for."""
+
+    def __init__(self, task: Task, *, m: int, inflate: float, **common: Any) -> None:
+        super().__init__(task, **common)
+        self.m, self.inflate = m, inflate
+        self.betas = [self.beta] * task.H
+
+    def learn_step(self, h: int) -> None:
+        d, m = self.task.d, self.m
+        B, n, alpha, target = np.zeros((2 * m, d)), 0, 0.0, np.zeros(d)
+        for sample in self.samples[h]:
+            y = sample.reward
+            if h < self.task.H - 1 and sample.next_phi is not None:
+                y += max(self.Q(h + 1, sample.next_phi))
+            target = target + sample.phi * y
+            B[n] = sample.phi
+            n += 1
+            if n == 2 * m:
+                sigma, Vt = np.zeros(2 * m), np.zeros((2 * m, d))
+                found = np.linalg.svd(B, full_matrices=False)
+                sigma[: len(found.S)], Vt[: len(found.S)] = found.S, found.Vh
+                delta = sigma[m - 1] ** 2
+                B = np.diag(np.sqrt(np.maximum(sigma**2 - delta, 0))) @ Vt
+                alpha, n = alpha + delta, m - 1
+        Lambda = B.T @ B + (self.lam + alpha) * np.eye(d)
+        self.inverse[h] = np.linalg.inv(Lambda)
+        self.w[h] = self.inverse[h] @ target
+        following = self.cap_at(h + 1) if h < self.task.H - 1 else 0.0
+        norm = math.sqrt(d) * (self.task.reward_range[1] + following)
+        self.betas[h] = self.beta + self.inflate * norm * (math.sqrt(self.lam + alpha) - math.sqrt(self.lam))
+
+    def Q(self, h: int, phi: Array) -> Array:
+        values = [self.w[h] @ x + self.betas[h] * math.sqrt(x @ self.inverse[h] @ x) for x in phi]
+        least = 0.0 if self.inflate else -math.inf  # with its theorem Q is clipped from below as well
+        return np.array([min(max(q, least), self.cap_at(h)) for q in values])
+
+
 class ReferenceBatch(ReferenceLSVI):
     """LSVI-UCB-Batch: B plannings, on a grid that is fixed in advance."""
 

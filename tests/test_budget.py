@@ -39,6 +39,8 @@ AGENTS = (
     "lsvi-ucb-rare-switch:stationary=true,storage=features",
     "lsvi-ucb-select",
     "lsvi-ucb-select:storage=states,stationary=true",
+    "lsvi-ucb-sketch:m=4",
+    "lsvi-ucb-sketch:m=6,storage=states,beta=0.1",
     "lsvi-phe",
     "lsvi-phe:storage=features,draws=3",
     "q-learning",
@@ -50,7 +52,7 @@ AGENTS = (
 SAMPLED = (
     *("lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-fold", "lsvi-ucb-fold:stationary=true"),
     *("lsvi-ucb:storage=centres", "lsvi-ucb:storage=centres,beta=0.1,stationary=true"),
-    *("lsvi-ucb-select", "lsvi-ucb-select:stationary=true"),
+    *("lsvi-ucb-select", "lsvi-ucb-select:stationary=true", "lsvi-ucb-sketch:m=5"),
 )
 OBJECTS = 64 << 10
 """Python's own objects: the loop, the environment's steps, small arrays on their way."""

@@ -19,6 +19,7 @@ from linmdp import (
     LSVIUCBDetect,
     LSVIUCBRestart,
     LSVIUCBSelect,
+    LSVIUCBSketch,
     OptRLSVI,
     OptWLSVI,
     Task,
@@ -26,6 +27,7 @@ from linmdp import (
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
 from linmdp.agents.schedules.select import worst_case
+from linmdp.agents.sketch import Sketched
 from linmdp.agents.storage.samples import faded_after
 from reference import ReferencePHE
 from reference_family import (
@@ -37,6 +39,7 @@ from reference_family import (
     ReferenceOptWLSVI,
     ReferenceRestart,
     ReferenceSelect,
+    ReferenceSketch,
 )
 from test_agents_against_reference import STORAGES, assert_same, common, many, runs, tasks
 
@@ -89,6 +92,45 @@ def test_ada_restart_is_exp3p_over_windows(
     own: Parameters = {"c": c, "arms": arms}
     fast = AdaLSVIUCBRestart(task, storage=storage, episodes=run["episodes"] + K, **own, **common)
     assert_same(fast, ReferenceAdaRestart(task, K=run["episodes"] + K, **own, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, m=st.integers(2, 5), inflate=st.sampled_from((0.0, 0.1, 1.0)))
+def test_sketch_is_lsvi_ucb_with_frequent_directions(
+    storage: str, task: Task, common: Parameters, run: Parameters, m: int, inflate: float
+) -> None:
+    fast = LSVIUCBSketch(task, storage=storage, m=m, inflate=inflate, **common)
+    slow = ReferenceSketch(task, m=m, inflate=inflate, **common)
+    assert_same(fast, slow, task, **run, tolerance=1e-6)
+
+
+@many
+@given(task=tasks(), common=common, run=runs)
+def test_a_sketch_with_more_directions_than_features_is_lsvi_ucb(
+    task: Task, common: Parameters, run: Parameters
+) -> None:
+    fast, exact = LSVIUCBSketch(task, m=task.d + 2, **common), LSVIUCB(task, **common)
+    assert_same(fast, exact, task, **run, tolerance=1e-6)
+    assert fast.diagnostics()["shrinkage"] < 1e-9
+
+
+@given(d=st.integers(1, 8), m=st.integers(2, 6), n=st.integers(1, 60), seed=st.integers(0, 2**16))
+def test_a_sketch_is_between_lambda_and_lambda_with_its_shrinkage(d: int, m: int, n: int, seed: int) -> None:
+    rows = np.random.default_rng(seed).normal(size=(n, d)) * np.geomspace(1, 0.1, d)
+    ridge, every = Sketched(1, d, 0.3, m, np.ones(1)), np.ones(1, dtype=np.bool_)
+    for phi in rows:
+        ridge.add(0, phi, 0.0)
+        ridge.refactor(every, lambda g: None)
+    B, exact, alpha = ridge.B[0, : ridge.rows[0]], rows.T @ rows, ridge.alpha[0]
+    slack = 1e-9 * np.trace(exact)
+    assert np.linalg.eigvalsh(exact - B.T @ B).min() >= -slack
+    assert np.linalg.eigvalsh(B.T @ B + alpha * np.eye(d) - exact).min() >= -slack
+    for j in range(min(m, d)):  # what is shrunk is at most the tail of the spectrum
+        assert alpha <= np.linalg.eigvalsh(exact)[: d - j].sum() / (m - j) + slack
+    np.testing.assert_allclose(
+        ridge.inverse(0) @ np.eye(d), np.linalg.inv(B.T @ B + (0.3 + alpha) * np.eye(d)), rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -294,6 +336,9 @@ def test_windows_by_hand() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
+        ("lsvi-ucb-sketch:stationary=true", "'stationary' parameter of lsvi-ucb-sketch must be false"),
+        ("lsvi-ucb-sketch:storage=fold", "'storage' parameter of lsvi-ucb-sketch must be 'counts', 'features' or"),
+        ("lsvi-ucb-sketch:m=1", "'m' parameter of lsvi-ucb-sketch"),
         ("opt-wlsvi:storage=fold", "'storage' parameter of opt-wlsvi must be any but 'fold'"),
         ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
         ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),

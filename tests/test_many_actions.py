@@ -146,6 +146,9 @@ def test_max_bytes_counts_the_search() -> None:
     ("env", "spec", "words"),
     [
         ("catalogue:A=30", "lsvi-ucb:lam=0.1", "'lam' parameter of lsvi-ucb must be 'auto' with storage 'search'"),
+        ("catalogue:A=30", "lsvi-phe", "lsvi-phe must have a bonus where features are bilinear"),
+        ("catalogue:A=30", "rlsvi", "rlsvi must have a bonus where features are bilinear"),
+        ("catalogue:A=30", "lsvi-ucb-sketch", "'storage' parameter of lsvi-ucb-sketch must be 'counts', 'features' or"),
         ("catalogue:A=30", "lsvi-phe:beta=0.1", "lsvi-phe must have a bonus where features are bilinear"),
         ("catalogue:A=30", "lsvi-ucb:storage=states", "'storage' parameter of lsvi-ucb must be 'search' where"),
         ("riverswim", "lsvi-ucb:storage=search", "must be another where features are not bilinear"),

@@ -16,6 +16,7 @@ from linmdp.agents.schedules.fixed import LSVIUCBFixed
 from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch
 from linmdp.agents.schedules.restart import LSVIUCBRestart
 from linmdp.agents.schedules.select import LSVIUCBSelect
+from linmdp.agents.sketch import LSVIUCBSketch
 from linmdp.agents.tabular.plusplus import LSVIUCBPlusPlus
 from linmdp.agents.tabular.psrl import PSRL
 from linmdp.agents.tabular.ucbvi import UCBVI
@@ -43,6 +44,7 @@ __all__ = [
     "LSVIUCBRareSwitch",
     "LSVIUCBRestart",
     "LSVIUCBSelect",
+    "LSVIUCBSketch",
     "OptRLSVI",
     "OptWLSVI",
     "OptimalAgent",

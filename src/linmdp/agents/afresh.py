@@ -27,7 +27,7 @@ class Afresh(Component):
     """
 
     _arrays: ClassVar = ("Lambda_inv", "u", "behind", "empty", "lam")
-    stale, absorbed = False, 0
+    exact, incremental, stale, absorbed = True, False, False, 0
 
     def __init__(self, G: int, d: int, lam: float, blocks: int) -> None:
         p = d // blocks if blocks else 1
@@ -79,6 +79,10 @@ class Afresh(Component):
         if matrices.shape[-1] == 1:
             return np.asarray(matrices[:, 0, 0] * x)
         return np.asarray(matvec(matrices, x.reshape(*x.shape[:-1], *matrices.shape[:2]))).reshape(x.shape)
+
+    def inverse(self, g: int) -> Array:
+        """Lambda_g^-1 of the last planning, (blocks, p, p)."""
+        return np.asarray(self.Lambda_inv[g])
 
     def solve(self, g: int, z: Any) -> Array:
         """w = Lambda_g^-1 (u_g + z), (d,)."""

@@ -98,12 +98,28 @@ def common_bytes(s: Sizes, *, auto: bool) -> int:
     return 10 * s.horizon.H + OBJECTS + (8 * (s.horizon.levels * s.d + 15 + 3 * s.d) if auto else 0)
 
 
+def ridge_bytes(s: Sizes, *, kept: bool) -> int:
+    """Regressions, with Lambda beside its inverse if it is `kept`, and their planning."""
+    G, d = s.horizon.groups, s.d
+    work = 8 * (3 * d * d + 6 * G * d) + min(BLOCK_BYTES + 8 * d * d, 8 * G * d * d)
+    return 8 * G * d * (d * (1 + kept) + 2 + kept * DELAY) + 2 * G + work
+
+
+def sketch_bytes(s: Sizes, m: int) -> int:
+    """Regressions of 2m rows each, and their planning; forms are made of two products more."""
+    G, d, n = s.horizon.groups, s.d, 2 * m
+    return (
+        8 * G * (n * d + n * n + d + 5)
+        + 2 * G
+        + 8 * (8 * n * n + 4 * n * d + 6 * G * d + 2 * n * max(s.rows, 256 * s.A))
+    )
+
+
 def lsvi_bytes(s: Sizes, storage: str, dtype: str, samples: int, *, capacity: bool) -> int:
     """Regressions and a storage with at most that many samples per regression, and their planning."""
     e, d, horizon = np.dtype(dtype).itemsize, s.d, s.horizon
     G, L, kept = horizon.groups, horizon.levels, horizon.shared or storage == "counts"
-    fixed = 8 * G * d * (d * (1 + kept) + 2 + kept * DELAY) + 8 * L * d + 2 * G
-    work = BUFFERS + 8 * (3 * d * d + 6 * G * d) + min(BLOCK_BYTES + 8 * d * d, 8 * G * d * d)
+    fixed, work = ridge_bytes(s, kept=kept) + 8 * L * d, BUFFERS
     if storage == "counts":
         tables = 1 if horizon.shared else 2
         values = s.S if horizon.shared else (horizon.H + 1) * s.S

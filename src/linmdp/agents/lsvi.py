@@ -58,6 +58,8 @@ class LSVIAgent(Agent):
     """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
 
+    bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
+
     def __init__(
         self,
         task: Task,
@@ -149,6 +151,11 @@ class LSVIAgent(Agent):
         """What is kept of the past; an agent with a storage of its own does not run in lockstep."""
         return self._storing.make(parts)
 
+    def make_ridge(self) -> Any:
+        """Regressions in another form than `Ridge`; None for that."""
+        own = type(self).make_storage is not LSVIAgent.make_storage  # then nobody knows whether it holds every sample
+        return None if own else self._storing.make_ridge()
+
     def _choices(self) -> Iterator[Choice]:
         """What `max_bytes` may choose, from the best to the smallest."""
         return self._storing.choices()
@@ -180,7 +187,7 @@ class LSVIAgent(Agent):
         return STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
 
     def _make_planner(self) -> Planner:
-        own = type(self).make_storage is not LSVIAgent.make_storage  # then nobody knows whether it holds every sample
+        own = type(self).make_storage is not LSVIAgent.make_storage
         return Planner(
             self.horizon,
             self._storing.width,
@@ -188,7 +195,7 @@ class LSVIAgent(Agent):
             exploration=self._exploration,
             make_storage=self.make_storage,
             delay=DELAY if own else self._storing.delay,
-            ridge=None if own else self._storing.make_ridge(),
+            ridge=self.make_ridge(),
         )
 
     @property

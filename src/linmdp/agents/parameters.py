@@ -48,5 +48,6 @@ def check_common(agent: LSVIAgent) -> None:
         if discount < 1 and agent.stationary is not True:
             rule = "1 unless stationary=true: only then is there one Q for all steps"
             invalid(agent.name, "discount", rule, agent.discount)
-    if check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0) and agent.storage != "centres":
+    bounded = agent.bounded_errors or agent.storage == "centres"
+    if check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0) and not bounded:
         invalid(agent.name, "inflate", "0 unless storage is 'centres', whose errors are bounded", agent.inflate)

@@ -49,7 +49,8 @@ class Planner:
             self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
         self.w = backend.zeros((horizon.levels, *batch, d))
         exploration.bind(self.ridge, self.w)
-        self.incremental = exploration.incremental and not (horizon.shared or exploration.adaptive)
+        plain = exploration.incremental and self.ridge.incremental
+        self.incremental = plain and not (horizon.shared or exploration.adaptive)
         self._shows = type(exploration).seen is not Exploration.seen
         self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
@@ -115,6 +116,7 @@ class Planner:
         else:
             skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge
             last, stride = horizon.H - 1, horizon.stride
+            apart = skip and mask.ndim > 1 and self.scaled  # few runs in lockstep are planned: only they are swept
             for h in reversed(range(horizon.H)):
                 g = 0 if horizon.shared else h
                 if skip and not mask[g].any():
@@ -124,9 +126,13 @@ class Planner:
                 i = h if stride == 1 else h // stride
                 w[i] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[i])
                 if explore.inflate:
-                    explore.widen(h, float(storage.errors[h]))
+                    explore.widen(h, float((storage if ridge.exact else ridge).errors[h]))
                 explore.planned(h, None if whole else mask[g])
-                storage.sweep(h, None if v is None else v[g])  # lines 10 and 11
+                change = None if v is None or (apart and not v[g].any()) else v[g]
+                if apart:
+                    storage.sweep_runs(h, change, np.flatnonzero(mask[g]))
+                else:
+                    storage.sweep(h, change)  # lines 10 and 11
         storage.end(rng)
         self.exploration.end()
 

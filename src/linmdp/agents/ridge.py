@@ -117,6 +117,10 @@ class Ridge(Component):
     changed : 1 if lam is not the one that Lambda was made with
     """
 
+    incremental: ClassVar = True
+    """Whether it follows samples one at a time; otherwise every planning has fresh inverses."""
+    exact: ClassVar = True
+    """Whether Lambda is that of the samples; otherwise its `errors` are known: see `Sketched`."""
     _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending", "waiting", "behind", "empty", "lam")
     _counters: ClassVar = ("absorbed", "delayed", "changed")
     _derived: ClassVar = ("_lam_kept",)
@@ -257,6 +261,10 @@ class Ridge(Component):
         if not self.changed:
             return self.Lambda[g][runs]
         return self.Lambda[g][runs] + (self.lam - self._lam_kept)[runs][..., None, None] * np.eye(self._d)
+
+    def inverse(self, g: int) -> Any:
+        """Lambda_g^-1 of the last planning, (*batch, d, d)."""
+        return self.Lambda_inv[g]
 
     def solve(self, g: int, z: Any) -> Any:
         """w = Lambda_g^-1 (u_g + z), (*batch, d)."""

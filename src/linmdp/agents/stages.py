@@ -44,7 +44,7 @@ class Stages(Component):
     """
 
     _arrays: ClassVar = ("lam", "behind", "empty")
-    stale, absorbed = False, 0
+    exact, incremental, stale, absorbed = True, False, False, 0
 
     def __init__(self, features: GroupFeatures, lam: float) -> None:
         self.features, self.lam = features, np.full((), lam)

@@ -55,6 +55,7 @@ class Lockstep:
         )
         self.columns, self.theta = backend.array(model.features.columns), backend.array(model.theta)
         self.mu, self.mu_cdf = backend.array(model.mu), backend.array(model.mu_cdf)
+        self.low, self.high = (backend.array(bound) for bound in model.reward_range)
         self.first = backend.array([run.setting.ties == "first" for run in runs], "bool")
         self.any_first = any(run.setting.ties == "first" for run in runs)
 
@@ -149,15 +150,14 @@ class Lockstep:
         """
         model, xp, (noise, moves, ties) = self.model, self.backend.xp, draws
         storage, (pending, u, N) = self.planner.storage, samples
-        low, high = model.reward_range
         order = storage.best_of(*values, state).cumsum(-1)
         pick = xp.floor(ties * order[:, -1])
         pick = pick * ~self.first if self.any_first else pick
         action = (order <= pick[:, None]).sum(-1)
         phi = self.columns[:, action * model.S + state].T
-        reward = xp.clip(phi @ theta + model.noise * noise, low, high)
+        reward = xp.minimum(xp.maximum(phi @ theta + model.noise * noise, self.low), self.high)  # faster than clip
         cdf = phi @ mu_cdf
-        following = xp.clip((cdf <= (moves * cdf[:, -1])[:, None]).sum(-1), 0, model.S - 1)
+        following = (cdf[:, :-1] <= (moves * cdf[:, -1])[:, None]).sum(-1)
         phi_seen[...] = phi
         rewards += reward
         learned = phi if store is None else phi * store[:, None]
@@ -193,8 +193,7 @@ class Lockstep:
             return
         phi, earned = self.backend.host(self.phi), self.backend.host(self.rewards)
         for i, schedule in enumerate(self.schedules):
-            for h in range(self.model.H):
-                schedule.watch(h, phi[h, i])
+            schedule.watch_all(phi[:, i])
             schedule.end_episode(float(earned[i]))
 
     def starts(self, gap: Any) -> Any:

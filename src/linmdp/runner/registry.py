@@ -66,6 +66,7 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.AdaLSVIUCBRestart,
             built_in.LSVIUCBSelect,
             built_in.LSVIUCBDetect,
+            built_in.LSVIUCBSketch,
             built_in.OptWLSVI,
             built_in.LSVIUCBPlusPlus,
             built_in.LSVIPHE,

@@ -125,7 +125,7 @@ class Exploration(Component):
 
     def metric(self, g: int) -> Any:
         """The matrix of the quadratic forms of regression g, (*batch, d, d)."""
-        return self.ridge.Lambda_inv[g]
+        return self.ridge.inverse(g)
 
     def ended_target(self, h: int) -> Any:
         """sum phi V over the terminal samples of step h, (d,), where it is adaptive."""

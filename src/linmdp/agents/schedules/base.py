@@ -87,6 +87,11 @@ class Schedule(Component):
     def watch(self, g: int, phi: Any) -> None:
         """phi(s, a) of a step of this episode that belongs to regression g, stored or not."""
 
+    def watch_all(self, phi: Array) -> None:
+        """The same of all steps of an episode, (H, d), where each has a regression of its own."""
+        for g in range(len(phi)):
+            self.watch(g, phi[g])
+
     def bind(self, ridge: Ridge | Afresh) -> None:
         """Share the regressions of a planner."""
 
@@ -181,6 +186,9 @@ class Proxy(Schedule):
         if len(self._phi) == 1 and self._phi.any():  # one proxy for all steps of an episode: each moves it
             self._move()
         self._phi[g] = phi
+
+    def watch_all(self, phi: Array) -> None:
+        self._phi[:] = phi
 
     def end_episode(self, earned: float = 0.0) -> None:
         self._move()

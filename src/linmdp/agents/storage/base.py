@@ -123,6 +123,10 @@ class Storage(Component):
     def sweep(self, h: int, v: Any) -> None:
         """Renew the values of Q_h after w_h and Lambda changed; v is that of `downdate`, None after fresh inverses."""
 
+    def sweep_runs(self, h: int, v: Any, runs: IntArray) -> None:
+        """`sweep` for some of the runs in lockstep; what the others have does not change."""
+        self.sweep(h, v)
+
     def end(self, rng: np.random.Generator | None) -> None:
         """The planning is over."""
 

@@ -237,7 +237,7 @@ class StorageChoice:
             invalid(agent.name, "storage", "another where features are not bilinear", "search")
         if self.asked != "search":
             invalid(agent.name, "storage", "'search' where features are bilinear", self.asked)
-        if agent.beta == "auto" and not agent.auto:
+        if agent.beta == "auto" and agent.follows_evidence and not agent.auto:  # others are refused for what they are
             invalid(agent.name, "lam", "'auto' with storage 'search', or beta a number", agent.lam)
 
     def _check_stagewise(self) -> None:

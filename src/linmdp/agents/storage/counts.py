@@ -12,7 +12,7 @@ from linmdp.agents.exploration.bonus import optimistic
 from linmdp.agents.ridge import masked_groups, matvec, runs_in
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, BoolArray, State
+from linmdp.types import Array, BoolArray, IntArray, State
 
 
 class Counts(Storage):
@@ -110,7 +110,8 @@ class Counts(Storage):
         for g in masked_groups(mask):
             which = np.flatnonzero(mask[g])
             for part in [...] if mask.ndim == 1 else [which[i : i + size] for i in range(0, len(which), size)]:
-                inverses = self._cast(self.exploration.metric(g)[part])
+                metric = self.exploration.metric(g)
+                inverses = self._cast(metric if part is ... else metric[part])
                 forms = abs((self.columns * (inverses @ self.columns)).sum(-2))
                 if self.exploration.scaled:
                     forms = self._cast(forms * self.exploration.scale(g, part)[..., None])
@@ -128,14 +129,10 @@ class Counts(Storage):
         return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
 
     def sweep(self, h: int, v: Any) -> None:
-        """One pass over the features: a product with a few vectors, then a few operations in place.
-
-        The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
-        are those with q >= min(max_a q, cap).
-        """
+        """One pass over the features: a product with a few vectors, then a few operations in place."""
         if not self.tables and h == 0 and not self.horizon.discounted:
             return  # nobody asks for the value of the first step
-        xp, explore, g = self.backend.xp, self.exploration, h if self.tables else 0
+        explore, g = self.exploration, h if self.tables else 0
         V, vectors = self.V[h if self.tables else 0], explore.vectors(h, v)
         n = len(vectors)
         for i in range(n):
@@ -144,12 +141,31 @@ class Counts(Storage):
             self._kernel(self._vectors, self.columns, self.forms[g], V, explore.caps[h], explore.beta[h])
             return
         vectors, flat, rows = self._views[n]
-        xp.matmul(vectors, self.columns, out=flat)
-        q = explore.raised(h, rows, self._forms[g] if explore.keeps_forms else self.forms)
+        self.backend.xp.matmul(vectors, self.columns, out=flat)
+        forms = self._forms[g] if explore.keeps_forms else self.forms
+        self._valued(h, rows, forms, V, self.best[h] if self.tables else None)
+
+    def sweep_runs(self, h: int, v: Any, runs: IntArray) -> None:
+        vectors = self._cast(np.stack([x[runs] for x in self.exploration.vectors(h, v)]))
+        rows = (vectors.reshape(-1, vectors.shape[-1]) @ self.columns).reshape(*vectors.shape[:2], *self.shape[1:])
+        forms, V, best = self._forms[h][runs], self.V[h][runs], self.best[h][runs]
+        self._valued(h, rows, forms, V, best)
+        if len(vectors) > 1:
+            self._forms[h][runs] = forms
+        self.V[h][runs], self.best[h][runs] = V, best
+
+    def _valued(self, h: int, rows: Any, forms: Any, V: Any, best: Any) -> None:
+        """V and the best actions of step h from the products with its vectors, in place.
+
+        The cap is put on the largest value alone: min(max_a q, cap) = max_a min(q, cap), and the actions that share it
+        are those with q >= min(max_a q, cap).
+        """
+        xp, explore = self.backend.xp, self.exploration
+        q = explore.raised(h, rows, forms)
         explore.largest(q, -2, out=V)
         xp.minimum(V, explore.caps[h], out=V)
-        if self.tables:
-            xp.greater_equal(q, (V - explore.tie)[..., None, :], out=self.best[h])
+        if best is not None:
+            xp.greater_equal(q, (V - explore.tie)[..., None, :], out=best)
 
     def greedy_target(self, h: int, w: Any) -> Any:
         V = (self._cast(w) @ self.columns).reshape(self.shape).max(axis=-2)
