@@ -6,7 +6,6 @@ moment. `tests/test_budget.py` holds them to what agents really allocate.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -15,6 +14,8 @@ import numpy as np
 
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
+from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
+from linmdp.agents.storage.kept import link_bytes
 from linmdp.agents.storage.samples import block_size
 from linmdp.agents.storage.sparse import links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
@@ -46,22 +47,33 @@ def parse_bytes(owner: str, value: Any) -> int:
 
 
 def chosen_within(owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_of: Callable[[Choice], int]) -> Choice:
-    """What an agent makes of its `max_bytes`, and the bytes that it will take; nothing where no limit is given.
+    """What an agent makes of its `max_bytes`, the bytes that it will take, and why; nothing where no limit is given.
 
-    The first choice that fits; they come in the order of preference.
+    The first choice that fits; they come in the order of what they lose, as far as that is known.
     """
     if max_bytes is None:
         return {}
-    limit, least = parse_bytes(owner, max_bytes), math.inf
+    limit, refused = parse_bytes(owner, max_bytes), list[tuple[int, Choice]]()
     for choice in choices:
         need = bytes_of(choice)
         if need <= limit:
-            return choice | {"bytes": need}
-        least = min(least, need)
+            found = choice | {"bytes": need}
+            return found | {"reason": reason(*refused[0], found)} if refused else found
+        refused.append((need, choice))
+    least = min(need for need, _ in refused)
     raise InvalidParameter(
         f"The 'max_bytes' parameter of {owner} must be at least {least} ({human_bytes(least)}): its smallest form on "
         f"this task needs that. Got {limit}."
     )
+
+
+def reason(need: int, best: Choice, found: Choice) -> str:
+    """Why something else was chosen than what loses least."""
+    names = [name for name in best if best[name] != found.get(name)]
+    if "storage" in best and "storage" not in names:
+        names = ["storage", *names]
+    words = " ".join(str(best[name]) if name == "storage" else f"{name}={best[name]}" for name in names)
+    return f"{words or 'the best form'} would take {human_bytes(need)}"
 
 
 def as_it_is(owner: str, max_bytes: Any, held: int) -> Choice:
@@ -202,3 +214,13 @@ def sparse_bytes(s: Sizes, samples: int | None) -> int:
     links = G * d * (states + 1) if samples is None else min(samples * G, G * d * (states + 1))
     rows, fixed = s.A * states, 8 * d * (4 * G + L) + 200 * (states if not s.S else 0)
     return fixed + links_bytes(links) + 8 * (rows + 12 * links + 8 * max(rows, d) + 2 * states) + BUFFERS
+
+
+def kept_bytes(s: Sizes, M: int) -> int:
+    """Regressions and a `Kept`, and their planning or merging, whichever takes more."""
+    G, L, d = s.horizon.groups, s.horizon.levels, s.d
+    fixed = 8 * d * (5 * G + L) + 8 * s.rows + 16 * s.horizon.H + 8 * G
+    planning = 8 * (5 * max(s.rows, d) + 2 * d + 4 * s.S)
+    merging = 8 * (G * (s.S + 1) + 2 * G * d + 2 * s.rows) + 9 * M
+    at_once = min(M, LINKS_AT_ONCE + s.S)
+    return fixed + M * link_bytes(G * d, s.S) + max(planning, merging) + 8 * 16 * at_once

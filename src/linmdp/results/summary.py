@@ -12,6 +12,9 @@ from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.verdict import last_tenth
 from linmdp.types import Array, RunResult
 
+SAID_APART = ("bytes", "reason")
+"""What an agent chose that is no parameter of it."""
+
 MEANS = ("cpu_seconds", "updates", "resets", "saturated")
 
 
@@ -73,8 +76,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def chosen_words(chosen: Sequence[Mapping[str, Any]]) -> str:
-    """What several runs chose, as "lam=0.01, storage=merged"; numbers that differ as a range, without the bytes."""
-    names = dict.fromkeys(name for one in chosen for name in one if name != "bytes")
+    """What several runs chose, as "lam=0.01, storage=merged"; numbers that differ as a range."""
+    names = dict.fromkeys(name for one in chosen for name in one if name not in SAID_APART)
     return ", ".join(f"{name}={_values([one[name] for one in chosen if name in one])}" for name in names)
 
 

@@ -76,7 +76,8 @@ def _words(chosen: dict[str, Any], later: Sequence[str]) -> str:
     if learned := [name for name in later if name in chosen]:
         words.append(f"{' and '.join(learned)} from the data")
     if "bytes" in chosen:
-        words.append(f"at most {human_bytes(chosen['bytes'])}")
+        because = f" ({chosen['reason']})" if "reason" in chosen else ""
+        words.append(f"at most {human_bytes(chosen['bytes'])}{because}")
     return ", ".join(filter(None, words))
 
 

@@ -112,7 +112,8 @@ class Evidence(Bonus):
     def _surprised(self, cell: int, to: int) -> None:
         """A unit vector came again or for the first time: did it lead elsewhere than last time?"""
         if cell >= len(self.last):
-            self.last = np.append(self.last, np.full(max(cell + 1, 2 * len(self.last)) - len(self.last), -1))
+            length = min(self.d, max(cell + 1, 2 * len(self.last)))
+            self.last = np.append(self.last, np.full(length - len(self.last), -1))
         self.repeats += int(self.last[cell] >= 0)
         self.surprises += int(0 <= self.last[cell] != to)
         self.last[cell] = to

@@ -59,9 +59,11 @@ class Storage(Component):
     own_ends = False
     """Whether `target` and `ahead` count the samples that ended an episode."""
     errors: Array
-    """(H,) how far the targets of each step can be from those of all samples: see `Centres`, which alone has them."""
+    """(H,) how far the targets of each step can be from those of all samples: of `Centres` and `Kept`."""
     certificate: Array | None = None
     """What these errors add up to over the steps played, ()."""
+    spans: Array
+    """(H,) the largest difference of two values of a step, where there is a certificate."""
     sweeps: int = SWEEPS
     """Backups of a discounted planning, at most."""
     resize: Callable[[int], None]
@@ -147,6 +149,11 @@ class Storage(Component):
 
     def played(self, h: int, state: State, action: int) -> None:
         """An action was played with Q_h."""
+
+    def certify(self, h: int, form: float) -> None:
+        """Certify one more step: by 2 E_h |phi| in the norm of Lambda^-1, and by what it can be worth at most."""
+        off = 2 * float(self.errors[0 if self.horizon.discounted else h]) * form**0.5
+        self.certificate += min(off, float(self.spans[h]))
 
     def tied(self, h: int, state: State) -> IntArray:
         """The numbers of the actions that share the largest Q_h in `state`, in order."""

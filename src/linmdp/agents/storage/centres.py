@@ -57,7 +57,7 @@ class Centres(RowStorage):
     ended : (F, d) sum of phi over samples that ended an episode; ends : (F, 2) their number and rewards
     final : (G, d) sum of phi over ended states and actions; finals : (G,) how many these are
     spans : (H,) the largest difference of two values of a step
-    errors : (H,) E_h of the last planning; certificate : () see `played`
+    errors : (H,) E_h of the last planning; certificate : () see `certify`
     older : (G,) whether Lambda^-1, with which the old Q acts, knows samples that have been dropped
     """
 
@@ -289,13 +289,11 @@ class Centres(RowStorage):
         return float(min(slope + width * spread**0.5, span * times**0.5))
 
     def played(self, h: int, state: State, action: int) -> None:
-        """Certify one more step: by 2 E_h |phi| in the norm of Lambda^-1, and by what it can be worth at most."""
-        if not self.errors[h]:
+        if not self.errors.any():
             return
         inverse, row = self.ridge.Lambda_inv[self.horizon.group(h)], self.rows(np.asarray(state)[None])[0]
         phi, inverse = (row, inverse[action]) if self.blocks else (row[action], inverse[0])
-        off = 2 * float(self.errors[h]) * float(phi @ inverse @ phi) ** 0.5
-        self.certificate += min(off, float(self.spans[h]))
+        self.certify(h, float(phi @ inverse @ phi))
 
     # memory and files
 

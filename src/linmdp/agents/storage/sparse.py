@@ -10,10 +10,11 @@ import numpy as np
 
 from linmdp.agents.afresh import with_columns
 from linmdp.agents.base import StateDict, load_array, saved_array
-from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.agents.storage.base import Parts, Sample
+from linmdp.agents.storage.unit import UnitStorage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
-from linmdp.types import Array, BoolArray, IntArray, State
+from linmdp.types import Array, IntArray, State
 
 FIRST_LINKS = 64
 END = (1 << 32) - 1
@@ -69,8 +70,8 @@ class Links:
         return keys >> 32, keys & END, self.sums[:, there]
 
 
-class Sparse(Storage):
-    """Lambda is diagonal: one number for each unit vector, and a link for each different transition.
+class Sparse(UnitStorage):
+    """A link for each different transition.
 
     Where the states have no bound, each is numbered when it is first seen, and gets A unit vectors of its own.
 
@@ -80,15 +81,9 @@ class Sparse(Storage):
     names : (n,) what the environment calls the states seen, where they have no bound
     """
 
-    keeps_samples = incremental = False
-    compact = own_ends = True
-
     def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None) -> None:
-        super().__init__(parts)
-        S = getattr(features, "S", None)
-        self.index, self.A, self.S, self.bounded = index, features.A, S or 0, S is not None
-        G, d = self.ridge.u.shape
-        self.visits, self.links = np.zeros((G, d)), Links()
+        super().__init__(parts, features, index)
+        self.links, self.bounded = Links(), self.S > 0
         self.names, self._number = np.zeros(0, dtype=np.int64), dict[int, int]()
         self._split: list[tuple[IntArray, IntArray, Array]] = []  # the links of each regression, during a planning
         self._V = np.zeros(0)
@@ -114,20 +109,12 @@ class Sparse(Storage):
         self.visits = with_columns(self.visits, d, 0.0)
         self.resize(d)
 
-    def cells(self, i: int) -> Any:
-        """The unit vectors of state number i, (A,)."""
-        return slice(i * self.A, (i + 1) * self.A) if self.index is None else self.index[i]
-
-    def of_states(self, values: Array) -> Array:
-        """One number for each unit vector, (d,), as one for each state and action, (S, A)."""
-        return values.reshape(-1, self.A) if self.index is None else values[self.index]
-
     # samples
 
     def prepare(self, sample: Sample) -> None:
         i = self._numbered(sample.state)
         sample.to = END if sample.terminated else self._numbered(sample.next_state)
-        sample.cell = i * self.A + sample.action if self.index is None else int(self.index[i, sample.action])
+        sample.cell = self.cell(i, sample.action)
 
     def add(self, h: int, sample: Sample) -> None:
         g, cell = self.horizon.group(h), sample.cell
@@ -143,9 +130,6 @@ class Sparse(Storage):
         self.visits *= factor
         self.links.sums *= factor
 
-    def gram(self, g: int) -> Array:
-        return self.visits[g, :, None, None]
-
     # planning
 
     def begin(self) -> None:
@@ -154,27 +138,15 @@ class Sparse(Storage):
         groups = [slice(None)] if G == 1 else [rows % G == g for g in range(G)]
         self._split = [(rows[one] // G, to[one], sums[:, one]) for one in groups]
 
-    def end(self, rng: np.random.Generator | None) -> None:
-        self.forget()
-
     def forget(self) -> None:
         self._split, self._V = [], np.zeros(0)
-
-    def target(self, h: int) -> Array:
-        if self.horizon.leads_on(h):
-            after = 0 if self.horizon.discounted else h + 1
-            q = self.exploration.q(after, self._products(after), self._forms(after))
-            return self._summed(h, self.exploration.largest(q, axis=-1), float(self.exploration.terminal[h]))
-        return np.zeros(self.visits.shape[1])
 
     def greedy_target(self, h: int, w: Array) -> Array:
         if not self._split:
             self.begin()
-        cap = self.exploration.caps[self.horizon.level(h + 1)]
-        return self._summed(h, np.minimum(self.of_states(w), cap).max(axis=-1), 0.0)
+        return super().greedy_target(h, w)
 
     def _summed(self, h: int, V: Array, ended: float) -> Array:
-        """sum phi V(s') over the samples of step h, from V of every state and the value of an end."""
         cells, to, (times, _) = self._split[self.horizon.group(h)]
         self._V = np.append(V, ended)[np.minimum(to, len(V))]
         total: Array = np.bincount(cells, times * self._V, self.visits.shape[1]).astype(np.float64, copy=False)
@@ -184,28 +156,6 @@ class Sparse(Storage):
         _, _, (times, rewards) = self._split[self.horizon.group(h)]
         V = self.horizon.discount * self._V
         return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
-
-    def _products(self, h: int) -> Array:
-        return np.stack([self.of_states(vector) for vector in self.exploration.vectors(h)])
-
-    def _forms(self, h: int) -> Array:
-        return self.of_states(self.ridge.Lambda_inv[self.horizon.group(h), :, 0, 0])
-
-    # acting
-
-    def q_values(self, h: int, state: State) -> Array:
-        explore, i, A = self.exploration, self.number(state), self.A
-        products, forms = np.zeros((explore.width, A)), np.full(A, 1 / float(self.ridge.lam))
-        if i >= 0:
-            cells = self.cells(i)
-            products = np.stack([vector[cells] for vector in explore.vectors(h)])
-            forms = self.ridge.Lambda_inv[self.horizon.group(h), cells, 0, 0]
-        q: Array = explore.q(h, products, forms)
-        return q
-
-    def best_table(self, h: int) -> BoolArray:
-        best: BoolArray = self.exploration.best(self.exploration.q(h, self._products(h), self._forms(h)), axis=-1)
-        return np.ascontiguousarray(best.T)
 
     # memory and files
 

@@ -1,0 +1,195 @@
+"""What `max_bytes` may choose: the forms of a storage, from that which loses least to the smallest, and their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linmdp.agents.budget import (
+    Choice,
+    Sizes,
+    centres_bytes,
+    common_bytes,
+    descending,
+    fold_bytes,
+    kept_bytes,
+    lsvi_bytes,
+    merged_bytes,
+    search_bytes,
+    sparse_bytes,
+    stagewise_bytes,
+)
+from linmdp.agents.horizon import Horizon
+from linmdp.agents.storage.merged import least_merged
+from linmdp.agents.storage.rows import group_blocks
+from linmdp.errors import check_choice, check_int
+from linmdp.features.bilinear import BilinearFeatures
+from linmdp.features.groups import GroupFeatures
+from linmdp.features.tabular import TableFeatures
+from linmdp.features.unit import is_unit, unit_index
+
+if TYPE_CHECKING:
+    from linmdp.agents.lsvi import LSVIAgent
+
+STORAGES = ("auto", "features", "states", "counts", "sparse", "stagewise", "merged", "centres", "fold", "search")
+MERGED = 3000
+"""M of a storage of merged transitions, where it is not given."""
+
+CENTRES, CENTRES_OF_ALL = 256, 1000
+"""M of a storage of centres, where it is not given: for each step, and for all together."""
+
+LEAST_MERGED = 8
+
+STAGEWISE = 30_000
+"""M of a stagewise storage, where it is not given."""
+
+
+class Forms:
+    """The storage that an agent asked for, and the forms of it that differ in size."""
+
+    __slots__ = ("agent", "bilinear", "grouped", "index", "table", "unit")
+
+    def __init__(self, agent: LSVIAgent) -> None:
+        self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
+        self.bilinear = isinstance(agent._features, BilinearFeatures)
+        self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
+        self.grouped = agent._features if isinstance(agent._features, GroupFeatures) else None
+        check_choice(agent.name, "storage", agent.storage, STORAGES)
+
+    @property
+    def asked(self) -> str:
+        """The storage asked for."""
+        if self.agent.storage == "auto":
+            if self.bilinear:
+                return "search"
+            return "stagewise" if self.grouped else self.agent.usual_storage(table=self.table, unit=self.unit)
+        return self.agent.storage
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether states are numbered as they come, with A unit vectors each."""
+        return self.unit and not self.table and getattr(self.agent._features, "S", None) is None
+
+    def size(self, storage: str) -> int:
+        """M of a storage: transitions, or centres, of which there are no more than states."""
+        if storage == "fold":
+            return self.fold_size()
+        if self.agent.M is None and storage == "centres":
+            usual = CENTRES_OF_ALL if self.agent.horizon.shared else CENTRES
+            return max(2, min(usual, self.agent.task.S or usual))
+        least = self._least(storage)
+        if self.agent.M is None:
+            return STAGEWISE if storage == "stagewise" else max(MERGED, least)
+        return check_int(self.agent.name, "M", self.agent.M, low=least, high=10**7)
+
+    def _least(self, storage: str) -> int:
+        """The least M: transitions of different steps, actions, or ends are never merged."""
+        return least_merged(self.agent.horizon.groups, self.agent.task.A) if storage == "merged" else 2
+
+    def fold_size(self) -> int:
+        """M of a fold: given, or 4 d within bounds; with one regression space for ten episodes, and for two at least.
+
+        Every fold leaves an error behind, and a buffer that is full after one or two episodes folds often.
+        """
+        agent, steps = self.agent, self.agent.horizon.samples_per_episode
+        if agent.M is None:
+            return max(int(np.clip(max(4 * agent.task.d, 10 * steps), 64, 512)), 2 * steps)
+        return check_int(agent.name, "M", agent.M, low=max(2, steps), high=10**7)
+
+    def choices(self) -> Iterator[Choice]:
+        """From that which loses least, as far as that is known, to the smallest: see docs, bounded memory."""
+        agent, free = self.agent, self.agent.storage == "auto"
+        if self.asked == "fold" and not (free and agent.auto):
+            yield from self._fold_choices()
+        elif self.asked in ("merged", "centres", "stagewise"):
+            size = self.size(self.asked)
+            yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
+        elif self.asked == "search":
+            yield {"storage": "search"}
+        elif self.asked == "sparse":
+            yield from self._sparse_choices()
+        else:
+            storages = ["counts" if self.asked == "fold" else self.asked]
+            if free and (self.asked == "features" or agent.episodes is not None):
+                storages.append("states")
+            yield from ({"storage": storage, "dtype": dtype} for storage in storages for dtype in self._dtypes())
+            if free and agent.merges_for_bytes and self.table:
+                yield from self._sized("centres", self.size("centres"), LEAST_MERGED)
+            if self.asked == "fold":
+                yield from self._fold_choices()
+
+    def _sized(self, storage: str, most: int, least: int) -> Iterator[Choice]:
+        yield from ({"storage": storage, "M": M} for M in descending(most, least))
+
+    def _sparse_choices(self) -> Iterator[Choice]:
+        """A table that grows with the links that come; else space for all that can, down to one for each vector."""
+        agent, s = self.agent, self.sizes()
+        if agent.M is None:
+            yield {"storage": "sparse"}
+        if not self.unbounded and not agent.own_M:
+            rows = s.horizon.followed * s.d
+            yield from self._sized("sparse", agent.M or rows * (s.S + 1), agent.M or max(2, rows))
+
+    def _fold_choices(self) -> Iterator[Choice]:
+        """Fewer transitions, down to d; then no slopes; then as few transitions as can be, in single precision."""
+        agent, horizon = self.agent, self.agent.horizon
+        least, most = max(2, horizon.samples_per_episode), self.fold_size()
+        enough, dtype = min(most, max(least, agent.task.d)), agent.dtype
+        without = "probe" if agent.correction == "slope" else agent.correction
+        forms = [(without, most, enough, dtype), (without, enough, least, self._dtypes()[-1])]
+        if agent.correction == "slope" and (not horizon.shared or horizon.discounted):
+            forms.insert(0, ("slope", most, enough, dtype))
+        for correction, high, low, kind in forms:
+            for M in descending(high, low):
+                yield {"storage": "fold", "M": M, "correction": correction, "dtype": kind}
+
+    def _dtypes(self) -> tuple[str, ...]:
+        """Precisions to choose from: the one given, or a smaller one."""
+        given = self.agent.dtype
+        return (given,) if given == "float32" else (given, "float32")
+
+    def sizes(self, horizon: Horizon | None = None) -> Sizes:
+        """What the formulas of memory ask for."""
+        agent, task = self.agent, self.agent.task
+        return Sizes(task.S or 0, task.A, task.d, horizon or agent.horizon, self.table, agent._state_bytes)
+
+    def bytes_in_all(self, choice: Choice, held: int | None) -> int:
+        """The most bytes of the agent, with so many samples per regression at most (None: any number)."""
+        agent, s, explore = self.agent, self.sizes(), self.agent._exploration
+        common = common_bytes(s, auto=agent._auto_beta is not None) + agent.schedule_type.forecast_bytes(s)
+        rewards = {"counts": 2 * s.S, "features": held or 0, "states": held or 0}.get(choice["storage"], 0)
+        drawn = explore.adaptive * 8 * s.horizon.groups * rewards
+        drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
+        return common + drawn + self._bytes_of(choice, held)
+
+    def _bytes_of(self, choice: Choice, held: int | None) -> int:
+        """The same of its regressions and storage."""
+        agent, s = self.agent, self.sizes()
+        if choice["storage"] == "merged":
+            return merged_bytes(s, choice["M"], group_blocks(agent._features))
+        if choice["storage"] == "centres":
+            e = np.dtype(agent.dtype).itemsize
+            return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
+        if choice["storage"] == "stagewise":
+            assert self.grouped is not None
+            return stagewise_bytes(self.grouped.G, self.grouped.cells, self.grouped.C, choice["M"])
+        if choice["storage"] == "sparse":
+            if not agent.own_M and "M" in choice:
+                return kept_bytes(s, choice["M"])
+            if self.unbounded:
+                held = agent._known_K() * agent.horizon.samples_per_episode
+            return sparse_bytes(s, held)
+        if choice["storage"] == "search":
+            assert isinstance(agent._features, BilinearFeatures)
+            return search_bytes(s, agent._features.p)
+        if choice["storage"] == "fold":
+            e = np.dtype(choice["dtype"]).itemsize
+            return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e, rewards=agent.auto)
+        return lsvi_bytes(s, choice["storage"], choice["dtype"], held or 0, capacity=agent.own_M or self._known)
+
+    @property
+    def _known(self) -> bool:
+        """Whether the number of episodes says how many samples a regression will hold."""
+        return self.agent.episodes is not None and not self.agent.horizon.shared
