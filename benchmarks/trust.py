@@ -188,7 +188,7 @@ def _counted(report: Path) -> tuple[int, int]:
 
 
 Part = Callable[[float], Iterator[Row]]
-PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, soak.rows, device.device]
+PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, soak.rows, soak.merging, device.device]
 
 
 def table(found: list[Row], scale: float, before: str = "") -> str:

@@ -94,7 +94,8 @@ def test_weights_that_are_no_numbers_are_an_error_at_once(agent: str) -> None:
 
 def test_a_soak_looks_at_what_it_says() -> None:
     program = benchmark("soak")
-    assert program.soak("lsvi-ucb:beta=0.5", 300).failures == 0
+    for spec in (program.AGENTS[0], *program.MERGING):
+        assert program.soak(spec, 300).failures == 0
     env: Any = linmdp.make_env("riverswim:S=4,H=3")
     learner: Any = linmdp.make_agent("lsvi-ucb:beta=0.5", env)
     linmdp.run(env, learner, episodes=5)

@@ -166,6 +166,7 @@ class RunResult:
     certificate : how far the regressions along an episode are from those on all next states, in sum and at most, on
         average over the episodes (docs, bounded memory); None where the storage has no bound
     certificates : its sum over the episodes so far, at those of `cost_points`
+    staleness : the same of storage "fold", whose targets grow old, as an estimate and not a bound; None elsewhere
     costs : [episodes, peak bytes, CPU seconds, steps played] so far, at the episodes of `cost_points`; none in lockstep
     """
 
@@ -196,6 +197,7 @@ class RunResult:
         default=None, metadata=column((*NUMBER, type(None)), "certificate", optional=True)
     )
     certificates: list[float] = field(default_factory=list, metadata=column(list))
+    staleness: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "staleness", optional=True))
     warnings: list[str] = field(default_factory=list, metadata=column(list))
     costs: list[list[float]] = field(default_factory=list, metadata=column(list))
 

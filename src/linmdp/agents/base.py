@@ -276,6 +276,10 @@ class Agent(ABC):
         """The sum, over all steps played, of what a bounded storage can have done to their values; else None."""
         return None
 
+    def staleness(self) -> float | None:
+        """The sum, over all steps played, of what folded targets have done to their values, by estimate; else None."""
+        return None
+
     def diagnostics(self) -> dict[str, float]:
         """What the agent itself has to tell of its run so far, by name."""
         return {}

@@ -330,6 +330,10 @@ class LSVIAgent(Agent):
         found = self._planner.storage.certificate
         return None if found is None else float(found)
 
+    def staleness(self) -> float | None:
+        found = self._planner.storage.staleness
+        return None if found is None else float(found)
+
     def diagnostics(self) -> dict[str, float]:
         return self.schedule.diagnostics() | self._planner.storage.diagnostics()
 

@@ -275,13 +275,22 @@ def _results_table(s: Section, styles: Styles) -> str:
         cells[HEADER.index("agent memory")] = Cell(human_bytes(summary.agent_bytes), summary.agent_bytes)
         rows.append(cells)
     shown = table("Results: means over seeds; memory is the peak", HEADER, rows)
-    return shown + "".join(_certificate(x.agent, x.certificate) for x in s.summaries if x.certificate is not None)
+    certified = (_certificate(x.agent, x.certificate) for x in s.summaries if x.certificate is not None)
+    stale = (_staleness(x.agent, x.staleness) for x in s.summaries if x.staleness is not None)
+    return shown + "".join((*certified, *stale))
 
 
 def _certificate(name: str, value: float) -> str:
     return (
         f"<p>Certificate of {text(short_name(name))}: the regressions along an episode are within {value:.3g}, in sum, "
         f"of those on all next states, on average over the episodes.</p>"
+    )
+
+
+def _staleness(name: str, value: float) -> str:
+    return (
+        f"<p>Staleness of {text(short_name(name))}: by estimate, which is no bound, folded targets put the regressions "
+        f"along an episode off by {value:.3g}, in sum, on average over the episodes.</p>"
     )
 
 

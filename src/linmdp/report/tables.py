@@ -31,8 +31,9 @@ LESS_NEEDED = ("return, mean", "per episode", "at cap", "resets", "seeds", "CPU 
 
 def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str, *, chosen: bool = True) -> str:
     """The rows in Markdown, such that they fit a terminal, and below it what was chosen by itself."""
-    rows = [(*row, _certificate(s)) for row, s in zip(comparison_rows(summaries, name), summaries, strict=True)]
-    table = markdown(*_fitting((*HEADER, "certificate"), rows))
+    named = zip(comparison_rows(summaries, name), summaries, strict=True)
+    rows = [(*row, _short(s.certificate), _short(s.staleness)) for row, s in named]
+    table = markdown(*_fitting((*HEADER, "certificate", "staleness"), rows))
     return "\n\n".join(
         [table, *_chosen([(row[0], s) for row, s in zip(rows, summaries, strict=True)] if chosen else [])]
     )
@@ -45,8 +46,8 @@ def _chosen(named: Sequence[tuple[str, Summary]]) -> list[str]:
     return [f"chosen for all: {env}"] * bool(env) + [f"chosen by {name}: {words}" for name, words in lines if words]
 
 
-def _certificate(s: Summary) -> str:
-    return "-" if s.certificate is None else f"{s.certificate:.3g}"
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = str) -> list[tuple[str, ...]]:

@@ -23,7 +23,7 @@ class Summary(NamedTuple):
 
     `reward` is that of an episode, `end` that of one in the last tenth (None where only the sum was kept). `curve` is
     the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,); `chosen` says
-    what was chosen for parameters that were left open; `certificate` is the mean, where there is one.
+    what was chosen for parameters that were left open; `certificate` and `staleness` are means, where there are any.
     """
 
     env: str
@@ -43,6 +43,7 @@ class Summary(NamedTuple):
     cpu_each: Array
     chosen: str
     certificate: float | None
+    staleness: float | None
 
 
 def summarize(results: Sequence[RunResult]) -> Summary:
@@ -66,6 +67,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         cpu_each=np.array([r.cpu_seconds for r in results]),
         chosen=chosen_words([r.chosen for r in results]),
         certificate=_mean([r.certificate for r in results]),
+        staleness=_mean([r.staleness for r in results]),
     )
 
 

@@ -59,11 +59,13 @@ class Storage(Component):
     own_ends = False
     """Whether `target` and `ahead` count the samples that ended an episode."""
     errors: Array
-    """(H,) how far the targets of each step can be from those of all samples: of `Centres` and `Kept`."""
-    certificate: Array | None = None
+    """(H,) how far the targets of each step can be from those of all samples, or for `Fold` are, by estimate."""
+    certificate: Any = None
     """What these errors add up to over the steps played, ()."""
+    staleness: Any = None
+    """The same of `Fold`, whose errors are estimated and not bounded, ()."""
     spans: Array
-    """(H,) the largest difference of two values of a step, where there is a certificate."""
+    """(H,) the largest difference of two values of a step, where there is either."""
     sweeps: int = SWEEPS
     """Backups of a discounted planning, at most."""
     resize: Callable[[int], None]
@@ -150,10 +152,10 @@ class Storage(Component):
     def played(self, h: int, state: State, action: int) -> None:
         """An action was played with Q_h."""
 
-    def certify(self, h: int, form: float) -> None:
-        """Certify one more step: by 2 E_h |phi| in the norm of Lambda^-1, and by what it can be worth at most."""
-        off = 2 * float(self.errors[0 if self.horizon.discounted else h]) * form**0.5
-        self.certificate += min(off, float(self.spans[h]))
+    def off(self, h: int, form: float) -> float:
+        """What the error of a step does to its value: 2 E_h |phi| in the norm of Lambda^-1, or all it can be worth."""
+        found: float = 2 * float(self.errors[0 if self.horizon.discounted else h]) * form**0.5
+        return min(found, float(self.spans[h]))
 
     def tied(self, h: int, state: State) -> IntArray:
         """The numbers of the actions that share the largest Q_h in `state`, in order."""

@@ -57,7 +57,7 @@ class Centres(RowStorage):
     ended : (F, d) sum of phi over samples that ended an episode; ends : (F, 2) their number and rewards
     final : (G, d) sum of phi over ended states and actions; finals : (G,) how many these are
     spans : (H,) the largest difference of two values of a step
-    errors : (H,) E_h of the last planning; certificate : () see `certify`
+    errors : (H,) E_h of the last planning; certificate : () see `off`
     older : (G,) whether Lambda^-1, with which the old Q acts, knows samples that have been dropped
     """
 
@@ -293,7 +293,7 @@ class Centres(RowStorage):
             return
         inverse, row = self.ridge.Lambda_inv[self.horizon.group(h)], self.rows(np.asarray(state)[None])[0]
         phi, inverse = (row, inverse[action]) if self.blocks else (row[action], inverse[0])
-        self.certify(h, float(phi @ inverse @ phi))
+        self.certificate += self.off(h, float(phi @ inverse @ phi))
 
     # memory and files
 

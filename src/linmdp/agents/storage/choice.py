@@ -257,6 +257,7 @@ class StorageChoice(Forms):
                 correction=agent.chosen_within.get("correction", agent.correction),
                 dtype=self.dtype,
                 state_bytes=agent._state_bytes,
+                spans=self._spans,
             )
         capacity = agent.chosen_within.get("M", agent.M) if agent.own_M else None
         if not agent.own_M and self._known:

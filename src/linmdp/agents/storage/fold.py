@@ -16,10 +16,16 @@ and sum_i phi_i e_i is replaced by D_h g_h.
 Where states are finite, a transition that comes again is counted, not kept again. As long as the different ones fit
 into the buffer nothing is ever folded, and planning is that of LSVI-UCB. When they do not, the most frequent stay in
 the buffer, exactly, and the rare ones are folded.
+
+How far z_h may be off by now is estimated, not bounded: the remainders scatter around phi'g by s, at the probes, and
+that is what D_h g_h leaves to chance, s sqrt(N / m - 1) in the norm of Lambda^-1, where m of N folded samples are
+probes (for N / m, tr D over that of the probes). What was left at each fold stays in c_h; these add up as independent
+errors do.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -64,9 +70,12 @@ class Fold(Storage):
     c, w_ref : (levels, d) sum phi V_ref, and the weights that V_ref was made of
     J : (levels, d, d) slopes; V_ref, best_ref : (levels, M) at the probes. All empty before the first fold
     folded : (groups,) rows of the buffer folded so far
+    apart : (levels,) squared, the error that folds have left in c, by estimate
+    errors : (H,) by estimate, of the last planning; staleness : () see `off`
     """
 
-    _arrays: ClassVar = ("c", "w_ref", "J", "V_ref", "best_ref", "folded")
+    _arrays: ClassVar = ("c", "w_ref", "J", "V_ref", "best_ref", "folded", "apart", "errors", "staleness")
+    _derived: ClassVar = ("spans",)
     keeps_samples = incremental = False
 
     def __init__(
@@ -79,8 +88,10 @@ class Fold(Storage):
         correction: str,
         dtype: str,
         state_bytes: int,
+        spans: Array,
     ) -> None:
         super().__init__(parts)
+        self.spans, self.errors, self.staleness = spans, np.zeros(self.horizon.H), np.zeros(())
         self.features, self.M, self.dtype, self._state_bytes = features, M, dtype, state_bytes
         self.probes, self.follow = probes, correction != "frozen"
         # with one regression and H values J would be larger than all the rest: probes alone
@@ -88,11 +99,11 @@ class Fold(Storage):
         kept, L = self.horizon.followed, self.horizon.levels
         self.buffer, self.probe = self._transitions(kept), self._transitions(kept)
         self.c, self.w_ref = np.zeros((L, features.d)), np.zeros((L, features.d))
-        self.folded = np.zeros(kept, dtype=np.int64)
+        self.folded, self.apart = np.zeros(kept, dtype=np.int64), np.zeros(L)
         self._make_past(folded=False)
         self._staying: list[BoolArray] = []  # of each buffer while it is folded
         self._known: dict[int, Ahead] = {}
-        self._shared_spread: Array | None = None
+        self._shared_spread: tuple[Array, Array, float] | None = None
 
     def _transitions(self, kept: int) -> Transitions:
         return Transitions(kept, self.M, self.features, rewards=self.exploration.adaptive)
@@ -113,7 +124,7 @@ class Fold(Storage):
         kept = len(self.folded)
         self.buffer, self.probe = self._transitions(kept), self._transitions(kept)
         self.folded[:] = 0
-        self.c[:] = self.w_ref[:] = 0.0
+        self.c[:] = self.w_ref[:] = self.apart[:] = 0.0
         self._make_past(folded=False)
 
     @property
@@ -184,14 +195,18 @@ class Fold(Storage):
         value = self._value(h, self.buffer, new, greedy)
         z: Array = new.phi.T @ (new.times[:, 0] * value.V)
         J: Any = 0.0
+        scatter = 0.0
         if self.folded[g]:
-            moved, J = self._moved(h, new, following, fold=fold, greedy=greedy)
+            moved, J, scatter = self._moved(h, new, following, fold=fold, greedy=greedy)
             z = z + moved
+        if greedy is None:
+            self.errors[h] = math.sqrt(self.apart[h] + scatter)
         if fold:
             stay, counted = self._staying[g], new.times * new.phi
             if self.slopes:
                 self.J[h] = J + counted[~stay].T @ _chosen(new.rows, value.best)[~stay]
             self.c[h], self.w_ref[h] = z - counted[stay].T @ value.V[stay], following
+            self.apart[h] += scatter
         return z
 
     def _following(self, h: int) -> Array:
@@ -199,31 +214,45 @@ class Fold(Storage):
         w: Array = self.w[self.horizon.level(h + 1)]
         return w
 
-    def _moved(self, h: int, new: Ahead, following: Array, *, fold: bool, greedy: Array | None) -> tuple[Array, Any]:
-        """c_h brought to today's V and, if it is to be folded, J_h to its slopes."""
-        if not self.follow:
-            return self.c[h].copy(), 0.0
+    def _moved(
+        self, h: int, new: Ahead, following: Array, *, fold: bool, greedy: Array | None
+    ) -> tuple[Array, Any, float]:
+        """c_h brought to today's V, J_h, if it is to be folded, to its slopes, and the squared error of that."""
         old = self._ahead(h, self.probe)
         value = self._value(h, self.probe, old, greedy)
-        m, spread = len(old.phi), self._spread(h, new, old)
+        m, (spread, fitted, more) = len(old.phi), self._spread(h, new, old)
         change = value.V - self.V_ref[h, :m]
+        if not self.follow:  # nothing of the change is brought in
+            return self.c[h].copy(), 0.0, more * float(old.times[:, 0] @ change**2)
         if not self.slopes:
-            return self.c[h] + spread @ change, 0.0
+            return self.c[h] + spread @ change, 0.0, self._scatter(old, fitted, more, change)
         psi, step = _chosen(old.rows, self.best_ref[h, :m]), following - self.w_ref[h]
         J = self.J[h] + spread @ (_chosen(old.rows, value.best) - psi) if fold else 0.0
-        return self.c[h] + self.J[h] @ step + spread @ (change - psi @ step), J
+        rest = change - psi @ step
+        return self.c[h] + self.J[h] @ step + spread @ rest, J, self._scatter(old, fitted, more, rest)
 
-    def _spread(self, h: int, new: Ahead, old: Ahead) -> Array:
-        """D_h g for the g of anything at the probes, as a matrix (d, m); with one regression made once per planning."""
+    def _scatter(self, old: Ahead, fitted: Array, more: float, rest: Array) -> float:
+        """The squared error, by estimate, of D_h g_h for sum phi_i e_i, from the e_i at the probes."""
+        times, m = old.times[:, 0], len(rest)
+        missed = rest - old.phi @ (fitted @ rest)
+        return max(more - 1, 0.0) * float(times @ missed**2) / float(times.sum()) * m / max(m - self.features.d, 1)
+
+    def _spread(self, h: int, new: Ahead, old: Ahead) -> tuple[Array, Array, float]:
+        """D_h g and g for anything at the probes, as matrices (d, m), and tr D_h over that of the probes.
+
+        With one regression they are made once per planning.
+        """
         if self._shared_spread is not None:
             return self._shared_spread
         lam = float(self.ridge.lam) * np.eye(self.features.d)
         D = self.ridge.Lambda[self.horizon.group(h)] - lam - new.phi.T @ (new.times * new.phi)
         counted = old.times * old.phi
-        spread: Array = D @ np.linalg.solve(old.phi.T @ counted + lam, counted.T)
+        probed = old.phi.T @ counted
+        fitted: Array = np.linalg.solve(probed + lam, counted.T)
+        found = D @ fitted, fitted, max(0.0, float(np.trace(D))) / max(float(np.trace(probed)), 1e-12)
         if self.horizon.shared:
-            self._shared_spread = spread
-        return spread
+            self._shared_spread = found
+        return found
 
     def forget(self) -> None:
         self._known.clear()
@@ -285,6 +314,11 @@ class Fold(Storage):
         best: BoolArray = self.exploration.best(q.reshape(self.features.A, self.features.S))
         return best
 
+    def played(self, h: int, state: State, action: int) -> None:
+        if self.errors.any():
+            inverse, phi = self.ridge.Lambda_inv[self.horizon.group(h)], self.features.phi(state)[action]
+            self.staleness += self.off(h, float(phi @ inverse @ phi))
+
     @property
     def nbytes(self) -> int:
         return super().nbytes + self.buffer.nbytes + self.probe.nbytes
@@ -306,6 +340,8 @@ class Fold(Storage):
         self._make_past(folded=bool(folded.any()))
         for name in self._arrays:
             load_array(getattr(self, name), state, name)
+        if not all((getattr(self, name) >= 0).all() for name in ("apart", "errors", "staleness")):
+            raise InvalidData("'apart', 'errors' and 'staleness' of a saved agent must not be negative.")
         if not ((self.best_ref >= -1) & (self.best_ref < self.features.A)).all():
             raise InvalidData(f"'best_ref' of a saved agent must be in [-1, {self.features.A - 1}] everywhere.")
         self.buffer.load_state_dict(under("buffer", state))

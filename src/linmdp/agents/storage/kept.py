@@ -41,7 +41,7 @@ class Kept(UnitStorage):
     weights, paid : (M,) how often, and the mean reward in units of `scale`, which serves the estimate of noise alone
     count, cursor : () number of links, and the next one to be looked at when some must be merged
     merged : (G,) samples whose link was merged, at most
-    errors : (H,) E_h of the last planning; certificate : () see `Storage.certify`
+    errors : (H,) E_h of the last planning; certificate : () see `off`
     """
 
     _arrays: ClassVar = ("visits", "keys", "weights", "paid", "count", "cursor", "merged", "errors", "certificate")
@@ -207,7 +207,7 @@ class Kept(UnitStorage):
 
     def played(self, h: int, state: State, action: int) -> None:
         cell = self.cell(int(state), action)
-        self.certify(h, float(self.ridge.Lambda_inv[self.horizon.group(h), cell, 0, 0]))
+        self.certificate += self.off(h, float(self.ridge.Lambda_inv[self.horizon.group(h), cell, 0, 0]))
 
     def _links(self, g: int) -> Iterator[tuple[IntArray, IntArray, IntArray, Array, Array]]:
         """The links of a regression, those of some unit vectors at a time: the vectors, where the links of each begin,
