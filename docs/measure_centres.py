@@ -1,6 +1,10 @@
-"""The tables and the figure of the page on bounded memory, from the store of its sweep. What it lacks is run.
+"""The tables and the figure of the page on bounded memory, from the stores of its sweeps. What they lack is run.
 
 .venv/bin/python docs/measure_centres.py STORE    about 10 minutes on two cores from an empty store
+.venv/bin/python docs/measure_centres.py STORE links            the table of examples/links.toml alone: 4 minutes
+.venv/bin/python docs/measure_centres.py STORE bounded-12000    that of examples/bounded-12000.toml alone: 50 minutes
+
+With `--stored` at the end nothing is run, and the table has the runs that are there.
 """
 
 from __future__ import annotations
@@ -138,16 +142,40 @@ def choice_table() -> str:
     return markdown(("centres for a state", "growth of the radius", *what), rows)
 
 
-def main() -> None:
-    """Write all of it."""
-    (DOCS / "generated/centres_bound.md").write_text(bound_table() + "\n")
-    (DOCS / "generated/centres_choice.md").write_text(choice_table() + "\n")
-    store = Store(output_folder(Path(sys.argv[1])))
-    jobs = plan(read_sweep(DOCS.parent / "examples/bounded.toml"))
-    run_sweep(jobs, store, progress=True)
+def stored(folder: str, name: str, *, run: bool) -> list[Summary]:
+    """The runs of a sweep in examples/, in its order."""
+    store, jobs = Store(output_folder(Path(folder))), plan(read_sweep(DOCS.parent / f"examples/{name}.toml"))
+    if run:
+        run_sweep(jobs, store, progress=True)
     place = {(job.env, job.agent): i for i, job in enumerate(jobs)}
     summaries = by_agent(list(store.results({run_key(job) for job in jobs})))
-    summaries.sort(key=lambda s: place[s.env, s.agent])
+    return sorted(summaries, key=lambda s: place[s.env, s.agent])
+
+
+def apart_table(summaries: Sequence[Summary]) -> str:
+    """What every agent lost or earned, how much that is of what the first one did, and its bytes."""
+    rows, firsts = [], {s.env: s for s in reversed(summaries)}
+    for s in summaries:
+        mean, first = ((x.regret or x.reward).mean for x in (s, firsts[s.env]))
+        end = "-" if s.end is None else f"{s.end.mean:.3g}"
+        certificate = "-" if s.certificate is None else f"{s.certificate:.3g}"
+        numbers = (str(s.seeds), f"{mean:.3g}", f"{mean / first:.2f}", end, certificate, human_bytes(s.agent_bytes))
+        rows.append((s.env, s.agent, *numbers))
+    header = ("environment", "agent", "seeds", "regret or mean return", "of the first", "return at the end")
+    return markdown((*header, "certificate", "bytes held"), rows)
+
+
+def main() -> None:
+    """Write all of it, or the table of one sweep."""
+    folder, *names = (word for word in sys.argv[1:] if word != "--stored")
+    for name in names:
+        table = apart_table(stored(folder, name, run="--stored" not in sys.argv))
+        (DOCS / f"generated/{name.replace('-', '_')}.md").write_text(table + "\n")
+    if names:
+        return
+    (DOCS / "generated/centres_bound.md").write_text(bound_table() + "\n")
+    (DOCS / "generated/centres_choice.md").write_text(choice_table() + "\n")
+    summaries = stored(folder, "bounded", run=True)
     (DOCS / "generated/centres.md").write_text(result_table(summaries) + "\n")
     envs = dict.fromkeys(s.env for s in summaries)
     figure([[s for s in summaries if s.env == env] for env in envs])
