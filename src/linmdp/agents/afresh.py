@@ -69,8 +69,12 @@ class Afresh(Component):
     def refactor(self, mask: BoolArray, rebuild: Rebuild) -> None:
         """Make the inverses of `mask` from the blocks (blocks, p, p) of sum phi phi'."""
         for g in masked_groups(mask):
-            Lambda = rebuild(g) + self.lam * np.eye(self.Lambda_inv.shape[-1])
-            self.Lambda_inv[g] = 1 / Lambda if Lambda.shape[-1] == 1 else fresh_inverse(Lambda)
+            outer, eye = rebuild(g), self.lam * np.eye(self.Lambda_inv.shape[-1])
+            if len(eye) == 1:
+                self.Lambda_inv[g] = 1 / (outer + eye)
+            else:  # one after the other: little memory on the way
+                for inverse, block in zip(self.Lambda_inv[g], outer, strict=True):
+                    inverse[:] = fresh_inverse(block + eye)
         self.behind &= ~mask
         self.empty &= ~mask
 

@@ -17,6 +17,7 @@ from linmdp.agents.ridge import BLOCK_BYTES, DELAY
 from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
 from linmdp.agents.storage.kept import link_bytes
 from linmdp.agents.storage.samples import block_size
+from linmdp.agents.storage.slim import CHUNK as ROWS_AT_ONCE
 from linmdp.agents.storage.sparse import links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
 from linmdp.agents.storage.stagewise import MOST_CELLS
@@ -46,7 +47,9 @@ def parse_bytes(owner: str, value: Any) -> int:
     return int(value)
 
 
-def chosen_within(owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_of: Callable[[Choice], int]) -> Choice:
+def chosen_within(
+    owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_of: Callable[[Choice], int], hint: str = ""
+) -> Choice:
     """What an agent makes of its `max_bytes`, the bytes that it will take, and why; nothing where no limit is given.
 
     The first choice that fits; they come in the order of what they lose, as far as that is known.
@@ -63,7 +66,7 @@ def chosen_within(owner: str, max_bytes: Any, choices: Iterable[Choice], bytes_o
     least = min(need for need, _ in refused)
     raise InvalidParameter(
         f"The 'max_bytes' parameter of {owner} must be at least {least} ({human_bytes(least)}): its smallest form on "
-        f"this task needs that. Got {limit}."
+        f"this task needs that{hint}. Got {limit}."
     )
 
 
@@ -171,6 +174,15 @@ def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
     rows = p if blocks > 1 else s.A * d
     work = 8 * M * (4 * rows + 6 * s.A + 12) + 3 * 8 * blocks * p * p
     return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 28)
+
+
+def slim_bytes(s: Sizes, M: int, blocks: int) -> int:
+    """Regressions and a `Slim`, and their planning: features of a few transitions at a time."""
+    G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks
+    matrices, vectors = 8 * G * blocks * p * p, 8 * d * (2 * G + L)
+    kept, numbers = (M + 1) * (2 * s.state + 28), 8 * M * (2 * s.A + 12) + 4 * M * s.state
+    work = 8 * ROWS_AT_ONCE * (4 * p + 8 * s.A) + 8 * (blocks + 4) * p * p + 8 * 6 * d
+    return matrices + vectors + 2 * kept + numbers + work
 
 
 def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> int:

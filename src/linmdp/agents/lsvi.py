@@ -105,7 +105,8 @@ class LSVIAgent(Agent):
         self._exploration = self.make_exploration(self.beta_value)
         if inflate and (not self._exploration.inflate or self.horizon.discounted):
             invalid(self.name, "inflate", "0 without a bonus for each step", inflate)
-        self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of)
+        hint = self._storing.smaller
+        self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of, hint)
         if self._storing.name != self._storing.asked:
             self._exploration = self.make_exploration(self.beta_value)
         self.schedule = self.make_schedule()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.agents.afresh import Afresh
-from linmdp.agents.budget import Choice, common_bytes, kept_bytes, parse_bytes
+from linmdp.agents.budget import Choice, common_bytes, kept_bytes, merged_bytes, parse_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
@@ -17,12 +17,13 @@ from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.forms import Forms
+from linmdp.agents.storage.forms import IN_PARTS, MERGED, Forms
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.searched import Searched
+from linmdp.agents.storage.slim import Slim
 from linmdp.agents.storage.sparse import Sparse
 from linmdp.agents.storage.stagewise import Stagewise
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
@@ -37,8 +38,9 @@ STAGEWISE_DISCOUNT = 0.97
 LOOKAHEAD = 200
 """Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
 
-MERGED_LEVELS = 3 << 17
-"""Bytes of the weights of all steps, at most, with merged transitions; if they would take more, steps share."""
+MERGED_LEVELS, FEW_LEVELS = 3 << 17, 1 << 15
+"""Bytes of the weights of all steps, at most, with merged transitions, and where `max_bytes` has no space for all of
+those; if they would take more, steps share."""
 
 SPARSE_LEVELS, DISCOUNT, SHORT_DISCOUNT = 1 << 20, 0.99, 0.9
 """If the weights of all steps take more bytes than this with unit vectors, or `max_bytes` has no space for them, there
@@ -105,7 +107,8 @@ class StorageChoice(Forms):
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
             many &= agent.auto and shared and self.asked == "sparse"
             discount = STAGEWISE_DISCOUNT if stages else (DISCOUNT if task.S else SHORT_DISCOUNT) if many else 1.0
-        stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
+        most = FEW_LEVELS if self._crowded(Horizon(H, shared, 1.0, 1, task.H)) else MERGED_LEVELS
+        stride = -(-levels // most) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
     def _tight(self, horizon: Horizon) -> bool:
@@ -118,6 +121,15 @@ class StorageChoice(Forms):
             kept_bytes(s, horizon.followed * s.d) + common_bytes(s, auto=False) + 64 * (horizon.H + horizon.groups)
         )
         return smallest > parse_bytes(agent.name, agent.max_bytes)
+
+    def _crowded(self, horizon: Horizon) -> bool:
+        """Whether `max_bytes` has no space for all merged transitions, planned at once."""
+        agent = self.agent
+        if agent.max_bytes is None or self.asked != "merged":
+            return False
+        s, M = self.sizes(horizon), MERGED if agent.M is None else int(agent.M)
+        whole = merged_bytes(s, M, group_blocks(agent._features)) + common_bytes(s, auto=False)
+        return whole > parse_bytes(agent.name, agent.max_bytes)
 
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it."""
@@ -244,7 +256,8 @@ class StorageChoice(Forms):
             assert self.grouped is not None
             return Stagewise(parts, self.grouped, agent.chosen_within.get("M", self.size(self.name)))
         if self.name == "merged":
-            return Merged(parts, features, agent.chosen_within.get("M", self.size(self.name)), agent._state_bytes)
+            kind = Slim if agent.chosen_within.get("planning") == IN_PARTS else Merged
+            return kind(parts, features, agent.chosen_within.get("M", self.size(self.name)), agent._state_bytes)
         if self.name == "centres":
             M = agent.chosen_within.get("M", self.size(self.name))
             return Centres(parts, features, M, self.dtype, self._spans)

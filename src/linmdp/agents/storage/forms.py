@@ -18,6 +18,7 @@ from linmdp.agents.budget import (
     lsvi_bytes,
     merged_bytes,
     search_bytes,
+    slim_bytes,
     sparse_bytes,
     stagewise_bytes,
 )
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
 STORAGES = ("auto", "features", "states", "counts", "sparse", "stagewise", "merged", "centres", "fold", "search")
+IN_PARTS = "in parts"
+"""How merged transitions are planned where their features do not fit all at once."""
+
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
@@ -105,6 +109,11 @@ class Forms:
             yield from self._fold_choices()
         elif self.asked in ("merged", "centres", "stagewise"):
             size = self.size(self.asked)
+            if self.asked == "merged" and group_blocks(agent._features) > 1:
+                yield from self._sized("merged", size, max(self._least("merged"), size // 3))
+                for choice in self._sized("merged", size, min(max(LEAST_MERGED, self._least("merged")), size)):
+                    yield choice | {"planning": IN_PARTS}
+                return
             yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
         elif self.asked == "search":
             yield {"storage": "search"}
@@ -145,6 +154,11 @@ class Forms:
             for M in descending(high, low):
                 yield {"storage": "fold", "M": M, "correction": correction, "dtype": kind}
 
+    @property
+    def smaller(self) -> str:
+        """What a user could do to need less."""
+        return ", and less with fewer features (dim=32)" if group_blocks(self.agent._features) > 1 else ""
+
     def _dtypes(self) -> tuple[str, ...]:
         """Precisions to choose from: the one given, or a smaller one."""
         given = self.agent.dtype
@@ -167,6 +181,8 @@ class Forms:
     def _bytes_of(self, choice: Choice, held: int | None) -> int:
         """The same of its regressions and storage."""
         agent, s = self.agent, self.sizes()
+        if choice.get("planning") == IN_PARTS:
+            return slim_bytes(s, choice["M"], group_blocks(agent._features))
         if choice["storage"] == "merged":
             return merged_bytes(s, choice["M"], group_blocks(agent._features))
         if choice["storage"] == "centres":
