@@ -111,6 +111,19 @@ def test_weights_that_grow_large_keep_their_ratios() -> None:
     np.testing.assert_allclose(storage.weights[: len(mine)][mine] / (1 << 21), ratios[: len(mine)][mine], rtol=1e-5)
 
 
+def test_the_bound_may_widen_the_bonus() -> None:
+    env = linmdp.make_env("riverswim:S=6,H=10")
+    agents: list[Any] = [
+        linmdp.make_agent(f"lsvi-ucb:storage=sparse,M={M},beta=0.1,inflate=0.5", env) for M in (1000, 20)
+    ]
+    for agent in agents:
+        linmdp.run(env, agent, episodes=60, seed=0)
+    exact, merged = (agent._exploration.beta for agent in agents)
+    assert (exact == 0.1).all()
+    np.testing.assert_allclose(merged, 0.1 + 0.5 * agents[1]._planner.storage.errors)
+    assert merged.max() > 0.1
+
+
 def test_a_saved_agent_goes_on_and_must_have_links_that_can_be() -> None:
     env = linmdp.make_env("riverswim:S=6,H=10")
     agent: Any = linmdp.make_agent("lsvi-ucb:storage=sparse,M=16", env)

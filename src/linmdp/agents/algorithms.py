@@ -46,9 +46,9 @@ class LSVIUCB(LSVIAgent):
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards. "auto": 1; with
         storage "sparse", if beta and lam are "auto" and the weights of all steps would take much memory, 0.99, or 0.9
         where states have no bound; with storage "stagewise" 0.97
-    max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept (exactly or, for
-        tables for which there is no space, as centres), their precision and (in the other agents) rho, budget, m and M
-        are chosen for it, and shown as `agent.chosen`
+    max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept (exactly or,
+        where there is no space for that, merged), their precision and (in the other agents) rho, budget, m and M are
+        chosen for it, and shown with the reason as `agent.chosen`
     replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in
         every episode; default: 0; with beta and lam "auto" 0.02, or 0.03 with storage "stagewise",
         or 0.1 with storage "merged" or "centres" where states are not finite
@@ -56,11 +56,12 @@ class LSVIUCB(LSVIAgent):
         states are not finite, if beta and lam are "auto", else all
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With
         storage "merged": transitions in all; default: 3,000. With storage "centres": next states kept per step (default
-        256), or in all with `stationary` (1,000). With storage "stagewise": the last transitions; default: 30,000
+        256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default: all. With
+        storage "stagewise": the last transitions; default: 30,000
     probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
-    inflate : with storage "centres": the share, from 0 to 1, of the bound of its error that widens the bonus; 1 is what
-        the theorem asks (docs, bounded memory)
+    inflate : with storage "centres", or "sparse" and M: the share, from 0 to 1, of the bound of its error that widens
+        the bonus; 1 is what the theorem asks (docs, bounded memory)
     """
 
     name = "lsvi-ucb"

@@ -49,5 +49,7 @@ def check_common(agent: LSVIAgent) -> None:
             rule = "1 unless stationary=true: only then is there one Q for all steps"
             invalid(agent.name, "discount", rule, agent.discount)
     bounded = agent.bounded_errors or agent.storage == "centres"
+    bounded = bounded or (agent.storage == "sparse" and agent.M is not None)
     if check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0) and not bounded:
-        invalid(agent.name, "inflate", "0 unless storage is 'centres', whose errors are bounded", agent.inflate)
+        rule = "0 unless storage is 'centres', or 'sparse' with M, whose errors are bounded"
+        invalid(agent.name, "inflate", rule, agent.inflate)
