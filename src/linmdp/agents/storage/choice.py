@@ -127,7 +127,7 @@ class StorageChoice(Forms):
         agent = self.agent
         if agent.max_bytes is None or self.asked != "merged":
             return False
-        s, M = self.sizes(horizon), MERGED if agent.M is None else int(agent.M)
+        s, M = self.sizes(horizon), agent.M if isinstance(agent.M, int) else MERGED
         whole = merged_bytes(s, M, group_blocks(agent._features)) + common_bytes(s, auto=False)
         return whole > parse_bytes(agent.name, agent.max_bytes)
 

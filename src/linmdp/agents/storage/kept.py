@@ -27,7 +27,6 @@ CHUNK = 256
 HEAVY = float(1 << 22)
 """The weight of a link from which on those of its unit vector are halved: only their ratios count, in 24 bits each."""
 
-
 SLIGHT, TINY, DIGITS = 1e-3, 1e-12, 9
 """A change of the mean by this share of all values, or this much, is none; decimals beyond are rounding."""
 
@@ -45,7 +44,6 @@ class Kept(UnitStorage):
     """
 
     _arrays: ClassVar = ("visits", "keys", "weights", "paid", "count", "cursor", "merged", "errors", "certificate")
-
     _derived: ClassVar = ("spans",)
 
     def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None, M: int, spans: Array) -> None:
