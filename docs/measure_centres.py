@@ -143,13 +143,16 @@ def choice_table() -> str:
 
 
 def stored(folder: str, name: str, *, run: bool) -> list[Summary]:
-    """The runs of a sweep in examples/, in its order."""
+    """The runs of a sweep in examples/, in its order; of each environment with the seeds that all its agents have."""
     store, jobs = Store(output_folder(Path(folder))), plan(read_sweep(DOCS.parent / f"examples/{name}.toml"))
     if run:
         run_sweep(jobs, store, progress=True)
     place = {(job.env, job.agent): i for i, job in enumerate(jobs)}
-    summaries = by_agent(list(store.results({run_key(job) for job in jobs})))
-    return sorted(summaries, key=lambda s: place[s.env, s.agent])
+    results = list(store.results({run_key(job) for job in jobs}))
+    played = {(r.env, r.agent, r.seed) for r in results}
+    agents = {env: [agent for of, agent in place if of == env] for env, _ in place}
+    whole = [r for r in results if all((r.env, agent, r.seed) in played for agent in agents[r.env])]
+    return sorted(by_agent(whole), key=lambda s: place[s.env, s.agent])
 
 
 def apart_table(summaries: Sequence[Summary]) -> str:
