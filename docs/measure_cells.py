@@ -1,4 +1,4 @@
-"""The tables of the page on cells. Runs are kept in FOLDER: a command that is stopped goes on where it was.
+"""The tables of the page on cells. What was measured is kept in FOLDER: a command that is stopped goes on where it was.
 
 .venv/bin/python docs/measure_cells.py FOLDER                          all of them, about an hour
 .venv/bin/python docs/measure_cells.py FOLDER cells_games --seeds 5    some of them, with so many seeds
@@ -10,14 +10,16 @@ Cells are chosen once for a game, in 10,000 steps of random play with seed 0. Ru
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import linmdp
 from linmdp.experiments.cell_picture import write_picture
 from linmdp.experiments.linearization import write_cells
 from linmdp.features.cells import read_cells
@@ -26,10 +28,8 @@ from linmdp.report.tables import markdown
 from linmdp.results.curves import returns
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.store import Store, opened_store
-from linmdp.runner.batch import jobs_for
-from linmdp.runner.registry import make_env
-from linmdp.runner.sweep import run_key, run_sweep
-from linmdp.types import Array, RunResult
+from linmdp.runner.registry import make_agent, make_env
+from linmdp.types import Array
 
 GENERATED = Path(__file__).parent / "generated"
 H, WARMUP, AGENT = 50, 10_000, "lsvi-ucb-fold"
@@ -71,13 +71,12 @@ def telling() -> list[str]:
 
 
 class Study(NamedTuple):
-    """Which games, how many episodes, which seeds, and what plays besides the learner, random play and a constant."""
+    """Which games, how many episodes, and which seeds."""
 
     games: tuple[str, ...]
     episodes: int
     seeds: int
     first_seed: int
-    others: tuple[str, ...] = ()
 
 
 STUDIES = {
@@ -86,8 +85,16 @@ STUDIES = {
 }
 
 
+class Learned(NamedTuple):
+    """A run: the mean return of its last fifth, the most bytes, and the CPU time of a step."""
+
+    late: float
+    bytes: int
+    milliseconds: float
+
+
 class Game:
-    """A game with its cells, which are chosen and written first; runs and returns are those in a store, or new ones."""
+    """A game with its cells, which are chosen and written first; what was measured of it is in a store."""
 
     def __init__(self, name: str, folder: Path, study: Study, store: Store) -> None:
         self.name, self.study, self.store, path = name, study, store, folder / f"{name}.safetensors"
@@ -101,20 +108,31 @@ class Game:
         """The game."""
         return make_env(self.spec)
 
-    def learned(self, agent: str) -> list[RunResult]:
-        """The runs of an agent, by seed."""
+    def remembered(self, key: str, found: Callable[[], Any]) -> Any:
+        """What the store knows under that key; if nothing, what is found, which it then knows."""
+        key = f"{self.name}, {key}"
+        if not self.store.notes(key):
+            self.store.note(key, json.dumps(found()))
+        return json.loads(self.store.notes(key)[-1])
+
+    def learned(self) -> list[Learned]:
+        """What is kept of the runs of the learner, by seed."""
         study = self.study
-        options = {"episodes": study.episodes, "eval_every": study.episodes, "seed": study.first_seed}
-        jobs = jobs_for(self.spec, [agent], seeds=study.seeds, **options)
-        run_sweep(jobs, self.store, processes=1)
-        return sorted(self.store.results({run_key(job) for job in jobs}), key=lambda run: run.seed)
+        seeds = range(study.first_seed, study.first_seed + study.seeds)
+        name = f"{AGENT}, {study.episodes} episodes"
+        return [Learned(*self.remembered(f"{name}, seed {seed}", partial(self._run, seed))) for seed in seeds]
+
+    def _run(self, seed: int) -> Learned:
+        episodes = self.study.episodes
+        agent: Any = make_agent(AGENT, self.env, episodes)
+        run = linmdp.run(self.env, agent, episodes=episodes, seed=seed, eval_every=episodes)
+        late = float(returns(run)[-episodes // 5 :].mean())
+        return Learned(late, run.peak_bytes, 1000 * run.cpu_seconds / run.costs[-1][3])
 
     def earned(self, action: int | None, seed: int, episodes: int) -> float:
         """The mean return of a constant action, or of random play."""
-        key = f"{self.name}, action {action}, {episodes} episodes, seed {seed}"
-        if not self.store.notes(key):
-            self.store.note(key, str(played(self.env, action, seed, episodes)))
-        return float(self.store.notes(key)[-1])
+        key = f"action {action}, {episodes} episodes, seed {seed}"
+        return float(self.remembered(key, lambda: played(self.env, action, seed, episodes)))
 
     def each_seed(self, action: int | None) -> Array:
         """The same with each of the seeds that count, (seeds,)."""
@@ -141,11 +159,6 @@ def played(env: Any, action: int | None, seed: int, episodes: int) -> float:
     return total / episodes
 
 
-def late(runs: Sequence[RunResult]) -> Array:
-    """The mean return of the last fifth of the episodes of each run, (runs,)."""
-    return np.array([returns(run)[-run.episodes // 5 :].mean() for run in runs])
-
-
 class Scores(NamedTuple):
     """What each of them earns in a game: mean over seeds, with its interval."""
 
@@ -162,27 +175,25 @@ class Scores(NamedTuple):
 
 def row_of(game: Game) -> tuple[Scores, tuple[str, ...]]:
     """One game: what was found, what random play and the best constant action earn, and what was learned."""
-    runs, cells = game.learned(AGENT), game.cells
+    runs, cells = game.learned(), game.cells
     simple = [mean_interval(game.each_seed(action)) for action in (None, game.best_constant)]
-    scores = Scores(mean_interval(late(runs)), *simple)
-    steps = sum(run.costs[-1][3] for run in runs)
+    scores = Scores(mean_interval(np.array([run.late for run in runs])), *simple)
     return scores, (
         game.name,
         f"{' '.join(map(str, cells.columns))}; {cells.C} of {cells.A}",
         str(scores.random),
         f"{scores.constant} ({game.best_constant})",
         str(scores.learned),
-        *(str(mean_interval(late(game.learned(other)))) for other in game.study.others),
         f"{scores.normalised:.2f}",
-        human_bytes(max(run.peak_bytes for run in runs)),
-        f"{1000 * sum(run.cpu_seconds for run in runs) / steps:.2f}",
+        human_bytes(max(run.bytes for run in runs)),
+        f"{min(run.milliseconds for run in runs):.2f}",
     )
 
 
 def table(study: Study, name: str, folder: Path, store: Store) -> None:
     """A row for each game, written after each: what is there is whole if the rest does not run."""
     rows, scores = [], []
-    head = ("game", "bytes, classes of actions", "random", "best constant", "cells, last fifth", *study.others)
+    head = ("game", "bytes, classes of actions", "random", "best constant", "cells, last fifth")
     head = (*head, "normalised", "memory", "CPU ms a step, game included")
     for game in study.games:
         played = Game(game, folder, study, store)
