@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import linmdp
 from command import linmdp as command
 from linmdp.agents import LSVIUCB
-from linmdp.agents.incumbent import Incumbent
+from linmdp.agents.incumbent import BEST, Incumbent
 from linmdp.envs.adapter import GymTask
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features import ManyTiles
@@ -150,7 +150,7 @@ def test_where_nothing_pays_the_most_moved_numbers_are_chosen() -> None:
     assert chosen == [column for column, _ in told][:MOST_CHOSEN]
     assert explained == 0
     assert alike(played, chosen, 2).tolist() == [0, 1]  # so few actions are not merged
-    assert alike(played, chosen, 12).tolist() == [0] * 12
+    assert alike(played, chosen, 12).tolist() == list(range(12))  # one class could learn nothing
 
 
 def test_too_little_play_is_refused() -> None:
@@ -217,24 +217,40 @@ def test_stages_want_groups_of_cells() -> None:
 
 
 def test_the_best_plan_acts_until_another_is_better() -> None:
-    incumbent, rng = Incumbent(2), np.random.default_rng(0)
+    incumbent, rng = Incumbent(2, 0), np.random.default_rng(0)
     good, bad, better = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([2.0, 2.0])
 
     def play(w: np.ndarray, mean: float, most: int) -> None:
         incumbent.planned()
         for _ in range(most):
             incumbent.see(mean + rng.normal(), w)
-            if incumbent.acts:
+            if incumbent.acting == BEST:
                 break
 
     play(good, 10.0, 20)
     for _ in range(20):
         incumbent.see(10.0 + rng.normal(), good)
     play(bad, 2.0, 20)
-    assert incumbent.acts
+    assert incumbent.acting == BEST
     np.testing.assert_array_equal(incumbent.w, good)
     play(better, 20.0, 20)
     np.testing.assert_array_equal(incumbent.w, better)
+
+
+def test_every_action_is_tried_alone_and_the_best_acts_until_a_plan_earns_more() -> None:
+    incumbent, w, tried = Incumbent(1, 3), np.ones(1), list[int | None]()
+    worth = {0: 1.0, 1: 6.0, 2: 0.0, None: 2.0}
+    for _ in range(12):
+        incumbent.planned()
+        tried.append(incumbent.action)
+        incumbent.see(worth[incumbent.action], w)
+    assert tried[:6] == [None, 0, None, 1, None, 2]
+    assert incumbent.action == 1  # between two plannings
+    for _ in range(20):
+        incumbent.planned()
+        for _ in range(3):
+            incumbent.see(worth[incumbent.action] if incumbent.action is not None else 9.0, w)
+    assert incumbent.action is None
 
 
 def test_memory_is_what_was_forecast(hall: GymTask) -> None:
@@ -266,3 +282,20 @@ def test_linearize_writes_cells_and_check_says_what_they_are(tmp_path: Path) -> 
     told = command("check", f"gym:Taxi-v3,H=40,features=cells,model={path}")
     assert "groups of" in told.out
     assert "6 classes of 6 actions" in told.out
+
+
+def test_check_draws_cells(tmp_path: Path) -> None:
+    path = tmp_path / "cells.svg"
+    told = command("check", "gym:Taxi-v3,H=20,features=cells,warmup=400", "--picture", str(path))
+    assert f"drawn: {path}" in told.out
+    drawn = path.read_text()
+    for words in ("moved by the action", "an episode of random play", "what each of 6 actions does", "number 0"):
+        assert words in drawn
+    for spec, name, words in (
+        ("gym:Taxi-v3,H=20", "a.png", "must be left out without features=cells"),
+        ("gym:Taxi-v3,H=20,features=cells", "a.txt", "must be one of"),
+    ):
+        failed = command("check", spec, "--picture", str(tmp_path / name))
+        assert (failed.status, failed.out) == (2, "")
+        assert words in failed.err
+        assert failed.err.count("\n") == 1

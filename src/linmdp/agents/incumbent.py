@@ -1,4 +1,4 @@
-"""The plan whose episodes paid most goes on acting until a later one has done better."""
+"""Who acts: the newest plan, the best one so far, or one action all the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linmdp.agents.base import Component, count_in
 from linmdp.types import Array
 
 PRIOR = 2.0
-"""Episodes that those of all plans count for in the mean and in the spread of one."""
+"""Episodes that those of others count for in the mean and in the spread of one."""
 
 CALM = 0.7
 """The spread of one plan's episodes is taken to be this times that of all, before it has shown its own."""
@@ -19,56 +19,88 @@ CALM = 0.7
 MEMORY = 50.0
 """Episodes that the mean over all plans goes back, about: plans become better."""
 
+LATE, BEST, NEWEST, CONSTANT = range(4)
+"""Rows of `episodes`; those from CONSTANT on are the actions'."""
+
 
 class Incumbent(Component):
-    """Two plans: the newest, which has yet to show what it is worth, and the best so far.
+    """The newest plan, which has yet to show what it is worth, the best plan so far, and constant actions.
 
     A plan that is fitted to noise can be far worse than the one before it, and its own episodes tell soon. After every
-    planning the new plan acts; it is given up as soon as its return falls below that of the best by more than a
-    standard error, and takes its place when its return less a standard error is the larger one. Returns are means over
-    the episodes of a plan and, PRIOR times, the mean over all plans: one lucky episode makes no best plan.
+    planning the new plan acts; it is given up as soon as its return falls below that of the best of the others by more
+    than a standard error, and becomes the best plan when its return less a standard error is the larger one. Returns
+    are means over the episodes of a plan and, PRIOR times, the mean over all plans: one lucky episode makes no best
+    plan. In every other one of the first episodes an action is taken all the time, each action once. The best of them
+    is never forgotten, and acts while no plan earns more.
 
     Attributes
     ----------
     w : (d,) weights of the best plan, in single precision
-    episodes : (3, 3) number, mean and sum of squares around it of the returns of late episodes, of those of the best
-        plan, and of those of the newest
-    acts : 1 while the best plan acts, and not the newest
+    episodes : (3 + A, 3) number, mean and sum of squares around it of the returns of late episodes, of those of the
+        best plan, of those of the newest, and of those of each action; A is 0 where no action is tried alone
+    acting : the row of who acts
     """
 
     _arrays: ClassVar = ("w", "episodes")
-    _counters: ClassVar = ("acts",)
+    _counters: ClassVar = ("acting",)
 
-    def __init__(self, d: int) -> None:
+    def __init__(self, d: int, A: int) -> None:
         self.w: Any = np.zeros(d, dtype=np.float32)
-        self.episodes, self.acts = np.zeros((3, 3)), 0
+        self.episodes, self.acting = np.zeros((CONSTANT + A, 3)), NEWEST
 
     def resize(self, d: int) -> None:
         """Room for d weights; the best plan knows nothing of new ones."""
         self.w = with_rows(self.w, d)
 
+    @property
+    def action(self) -> int | None:
+        """The action that is taken all the time; None while a plan acts."""
+        return self.acting - CONSTANT if self.acting >= CONSTANT else None
+
+    @property
+    def trial(self) -> bool:
+        """Whether it is the first episode of an action."""
+        return self.acting >= CONSTANT and not self.episodes[self.acting, 0]
+
     def planned(self) -> None:
-        """There is a new plan: it acts."""
-        self.episodes[2], self.acts = 0.0, 0
+        """There is a new plan: it acts, unless it is an action's turn."""
+        self.episodes[NEWEST] = 0.0
+        if not self.trial:
+            self.acting = NEWEST
 
     def see(self, earned: float, w: Array) -> None:
         """An episode is over; w (d,) are the weights of the newest plan. Who acts next?"""
-        self.episodes[0, ::2] *= 1 - 1 / MEMORY
-        for row in (0, 1 if self.acts else 2):
-            count_in(self.episodes[row], earned)
-        (best, around), (newest, about) = self.judged(1), self.judged(2)
-        tried = self.episodes[2, 0] > 0
-        if tried and (not self.episodes[1, 0] or newest - about > best - around):
+        count_in(self.episodes[self.acting], earned)
+        untried = np.flatnonzero(self.episodes[CONSTANT:, 0] == 0)
+        if self.acting < CONSTANT:
+            self.episodes[LATE, ::2] *= 1 - 1 / MEMORY
+            count_in(self.episodes[LATE], earned)
+            if len(untried):
+                self.acting = CONSTANT + int(untried[0])
+                return
+        self.acting = self._best_of_all(w)
+
+    def _best_of_all(self, w: Array) -> int:
+        newest, about = self.judged(NEWEST)
+        best, around = self.judged(BEST)
+        if newest - about > best - around:
             self.w[:] = w
-            self.episodes[1], self.episodes[2], self.acts = self.episodes[2], 0.0, 1
-        elif tried:
-            self.acts = int(newest + about < best)
+            self.episodes[BEST], self.episodes[NEWEST], newest = self.episodes[NEWEST], 0.0, -math.inf
+        returns = [self.judged(row)[0] for row in range(BEST, len(self.episodes))]
+        returns[NEWEST - BEST] = -math.inf
+        top = int(np.argmax(returns))
+        return NEWEST if newest + about >= returns[top] else BEST + top
 
     def judged(self, row: int) -> tuple[float, float]:
-        """A plan's return and its standard error."""
-        (total, overall, spread), (n, mean, squares) = self.episodes[0], self.episodes[row]
-        variance = (squares + PRIOR * CALM**2 * spread / max(total, 1.0)) / (n + PRIOR)
-        return (n * mean + PRIOR * overall) / (n + PRIOR), math.sqrt(variance / max(n, 1.0))
+        """A return and its standard error; nothing is expected of what was not tried."""
+        (total, overall, spread), (n, mean, squares) = self.episodes[LATE], self.episodes[row]
+        if not n:
+            return -math.inf, 0.0
+        if row >= CONSTANT:  # late episodes are those of good plans, and say nothing of an action
+            times, means = self.episodes[CONSTANT:, 0], self.episodes[CONSTANT:, 1]
+            overall = float(times @ means / times.sum())
+        variance = (squares + PRIOR * CALM**2 * spread / max(total, 1.0)) / (n - 1 + PRIOR)
+        return (n * mean + PRIOR * overall) / (n + PRIOR), math.sqrt(variance / n)
 
 
 def with_rows(x: Any, n: int) -> Any:

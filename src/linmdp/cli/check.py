@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
@@ -12,9 +13,11 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.errors import LinMDPError, check_int
+from linmdp.errors import LinMDPError, check_choice, check_int, invalid
+from linmdp.experiments.cell_picture import KINDS, write_picture
 from linmdp.features.cell_choice import described
 from linmdp.features.cells import Cells
+from linmdp.io.files import output_folder
 from linmdp.io.units import human_bytes
 from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
@@ -33,10 +36,15 @@ WHILE = 600.0
 """Seconds that a suggested run may take."""
 
 
-def check_env(spec: str, agent: str | None, episodes: int) -> bool:
+def check_env(spec: str, agent: str | None, episodes: int, picture: Path | None = None) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
+    if picture is not None:
+        check_choice("check", "picture", picture.suffix, KINDS)
+        output_folder(picture.parent)
     env = make_env(spec)
+    if picture is not None and not isinstance(env.task.features, Cells):
+        invalid("check", "picture", "left out without features=cells", str(picture))
     learner = _made(agent, env, episodes) if agent else None
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
@@ -60,8 +68,12 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     _check_linearity(spec)
     if isinstance(task.features, Cells):
         meanings = getattr(getattr(getattr(env, "env", None), "unwrapped", None), "get_action_meanings", list)
-        for line in described(task.features, meanings()):
+        names = meanings() or [str(a) for a in range(task.A)]
+        for line in described(task.features, names):
             print(f"  {line}")
+        if picture is not None:
+            write_picture(env, names, picture)
+            print(f"  drawn: {picture}")
     if agent:
         print(f"{agent}, {episodes:,} episodes:")
     if learner:

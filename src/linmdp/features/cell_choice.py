@@ -201,7 +201,10 @@ def forward(played: Played, candidates: list[int], A: int) -> tuple[list[int], f
 
 
 def alike(played: Played, chosen: list[int], A: int) -> IntArray:
-    """Classes of actions, (A,): the two that differ least become one until all differ."""
+    """Classes of actions, (A,): the two that differ least become one until all differ.
+
+    If that leaves one class alone they stay apart: else nothing could be learned.
+    """
     if not FEW_ACTIONS < A <= MANY_ACTIONS:
         return np.arange(A)
     rows = played.within(LAG)
@@ -222,6 +225,8 @@ def alike(played: Played, chosen: list[int], A: int) -> IntArray:
         for t, table in enumerate(tables):
             table[i] += table[j]
             tables[t] = np.delete(table, j, axis=0)
+    if len(members) == 1:
+        return np.arange(A)
     classes = np.zeros(A, dtype=np.int64)
     for number, group in enumerate(members):
         classes[group] = number

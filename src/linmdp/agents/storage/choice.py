@@ -254,7 +254,8 @@ class StorageChoice(Forms):
             return Sparse(parts, features, self.index)
         if self.name == "stagewise":
             assert self.grouped is not None
-            return Stagewise(parts, self.grouped, agent.chosen_within.get("M", self.size(self.name)))
+            M = agent.chosen_within.get("M", self.size(self.name))
+            return Stagewise(parts, self.grouped, M, opening=agent.auto)
         if self.name == "merged":
             kind = Slim if agent.chosen_within.get("planning") == IN_PARTS else Merged
             return kind(parts, features, agent.chosen_within.get("M", self.size(self.name)), agent._state_bytes)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import StateDict, prefixed, saved_array, under
-from linmdp.agents.incumbent import Incumbent, with_rows
+from linmdp.agents.incumbent import BEST, Incumbent, with_rows
 from linmdp.agents.stages import Rows, Stages
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.errors import InvalidData
@@ -44,7 +44,7 @@ class Stagewise(Storage):
     compact = own_ends = True
     sweeps = 10
 
-    def __init__(self, parts: Parts, features: GroupFeatures, M: int) -> None:
+    def __init__(self, parts: Parts, features: GroupFeatures, M: int, *, opening: bool) -> None:
         super().__init__(parts)
         self.features, self.M, G = features, M, features.G
         self.before, self.after = np.zeros((M, G), dtype=np.uint16), np.zeros((M, G), dtype=np.uint16)
@@ -52,7 +52,7 @@ class Stagewise(Storage):
         self.ended, self.count, self.place, self.seen = np.zeros(M, dtype=np.bool_), 0, 0, G
         self.number = np.zeros(features.cells, dtype=np.uint16)
         self.group, self.visits = np.zeros(0, dtype=np.uint8), np.zeros((0, 1 + features.C), dtype=np.float32)
-        self.incumbent = Incumbent(0)
+        self.incumbent = Incumbent(0, features.A if opening else 0)
 
     @property
     def stages(self) -> Stages:
@@ -87,6 +87,8 @@ class Stagewise(Storage):
     # samples
 
     def add(self, h: int, sample: Sample) -> None:
+        if self.incumbent.trial:  # one action all the time makes states look bad that are not
+            return
         i, features = self.place, self.features
         if self.count == self.M:
             self._count(i, -1.0)
@@ -160,11 +162,18 @@ class Stagewise(Storage):
 
     # acting
 
+    def best_actions(self, h: int, state: State) -> BoolArray:
+        action = self.incumbent.action
+        if action is None:
+            return np.asarray(super().best_actions(h, state), dtype=np.bool_)
+        alone: BoolArray = np.arange(self.features.A) == action
+        return alone
+
     def q_values(self, h: int, state: State) -> Array:
         if not len(self.group):
             self.make_room(FIRST_CELLS)
         rows, features = self.rows(state), self.features
-        w = self.incumbent.w if self.incumbent.acts else self.w[0]
+        w = self.incumbent.w if self.incumbent.acting == BEST else self.w[0]
         table = w.reshape(self.visits.shape)[rows].sum(axis=0, dtype=np.float64) * features.scale
         q: Array = self.exploration.q(0, (table[:1] + table[1:])[None, None], self._forms(rows[None]))[0]
         return q[features.classes]
@@ -199,6 +208,7 @@ class Stagewise(Storage):
             0 <= self.count <= self.M and 0 <= self.place < self.M and features.G <= self.seen <= max(most, features.G)
         )
         limits = (self.before, most), (self.after, most), (self.number, most), (self.group, features.G)
+        held = held and BEST <= self.incumbent.acting < len(self.incumbent.episodes)
         if not held or not all((x < max(limit, 1)).all() for x, limit in (*limits, (self.action, features.C))):
             raise InvalidData(
                 "'before', 'after' and 'action' of a saved agent must be cells and classes of its features."
