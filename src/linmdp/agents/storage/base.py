@@ -64,6 +64,8 @@ class Storage(Component):
     """What these errors add up to over the steps played, ()."""
     sweeps: int = SWEEPS
     """Backups of a discounted planning, at most."""
+    kernels: Any = None
+    """Planning as kernels of a GPU, where there are any: see `agents/kernels.py`."""
     resize: Callable[[int], None]
     """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 
