@@ -118,6 +118,28 @@ def test_groups_depend_on_the_jobs_alone() -> None:
     assert [unit[0].agent for unit in units(mixed)] == [names[0]] * 2 + [names[1]] * 2
 
 
+def test_a_grid_is_one_batch_on_a_gpu_if_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    agents = [f"lsvi-ucb:beta={beta},lam={lam}" for beta in (0.1, 0.3) for lam in (0.1, 1.0)]
+    jobs = [Job("lock:H=4", agent, 5, seed, 1, "cuda") for agent in agents for seed in range(3)]
+    each = linmdp.make_agent(agents[0], linmdp.make_env("lock:H=4"), episodes=5).nbytes
+    for room, sizes in ((100 * each, [12]), (5 * each, [4, 4, 4]), (1, [1] * 12)):
+        monkeypatch.setattr("linmdp.runner.batch.gpu_bytes", lambda room=room: room)
+        cut = units(jobs)
+        assert [len(unit) for unit in cut] == sizes
+        assert [job for unit in cut for job in unit] == jobs
+    other = [job._replace(agent="lsvi-ucb:beta=0.1,dtype=float32") for job in jobs[:2]]
+    monkeypatch.setattr("linmdp.runner.batch.gpu_bytes", lambda: 100 * each)
+    assert [len(unit) for unit in units(jobs + other)] == [12, 2], "another precision is another batch"
+
+
+def test_different_settings_in_one_unit_are_the_runs_alone() -> None:
+    specs = ["lsvi-ucb:beta=0.3", "lsvi-ucb:beta=0.1,lam=1.5", "lsvi-ucb-rare-switch:beta=0.3"]
+    jobs = [Job("lock:H=4", spec, 20, 3, 1) for spec in specs]
+    for job, together in zip(jobs, run_unit(jobs), strict=True):
+        np.testing.assert_allclose(together.rewards, run_unit([job])[0].rewards, atol=1e-9)
+        assert together.agent == job.agent
+
+
 def test_results_come_in_the_order_of_the_jobs() -> None:
     jobs = jobs_for("lock:H=4", ["lsvi-ucb", "random"], episodes=5, seeds=5)
     for processes in (1, 2):
