@@ -308,22 +308,28 @@ def _block_products(agent: Any) -> float:
     return time.perf_counter() - start
 
 
+TARGETS = {"exact": 40, "rare switching": 20, "grid of 49 settings": 60}
+"""Seconds on one H200."""
+
+
 def gpu() -> list[Row]:
     """From the record of `benchmarks/gpu.py` on a machine that has one."""
-    r = json.loads((ROOT / "benchmarks/records/h200.json").read_text())
-    name = f"{r['device']}: {r['seeds']} seeds x K={r['episodes']:,}"
-    episodes, env = 200, linmdp.make_env(spec_of())
-    cpu = min(seconds(env, AGENT, episodes) for _ in range(3)) / episodes / SIZES["H"] * 1e6
-    each, share = r["microseconds_per_step_and_seed"], r["bandwidth_share"]
-    return [
-        (
-            name,
-            f"{r['seconds']:.0f} s",
-            f"{each:.2f} us per step, episode and seed; {share:.0%} of the memory bandwidth",
-        ),
-        ("one core here, per step, episode and seed", f"{cpu:.0f} us", f"{cpu / each:.0f} x the GPU's"),
-        ("regret on the GPU", f"{r['mean_regret']:.1f} +- {r['standard_error']:.1f} (standard error)", "-"),
+    record = json.loads((ROOT / "benchmarks/records/h200.json").read_text())
+    found = {r["scenario"]: r for r in record["scenarios"]}
+    rows = []
+    for name, r in found.items():
+        runs = f"{r['agents']} x {r['seeds']} runs" if r["agents"] > 1 else f"{r['seeds']} seeds"
+        each = f"{r['microseconds_per_step_and_seed']:.3f} us per step, episode and run"
+        share = f"; {r['share_of_floor']:.0%} of the floor" if r["share_of_floor"] > 0.1 else ""
+        target = f" (target {TARGETS[name]} s)" if name in TARGETS else ""
+        rows.append((f"{name}: {runs} x K={r['episodes']:,}", f"{r['seconds']:.1f} s{target}", each + share))
+    exact, rare = found["exact"], found["rare switching"]
+    regret = " and ".join(f"{r['mean_regret']:.1f} +- {r['standard_error']:.1f}" for r in (exact, rare))
+    rows += [
+        ("the floor of exact planning", f"{exact['floor_seconds']:.1f} s", f"{record['copy_bandwidth_GBs']:.0f} GB/s"),
+        ("regret, exact and with rare switching", regret, f"{rare['plannings_per_run']:.0f} plannings of each run"),
     ]
+    return rows
 
 
 PARTS = {f.__name__: f for f in (planning, against_reference, exponents, batches, switching, large_features, gpu)}

@@ -1,9 +1,9 @@
-"""Many seeds on a GPU: time, and the mean regret beside that of a few seeds on the CPU.
+"""Many runs on a GPU: time, and how near it comes to what the memory allows.
 
-python benchmarks/gpu.py --seeds 512 --episodes 12000 --out DIR
+python benchmarks/gpu.py --out DIR [--only NAME] [--episodes 12000] [--cpu-seeds 4]
 
-Needs torch and NumPy only. Prints one JSON object: seconds, microseconds per (h, k, seed), and the share of the memory
-bandwidth (measured by a copy) at which the bytes that a planning pass has to move were moved.
+Needs torch, Triton and NumPy only. Each scenario is a batch: so many seeds of each of its agents. The floor is the time
+that the bytes which a planning cannot avoid (`step_bytes`) take at the speed of a large copy on the same device.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,29 @@ from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model
 
+ENV, EVAL_EVERY = "synthetic", 20
+GRID = [
+    f"lsvi-ucb:beta={beta},lam={lam}"
+    for beta, lam in product((0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0), (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
+]
+SCENARIOS = {
+    "exact": (["lsvi-ucb:beta=0.05,lam=0.1"], 512),
+    "float32": (["lsvi-ucb:beta=0.05,lam=0.1,dtype=float32"], 512),
+    "rare switching": (["lsvi-ucb-rare-switch:beta=0.05,lam=0.1"], 512),
+    "grid of 49 settings": (GRID, 10),
+}
 
-def batch(seeds: int, episodes: int, device: str, args: argparse.Namespace, first: int = 0) -> tuple[float, Any]:
-    model = make_model(args.env)
-    agent = make_learner(args.agent, model.task, episodes)
-    runs = [Run(agent.lockstep(), args.agent, first + seed) for seed in range(seeds)]
+
+def batch(agents: list[str], seeds: int, episodes: int, device: str) -> tuple[float, Any]:
+    """Seconds, and the results, agent by agent."""
+    model = make_model(ENV)
+    runs = [
+        Run(make_learner(agent, model.task, episodes).lockstep(), agent, seed)
+        for agent in agents
+        for seed in range(seeds)
+    ]
     start = time.perf_counter()
-    results = run_lockstep(
-        model,
-        runs,
-        env=args.env,
-        episodes=episodes,
-        eval_every=args.eval_every,
-        backend=backend_for(device),
-    )
+    results = run_lockstep(model, runs, env=ENV, episodes=episodes, eval_every=EVAL_EVERY, backend=backend_for(device))
     return time.perf_counter() - start, results
 
 
@@ -56,58 +66,58 @@ def copy_bandwidth() -> float:
     return 20 * 2 * a.nbytes / (time.perf_counter() - start)
 
 
-def pass_bytes(model: Any, seeds: int, itemsize: int) -> int:
-    """What one planning pass of one step cannot avoid moving: N read, b read and written."""
+def step_bytes(model: Any, itemsize: int) -> int:
+    """What planning one step of one run cannot avoid moving: N read, the forms and Lambda^-1 read and written."""
     S, A, d = model.S, model.A, model.d
-    return seeds * (d * S + 2 * A * S) * itemsize
+    return (d * S + 2 * A * S) * itemsize + 2 * d * d * 8
+
+
+def measured(name: str, episodes: int, cpu_seeds: int, bandwidth: float) -> dict[str, Any]:
+    """One scenario."""
+    agents, seeds = SCENARIOS[name]
+    seconds, results = batch(agents, seeds, episodes, "cuda")
+    model, ends = make_model(ENV), np.array([r.final_regret for r in results])
+    planned = float(np.sum([r.updates for r in results], dtype=np.float64))
+    floor = planned * step_bytes(model, 4 if "float32" in agents[0] else 8) / bandwidth
+    record = {
+        "scenario": name,
+        "agents": len(agents),
+        "agent": agents[0],
+        "seeds": seeds,
+        "episodes": episodes,
+        "seconds": seconds,
+        "microseconds_per_step_and_seed": seconds / (episodes * model.H * len(results)) * 1e6,
+        "plannings_per_run": planned / model.H / len(results),
+        "floor_seconds": floor,
+        "share_of_floor": floor / seconds,
+        "mean_regret": float(ends.mean()),
+        "standard_error": float(ends.std(ddof=1) / np.sqrt(len(ends))),
+    }
+    if cpu_seeds:
+        few = min(seeds, cpu_seeds)
+        _, cpu = batch(agents[:few], max(1, few // len(agents[:few])), episodes, "cpu")
+        by_run = {(r.agent, r.seed): r.rewards for r in results}
+        record["same_rewards_as_cpu"] = [bool(np.allclose(r.rewards, by_run[r.agent, r.seed], atol=1e-6)) for r in cpu]
+    return record
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--env", default="synthetic")
-    parser.add_argument("--agent", default="lsvi-ucb:beta=0.05,lam=0.1")
-    parser.add_argument("--seeds", type=int, default=512)
+    parser.add_argument("--only", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--episodes", type=int, default=12_000)
-    parser.add_argument("--eval-every", type=int, default=20)
-    parser.add_argument("--cpu-seeds", type=int, default=0, help="also run these on the CPU, to compare")
+    parser.add_argument("--cpu-seeds", type=int, default=0, help="also run so many on the CPU, and compare rewards")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     import torch
 
-    seconds, results = batch(args.seeds, args.episodes, "cuda", args)
-    model = make_model(args.env)
-    steps = args.episodes * model.H
     bandwidth = copy_bandwidth()
-    itemsize = 4 if "float32" in args.agent else 8
-    curves = np.stack([r.regret for r in results])
-    record = {
-        "device": torch.cuda.get_device_name(),
-        "agent": args.agent,
-        "seeds": args.seeds,
-        "episodes": args.episodes,
-        "seconds": seconds,
-        "microseconds_per_step_and_seed": seconds / steps / args.seeds * 1e6,
-        "bandwidth_share": pass_bytes(model, args.seeds, itemsize) / (seconds / steps) / bandwidth,
-        "copy_bandwidth_GBs": bandwidth / 1e9,
-        "mean_regret": float(curves[:, -1].mean()),
-        "standard_error": float(curves[:, -1].std(ddof=1) / np.sqrt(args.seeds)),
-        "curve": curves.mean(axis=0)[:: max(1, args.episodes // 60)].tolist(),
-    }
-    if args.cpu_seeds:
-        cpu_seconds, cpu = batch(args.cpu_seeds, args.episodes, "cpu", args)
-        ends = np.array([r.final_regret for r in cpu])
-        record |= {
-            "cpu_seeds": args.cpu_seeds,
-            "cpu_seconds": cpu_seconds,
-            "cpu_mean_regret": float(ends.mean()),
-            "cpu_standard_error": float(ends.std(ddof=1) / np.sqrt(args.cpu_seeds)),
-            "same_rewards_as_cpu": bool(
-                all(np.allclose(r.rewards, g.rewards, atol=1e-6) for r, g in zip(cpu, results, strict=False))
-            ),
-        }
-    print(json.dumps({k: v for k, v in record.items() if k != "curve"}, indent=2))
-    if args.out:
-        (args.out / "gpu.json").write_text(json.dumps(record))
+    found = {"device": torch.cuda.get_device_name(), "copy_bandwidth_GBs": bandwidth / 1e9, "scenarios": []}
+    batch(GRID[:1], 2, 3, "cuda")  # what the first batch of a process takes to start is not measured
+    for name in args.only:
+        found["scenarios"].append(measured(name, args.episodes, args.cpu_seeds, bandwidth))
+        print(json.dumps(found["scenarios"][-1], indent=2), flush=True)
+        if args.out:
+            (args.out / "gpu.json").write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

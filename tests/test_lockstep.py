@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import linmdp
 from linmdp.agents.backend import NUMPY, Backend, backend_for
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit, units
-from linmdp.runner.engine import Lockstep, Run
+from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.loop import play
 from linmdp.runner.registry import AGENTS, make_learner, make_model
@@ -117,6 +118,28 @@ def test_groups_depend_on_the_jobs_alone() -> None:
     assert [unit[0].agent for unit in units(mixed)] == [names[0]] * 2 + [names[1]] * 2
 
 
+def test_a_grid_is_one_batch_on_a_gpu_if_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    agents = [f"lsvi-ucb:beta={beta},lam={lam}" for beta in (0.1, 0.3) for lam in (0.1, 1.0)]
+    jobs = [Job("lock:H=4", agent, 5, seed, 1, "cuda") for agent in agents for seed in range(3)]
+    each = linmdp.make_agent(agents[0], linmdp.make_env("lock:H=4"), episodes=5).nbytes
+    for room, sizes in ((100 * each, [12]), (5 * each, [4, 4, 4]), (1, [1] * 12)):
+        monkeypatch.setattr("linmdp.runner.batch.gpu_bytes", lambda room=room: room)
+        cut = units(jobs)
+        assert [len(unit) for unit in cut] == sizes
+        assert [job for unit in cut for job in unit] == jobs
+    other = [job._replace(agent="lsvi-ucb:beta=0.1,dtype=float32") for job in jobs[:2]]
+    monkeypatch.setattr("linmdp.runner.batch.gpu_bytes", lambda: 100 * each)
+    assert [len(unit) for unit in units(jobs + other)] == [12, 2], "another precision is another batch"
+
+
+def test_different_settings_in_one_unit_are_the_runs_alone() -> None:
+    specs = ["lsvi-ucb:beta=0.3", "lsvi-ucb:beta=0.1,lam=1.5", "lsvi-ucb-rare-switch:beta=0.3"]
+    jobs = [Job("lock:H=4", spec, 20, 3, 1) for spec in specs]
+    for job, together in zip(jobs, run_unit(jobs), strict=True):
+        np.testing.assert_allclose(together.rewards, run_unit([job])[0].rewards, atol=1e-9)
+        assert together.agent == job.agent
+
+
 def test_results_come_in_the_order_of_the_jobs() -> None:
     jobs = jobs_for("lock:H=4", ["lsvi-ucb", "random"], episodes=5, seeds=5)
     for processes in (1, 2):
@@ -144,28 +167,39 @@ def test_twelve_environments_on_a_gpu_in_one_process() -> None:
         np.testing.assert_allclose(found[1], found[0], atol=1e-9, err_msg=env)
 
 
-def test_the_kernel_is_the_formula() -> None:
-    """The optimistic value stands once for NumPy and torch, and a second time in Triton."""
+def kernel_backend() -> Backend:
+    """A GPU or, with TRITON_INTERPRET=1, Triton's interpreter of the same kernels."""
     torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("no GPU")
-    model, planners = make_model(ENVS[0]), []
-    for backend in (NUMPY, backend_for("cuda")):
-        agent: Any = make_learner("lsvi-ucb:beta=0.3", model.task, 9)
-        runs = [Run(agent.lockstep()._replace(beta=beta), "", seed) for seed, beta in enumerate((0.3, 1.0, 0.0))]
-        planners.append(Lockstep(model, runs, backend).planner)
-    for planner in planners:  # the kernel has forms without beta
-        planner.scaled = planner.exploration.scaled = False
-        planner.storage.restart(np.ones((model.H, 3), dtype=np.bool_))
-    cpu, gpu = planners
-    rng = np.random.default_rng(0)
-    w, v = rng.normal(size=(2, 3, model.d))
-    cpu.w[2], gpu.w[2] = w, torch.as_tensor(w, device="cuda")
-    cpu.storage.sweep(2, 0.1 * v)
-    gpu.storage.sweep(2, torch.as_tensor(0.1 * v, device="cuda"))
-    for name in ("forms", "V"):
-        mine, theirs = getattr(cpu.storage, name)[2], getattr(gpu.storage, name)[2].cpu().numpy()
-        np.testing.assert_allclose(theirs, mine, atol=1e-12, err_msg=name)
+    pytest.importorskip("triton")
+    if torch.cuda.is_available():
+        return backend_for("cuda")
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("no GPU, and TRITON_INTERPRET is not 1")
+    return Backend("torch")
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        ["lsvi-ucb:beta=0.3", "lsvi-ucb:beta=0.1,lam=1.5", "lsvi-ucb:beta=0.1,ties=first"],
+        ["lsvi-ucb-rare-switch:beta=0.3"] * 18,  # of which few are planned at a time
+        ["lsvi-ucb-fixed:beta=0.3,rho=0.6", "lsvi-ucb-rare-switch:beta=0.1,eta=2", "lsvi-ucb:beta=0.2,replan=0.2"],
+    ],
+    ids=["always", "few", "mixed"],
+)
+@pytest.mark.parametrize("env", ["synthetic:S=20,A=3,d=4,H=4,start=uniform", "riverswim:H=3"])
+def test_kernels_are_the_formulas(env: str, specs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning, playing and evaluation stand once for NumPy and torch, and a second time in Triton."""
+    backend = kernel_backend()
+    monkeypatch.setattr("linmdp.agents.ridge.REFACTOR_EVERY", 3)
+    seeded = [(spec, seed) for seed, spec in enumerate(specs)]
+    for mine, theirs in zip(together(env, seeded, 7), together(env, seeded, 7, backend), strict=True):
+        np.testing.assert_allclose(theirs.rewards, mine.rewards, atol=1e-9)
+        assert mine.regret is not None
+        assert theirs.regret is not None
+        np.testing.assert_allclose(theirs.regret, mine.regret, atol=1e-8)
+        for field in ("updates", "resets", "tied", "saturated", "switches"):
+            assert getattr(theirs, field) == getattr(mine, field), field
 
 
 def test_cuda_without_a_gpu_is_one_line() -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from linmdp.errors import InvalidParameter, check_choice
 
-LARGEST_KERNEL = 128
-"""Features that fit the fast memory of a GPU's processor, with a tile of states; beyond, the product is what costs."""
+LARGEST_KERNEL, LARGEST_STATE = 128, 1 << 14
+"""Features that fit the fast memory of a GPU's processor, with a tile of states, and numbers that describe a state (its
+actions times their features); beyond, the product is what costs."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,16 @@ class Backend:
         """`values` as an array of this backend; no copy is made where none is needed."""
         if self.is_numpy:
             return np.asarray(values, dtype=dtype)
-        # torch wants memory it may write to, which a shared read-only table is not
-        values = np.array(values) if isinstance(values, np.ndarray) and not values.flags.writeable else values
+        if isinstance(values, np.ndarray) and not (values.flags.writeable and values.flags.c_contiguous):
+            # torch wants memory it may write to, which a shared read-only table is not; kernels want it in order
+            values = np.array(values, order="C")
         return self.xp.as_tensor(values, dtype=getattr(self.xp, dtype), device=self.device)
+
+    def sent(self, values: np.ndarray) -> Any:
+        """Numbers for a GPU that goes on working while they are on their way; they must not be changed any more."""
+        if self.device != "cuda":
+            return self.array(values)
+        return self.xp.from_numpy(values).pin_memory().to(self.device, non_blocking=True)
 
     def cast(self, array: Any, dtype: str) -> Any:
         """`array` in another precision; torch, unlike NumPy, does not do it on assignment to an index."""
@@ -71,13 +80,17 @@ class Backend:
         compiled: Callable[..., Any] = self.xp.compile(own, dynamic=False, fullgraph=True)
         return compiled
 
-    def sweep_kernel(self, d: int) -> Callable[..., None] | None:
-        """The planning pass as one kernel, where there is one: it holds all d features of its rows at once."""
-        if self.device != "cuda" or d > LARGEST_KERNEL:
-            return None
-        from linmdp.agents.kernels import sweep
+    def kernels(self, d: int, A: int) -> ModuleType | None:
+        """Planning as kernels, where they fit: they hold all d features of their rows at once.
 
-        return sweep
+        Triton's interpreter (TRITON_INTERPRET=1) runs the same kernels on a CPU, slowly, for tests.
+        """
+        there = self.device == "cuda" or (not self.is_numpy and os.environ.get("TRITON_INTERPRET") == "1")
+        if not there or d > LARGEST_KERNEL or A * d > LARGEST_STATE:
+            return None
+        from linmdp.agents import kernels
+
+        return kernels
 
     def host(self, array: Any) -> np.ndarray:
         """`array` as NumPy's."""

@@ -86,25 +86,38 @@ class Planner:
             storage.restart(started)
         aside = (ridge.behind & plan) | (store & ~plan) if self.incremental else plan | store
         if aside.any():
-            ridge.defer(self.backend.array(aside, "bool"), aside)
+            ridge.defer(None if aside.all() else self.backend.array(aside, "bool"), aside)
         fresh = ridge.behind & plan
         if ridge.stale:
             fresh |= ~ridge.behind
             ridge.absorbed = 0
         if fresh.any():
-            ridge.refactor(fresh, self._rebuild)
-            self.exploration.renew()
-            storage.refresh(fresh)
+            self._renew_inverses(fresh)
         if self.incremental and plan.any():
             ridge.keep(ridge.pending if plan.all() else ridge.pending * there[..., None])
             ridge.absorbed += 1
 
-    def plan(self, mask: Any, *, whole: bool, rng: np.random.Generator | None = None) -> None:
+    def _renew_inverses(self, fresh: BoolArray) -> None:
+        ridge, storage = self.ridge, self.storage
+        if storage.kernels is not None:
+            storage.kernels.renew(self, self.backend.array(np.flatnonzero(fresh), "int64"))
+            ridge.renewed(fresh)
+            return
+        ridge.refactor(fresh, self._rebuild)
+        self.exploration.renew()
+        storage.refresh(fresh)
+
+    def plan(self, mask: Any, *, whole: bool, runs: Any = None, rng: np.random.Generator | None = None) -> None:
         """Lines 4 to 11 of Algorithm 1 for the regressions (and runs) in `mask`, (G, *batch); `whole`: all of them.
+
+        `runs` (n,): where they are, if they are few, for the kernels of a GPU.
 
         `rng` is the agent's, for storages that choose at random what they keep.
         """
         horizon, storage, w = self.horizon, self.storage, self.w
+        if storage.kernels is not None:
+            storage.kernels.plan(self, mask, runs)
+            return
         v = self.ridge.absorb(mask, whole=whole) if self.incremental else None  # line 5
         if v is not None and self.scaled:
             v *= self.exploration.beta[..., None]

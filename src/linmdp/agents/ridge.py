@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.backend import LARGEST_KERNEL, NUMPY, Backend
 from linmdp.agents.base import Component
 from linmdp.types import Array, BoolArray
 
@@ -64,6 +64,10 @@ def downdate(Lambda_inv: Any, phi: Any) -> Any:
 
     Shapes: Lambda_inv (..., d, d), phi (..., d) -> v (..., d). A zero phi changes nothing.
     """
+    if not isinstance(Lambda_inv, np.ndarray) and Lambda_inv.is_cuda and phi.shape[-1] <= LARGEST_KERNEL:
+        from linmdp.agents import kernels
+
+        return kernels.downdate(Lambda_inv, phi)
     u = matvec(Lambda_inv, phi)
     c = 1.0 + (phi * u).sum(-1)
     v = u / (c**0.5)[..., None]
@@ -239,8 +243,12 @@ class Ridge(Component):
 
     def settle(self) -> None:
         """Add the waiting features to Lambda."""
-        for g in range(len(self.Lambda)):
-            self.Lambda[g] += self.waiting[g].swapaxes(-1, -2) @ self.waiting[g]
+        if self.backend.is_numpy:
+            for g in range(len(self.Lambda)):
+                self.Lambda[g] += self.waiting[g].swapaxes(-1, -2) @ self.waiting[g]
+        elif len(self.Lambda):
+            waiting = self.waiting.flatten(0, -3)
+            self.Lambda.flatten(0, -3).baddbmm_(waiting.swapaxes(-1, -2), waiting)
         self.waiting[:] = 0.0
         self.delayed = 0
 
@@ -251,6 +259,10 @@ class Ridge(Component):
             runs = runs_in(mask, g)
             if (Lambda := self._Lambda_of(g, runs, rebuild)) is not None:
                 self.Lambda_inv[g][runs] = fresh_inverse(Lambda, self.backend)
+        self.renewed(mask)
+
+    def renewed(self, mask: BoolArray) -> None:
+        """The inverses of `mask` are those of all samples but the pending ones."""
         self.behind &= ~mask
         self.empty &= ~mask
 

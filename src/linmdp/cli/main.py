@@ -101,6 +101,7 @@ def sweep(
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")],
     jobs: opt.Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
+    device: opt.Device = "cpu",
     track: opt.Track = None,
     save: opt.Save = False,
     modules: opt.Import = None,
@@ -118,7 +119,7 @@ def sweep(
     if dask is not None and save:
         invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
     pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
-    planned = plan(read_sweep(spec), spec)
+    planned = plan(read_sweep(spec), spec, device)
     if save:
         planned = [saving(out, job) for job in planned]
     with closing(Store(output_folder(out))) as store:

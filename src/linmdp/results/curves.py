@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,9 +21,12 @@ def spaced(count: int, points: int) -> IntArray:
     return np.unique(np.linspace(0, count - 1, min(count, points)).round().astype(np.int64))
 
 
+@lru_cache(maxsize=256)
 def thinned(episodes: int) -> IntArray:
-    """The episodes whose curve points are stored."""
-    return spaced(episodes, POINTS)
+    """The episodes whose curve points are stored; runs that are read by the thousand share them."""
+    found = spaced(episodes, POINTS)
+    found.flags.writeable = False
+    return found
 
 
 def curve_at(episodes: int) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -33,8 +34,7 @@ def mean_interval(values: Array, *, level: float = 0.95, seed: int = 0) -> Inter
     mean = float(values.mean())
     if len(values) < 2 or np.ptp(values) == 0:
         return Interval(mean, mean, mean)
-    picks = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-    means = np.sort(values[picks].mean(axis=1))
+    means = np.sort(values[_picks(len(values), seed)].mean(axis=1))
     below = float(np.mean(means < mean) + np.mean(means == mean) / 2)
     normal = NormalDist()
     z0 = normal.inv_cdf(min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES))
@@ -46,6 +46,12 @@ def mean_interval(values: Array, *, level: float = 0.95, seed: int = 0) -> Inter
         return float(np.quantile(means, normal.cdf(z0 + z / (1 - acceleration * z))))
 
     return Interval(mean, quantile((1 - level) / 2), quantile((1 + level) / 2))
+
+
+@lru_cache(maxsize=4)
+def _picks(n: int, seed: int) -> IntArray:
+    """Which of n values each resample holds, (RESAMPLES, n); the same for all settings of a table."""
+    return np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
 
 
 def paired_ratio(values: Array, base: Array) -> Interval:

@@ -98,12 +98,17 @@ def made_for(jobs: Sequence[Job], environment: Any) -> dict[str, Agent]:
     found: dict[str, Agent] = {}
     for job in {job.agent: job for job in jobs}.values():
         found[job.agent] = made = make_agent(job.agent, environment, job.episodes)
-        if job.device != "cpu" and isinstance(made, LSVIAgent) and not runs_in_lockstep(job):
-            raise InvalidParameter(
-                f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts, a bonus "
-                f"and beta=NUMBER, not stationary. Got {job.device!r}."
-            )
+        check_device(job, made)
     return found
+
+
+def check_device(job: Job, agent: Agent) -> None:
+    """Refuse an agent that was meant for a GPU and cannot go there; those that do not plan run beside it."""
+    if job.device != "cpu" and isinstance(agent, LSVIAgent) and not runs_in_lockstep(job):
+        raise InvalidParameter(
+            f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts, a bonus "
+            f"and beta=NUMBER, not stationary. Got {job.device!r}."
+        )
 
 
 def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) -> None:
@@ -122,16 +127,43 @@ def units(jobs: Sequence[Job]) -> list[list[Job]]:
     depend on its size, and a run must give the same numbers on any machine's number of cores.
     """
     cut = []
-    for job, same in groupby(jobs, key=lambda job: job._replace(seed=0, save=None)):
+    for _, same in groupby(jobs, key=_kind):
         runs = list(same)
-        if not runs_in_lockstep(job):
+        if not runs_in_lockstep(runs[0]):
             cut += [[run] for run in runs]
-        elif job.device != "cpu":
-            cut.append(runs)
+        elif runs[0].device != "cpu":
+            cut += within_memory(runs, gpu_bytes())
         else:  # at least two groups, so that two cores have work; fewer than four runs are not worth a group
             groups = len(runs) if len(runs) < 4 else max(2, -(-len(runs) // GROUP))
             cut += [runs[i * len(runs) // groups : (i + 1) * len(runs) // groups] for i in range(groups)]
     return cut
+
+
+def _kind(job: Job) -> tuple[Any, ...]:
+    """What jobs have in common that run together: on a GPU they may be different settings."""
+    found = None if job.device == "cpu" else _batch(job)
+    return job._replace(seed=0, save=None, agent=job.agent if found is None else ""), found and found.common
+
+
+def within_memory(runs: Sequence[Job], room: int) -> list[list[Job]]:
+    """Runs for a GPU in as few batches, of about the same size, as that many bytes allow."""
+    most = max(batch.bytes_each for run in runs if (batch := _batch(run)))
+    batches = min(len(runs), -(-len(runs) * most // room))
+    return [list(runs[i * len(runs) // batches : (i + 1) * len(runs) // batches]) for i in range(batches)]
+
+
+def gpu_bytes() -> int:
+    """What the runs on a GPU may take of its memory: graphs, draws and the model need the rest."""
+    import torch
+
+    return int(0.8 * torch.cuda.get_device_properties(0).total_memory)
+
+
+class Batch(NamedTuple):
+    """`common`: runs of one environment for which this is equal can run together; and the bytes of each."""
+
+    common: tuple[Any, ...]
+    bytes_each: int
 
 
 def runs_in_lockstep(job: Job) -> bool:
@@ -139,24 +171,31 @@ def runs_in_lockstep(job: Job) -> bool:
 
     Not a run with checkpoints.
     """
+    return _batch(job) is not None
+
+
+def _batch(job: Job) -> Batch | None:
     if job.checkpoint is not None or not model_known(job.env):
-        return False
-    return _lockstep_ready(job.env, job.agent, job.episodes, job.device, AGENTS.get(parse_spec(job.agent)[0]))
+        return None
+    return _batch_of(job.env, job.agent, job.episodes, job.device, AGENTS.get(parse_spec(job.agent)[0]))
 
 
-@lru_cache(maxsize=256)
-def _lockstep_ready(env: str, spec: str, episodes: int, device: str, kind: type | None) -> bool:
+@lru_cache(maxsize=1024)
+def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None) -> Batch | None:
     """The same of an agent of that kind, which is part of the question: a name can be registered anew."""
     if kind is None or getattr(kind, "lockstep", None) is Agent.lockstep:
-        return False
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)
         try:
             agent = make_learner(spec, _model(env).task, episodes)
         except LinMDPError:  # it is reported where it is run
-            return False
+            return None
     setting = agent.lockstep()
-    return setting is not None and (device == "cpu" or setting.agent.make_exploration(0.0).on_gpu)
+    if setting is None or (device != "cpu" and not setting.agent.make_exploration(0.0).on_gpu):
+        return None
+    learner: LSVIAgent = setting.agent
+    return Batch((type(learner).make_exploration, learner.dtype, learner.cap), learner.nbytes)
 
 
 def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:
@@ -208,8 +247,8 @@ def _saved(agent: Agent, job: Job, path: Path) -> list[str]:
 def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResult]:
     first = jobs[0]
     model = _model(first.env)
-    agent = make_learner(first.agent, model.task, first.episodes)
-    runs = [Run(agent.lockstep(), job.agent, job.seed) for job in jobs]  # each with a schedule of its own
+    made = {job.agent: make_learner(job.agent, model.task, job.episodes) for job in jobs}
+    runs = [Run(made[job.agent].lockstep(), job.agent, job.seed) for job in jobs]  # each with a schedule of its own
 
     def save(i: int, trained: Agent) -> list[str]:
         path = jobs[i].save

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from linmdp.agents.storage.counts import Counts
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.planning import backup
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import BoolArray
+from linmdp.types import Array, BoolArray
 
 
 class Run(NamedTuple):
@@ -40,6 +41,8 @@ class Lockstep:
         self.model, self.settings, self.backend, self.B = model, runs, backend, B
         self.schedules = [run.setting.schedule for run in runs]
         self.always = all(type(s) is Always for s in self.schedules)
+        kind = type(self.schedules[0])
+        self.joint = kind.joined(self.schedules, backend) if all(type(s) is kind for s in self.schedules) else None
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
         self.planner: Any = Planner(
@@ -65,38 +68,55 @@ class Lockstep:
         self.exploration.seed(self._ties)
         for schedule, rng in zip(self.schedules, self._ties, strict=True):
             schedule.seed(rng)
+        self._side = ThreadPoolExecutor(1)
+        self._ahead: Future[Array] | None = None
         self._nobody, self._everything = np.zeros(B, dtype=np.bool_), np.ones((H, B), dtype=np.bool_)
         self._everything_there = backend.array(self._everything, "bool")
         self._zeros = backend.zeros((B,), "int64")
         self.runs = backend.array(np.arange(B), "int64")
         self._step = backend.fused(self._take_step)
         self.phi = backend.zeros((H, B, model.d))
-        self.rewards = backend.zeros((B,))
+        self.rewards, self.V = backend.zeros((B,)), backend.zeros((B, model.S))
+        self.numbers = backend.array([model.noise, *model.reward_range, self.exploration.tie])
         self.looked = backend.zeros((3, B))  # acts, values at the cap, ties
         self.extremes = backend.array(np.tile([[model.A], [-1]], (1, B)), "int64")  # least and largest action
 
     def agent(self, i: int, counters: Sequence[int]) -> LSVIAgent:
         """The agent of run i after an episode, as it would be had it run alone."""
+        if self.joint is not None:
+            self.schedules[i].take_run(self.joint, i)
         plain, make = self.settings[i].agent, cast(Any, type(self.settings[i].agent))
         agent: LSVIAgent = make(plain.task, **plain.get_params())
         agent.take_run(self.planner, i, self.schedules[i], self._ties[i], counters)
         return agent
 
-    def draws(self, n: int) -> Any:
-        """Noise, moves and tie-breaks of the next n episodes, (n, 3, H, B)."""
-        H = self.model.H
-        every = np.empty((self.B, 3, n, H))
-        for mine, chance, ties in zip(every, self._chance, self._ties, strict=True):
-            mine[0], mine[1] = chance.episodes(n, H)
-            mine[2] = ties.random((n, H))
+    def draws(self, n: int, following: int = 0) -> Any:
+        """Noise, moves and tie-breaks of the next n episodes, (n, 3, H, B).
+
+        Those of the `following` ones are drawn at the side, where this process does nothing but drive a GPU.
+        """
+        every = self._ahead.result() if self._ahead else self._drawn(n)
         if self.backend.is_numpy:
             return np.ascontiguousarray(every.transpose(2, 1, 3, 0))
-        return self.backend.array(every).permute(2, 1, 3, 0)
+        self._ahead = self._side.submit(self._drawn, following) if following else None
+        return self.backend.sent(every).permute(2, 1, 3, 0)
+
+    def _drawn(self, n: int) -> Array:
+        every = np.empty((self.B, 3, n, self.model.H))
+        for mine, chance, ties in zip(every, self._chance, self._ties, strict=True):
+            mine[0], mine[1] = chance.episodes(n, self.model.H)
+            mine[2] = ties.random((n, self.model.H))
+        return every
 
     def decide(self) -> tuple[BoolArray, BoolArray, BoolArray]:
         """Which runs reset, (B,), and which steps of which runs are planned and get samples, (H, B)."""
         if self.always:
             return self._nobody, self._everything, self._everything
+        if self.joint is not None:
+            reset, plan, store = self.joint.begin_episode()
+            if (planned := plan.all(axis=0)).any():
+                self.joint.planned(self.backend.array(np.flatnonzero(planned), "int64"))
+            return reset, plan, store
         decisions = [schedule.begin_episode() for schedule in self.schedules]
         for schedule, decision in zip(self.schedules, decisions, strict=True):
             if decision.plan.all():
@@ -107,17 +127,24 @@ class Lockstep:
     def mask(self, steps: BoolArray) -> tuple[Any, bool]:
         """`steps` as an array of the backend, and whether it holds everywhere."""
         whole = bool(steps.all())
-        return self._everything_there if whole else self.backend.array(steps, "bool"), whole
+        there = self._everything_there if whole else self.backend.array(np.ascontiguousarray(steps), "bool")
+        return there, whole
 
     def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
         """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
         model, state = self.model, start
+        if self.planner.storage.kernels is not None:
+            from linmdp.runner import kernels
+
+            kernels.play(self, draws, start, store, look=look)
+            self._watch_together()
+            return
         self.rewards[:] = 0.0
         ridge, storage = self.planner.ridge, self.planner.storage
         for h in range(model.H):
             samples = (ridge.pending[h], ridge.u[h], storage.N[h] if h < model.H - 1 else None)
             action, following = self._step(
-                storage.values(h),
+                storage.best[h],
                 samples,
                 state,
                 draws[:, h],
@@ -130,10 +157,16 @@ class Lockstep:
             if look:
                 self._look(h, state, action)
             state = following
+        self._watch_together()
+
+    def _watch_together(self) -> None:
+        """Show this episode's features to a schedule that serves all runs, within what is recorded."""
+        if self.joint is not None:
+            self.joint.moved(self.phi)
 
     def _take_step(
         self,
-        values: Any,
+        best: Any,
         samples: Any,
         state: Any,
         draws: Any,
@@ -150,7 +183,7 @@ class Lockstep:
         """
         model, xp, (noise, moves, ties) = self.model, self.backend.xp, draws
         storage, (pending, u, N) = self.planner.storage, samples
-        order = storage.best_of(*values, state).cumsum(-1)
+        order = best[self.runs, :, state].cumsum(-1)
         pick = xp.floor(ties * order[:, -1])
         pick = pick * ~self.first if self.any_first else pick
         action = (order <= pick[:, None]).sum(-1)
@@ -176,20 +209,24 @@ class Lockstep:
         self.extremes[0] = xp.minimum(self.extremes[0], action)
         self.extremes[1] = xp.maximum(self.extremes[1], action)
 
-    def values(self) -> Any:
-        """V^pi at the first step of the policy of each run, (B, S), exact."""
-        V = self.backend.zeros((self.B, self.model.S))
+    def evaluate(self) -> None:
+        """Let V be V^pi at the first step of the policy of each run, (B, S), exact."""
+        self.V[:] = 0.0
         for h in reversed(range(self.model.H)):
+            if self.planner.storage.kernels is not None:
+                from linmdp.runner import kernels
+
+                kernels.evaluate(self, h, self.V @ self.mu[h].T + self.theta[h], self.V)
+                continue
             best = self.planner.storage.best_table(h)
             if self.any_first:
                 best = best & ((best.cumsum(-2) == 1) | ~self.first[:, None, None])
-            q = backup(self.theta[h], self.mu[h], self.columns, V).reshape(best.shape)
-            V = (q * best).sum(-2) / best.sum(-2)
-        return V
+            q = backup(self.theta[h], self.mu[h], self.columns, self.V).reshape(best.shape)
+            self.V[:] = (q * best).sum(-2) / best.sum(-2)
 
     def watch(self) -> None:
         """Show this episode's features to the schedules that look at them."""
-        if self.always:
+        if self.always or self.joint is not None:
             return
         phi, earned = self.backend.host(self.phi), self.backend.host(self.rewards)
         for i, schedule in enumerate(self.schedules):

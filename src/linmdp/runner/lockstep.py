@@ -49,7 +49,8 @@ def run_lockstep(
     with clock, progress_bar("episodes", episodes, progress) as advance:
         for k in range(episodes):
             if k % CHUNK == 0:
-                draws = engine.draws(min(CHUNK, episodes - k))  # while a GPU still works on the chunk before
+                left = episodes - k  # drawn while a GPU still works on the chunk before
+                draws = engine.draws(min(CHUNK, left), min(CHUNK, max(0, left - CHUNK)))
                 ledger.collect()
             reset, plan, store = engine.decide()
             (there, whole), (stored, all_stored) = engine.mask(plan), engine.mask(store)
@@ -59,10 +60,10 @@ def run_lockstep(
             if plan.any() or store.any():
                 engine.planner.prepare(plan, store, there)
             if plan.any():
-                recorder.plan(there, whole=whole)
+                recorder.plan(there, np.flatnonzero(plan.any(axis=0)), whole=whole)
             if k % eval_every == 0:
                 with clock.paused():
-                    gap = V_star - engine.values()
+                    gap = V_star - recorder.evaluate()
             start = engine.starts(gap)
             recorder.play(draws[k % CHUNK], start, stored, whole=all_stored, look=k >= probe_from(episodes))
             engine.watch()
@@ -91,11 +92,14 @@ class Ledger:
     def decided(self, k: int, reset: BoolArray, plan: BoolArray) -> None:
         """Which runs reset, (B,), and which steps are planned, (H, B); `late` counts those of the last tenth."""
         self.resets += reset
+        if k >= probe_from(self.episodes):
+            self.late_resets += reset
+        if not plan.any():
+            return
         self.updates += plan.sum(axis=0)
         self.switches += plan.any(axis=0)
         if k >= probe_from(self.episodes):
             self.late += plan.sum(axis=0)
-            self.late_resets += reset
 
     def played(self, k: int, lost: Any, earned: Any) -> None:
         """Regret and reward of episode k, (B,) each; held where they are, since looking waits for a GPU."""
@@ -103,11 +107,15 @@ class Ledger:
 
     def collect(self) -> None:
         """Bring in what is held."""
-        for k, lost, earned in self._held:
-            self.known = k + 1
-            self.regret[k], self.rewards[k] = map(self.engine.backend.host, (lost, earned))
-            if not np.isfinite(self.regret[k]).all():
-                raise InvalidData(f"Q is not a number in episode {k}: beta, lam or the features are too extreme.")
+        if not self._held:
+            return
+        first, self.known = self._held[0][0], self._held[-1][0] + 1
+        _, lost, earned = zip(*self._held, strict=True)
+        for kept, held in ((self.regret, lost), (self.rewards, earned)):
+            kept[first : self.known] = self.engine.backend.host(self.engine.backend.xp.stack(held))
+        if not (finite := np.isfinite(self.regret[first : self.known]).all(axis=1)).all():
+            k = first + int(finite.argmin())
+            raise InvalidData(f"Q is not a number in episode {k}: beta, lam or the features are too extreme.")
         self._held.clear()
 
     def recent(self) -> str:

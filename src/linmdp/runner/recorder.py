@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from linmdp.runner.engine import Lockstep
+from linmdp.types import IntArray
+
+FEW, MANY = 16, 4
+"""Runs that are planned at once where they are few; more than MANY times as many are planned with all others."""
 
 
 class Recorder:
@@ -20,9 +26,18 @@ class Recorder:
         self._graphs: dict[tuple[str, bool], Any] = {}
         self._fixed: dict[str, Any] = {}
 
-    def plan(self, plan: Any, *, whole: bool) -> None:
-        """Plan all runs."""
-        self._run("plan", whole, lambda f: self.engine.planner.plan(f["plan"], whole=whole), plan=plan)
+    def plan(self, plan: Any, runs: IntArray, *, whole: bool) -> None:
+        """Plan the steps and runs in `plan`, (H, B), those of `runs`: few at a time, or all that there are."""
+        engine = self.engine
+        if engine.planner.storage.kernels is None or len(runs) > MANY * FEW:
+            self._run("plan", whole, lambda f: engine.planner.plan(f["plan"], whole=whole, runs=engine.runs), plan=plan)
+            return
+        for i in range(0, len(runs), FEW):
+            some = np.full(FEW, -1)
+            some[: len(runs[i : i + FEW])] = runs[i : i + FEW]
+            there = engine.backend.array(some, "int64")
+            body = lambda f: engine.planner.plan(f["plan"], whole=whole, runs=f["runs"])  # noqa: E731
+            self._run("plan few", whole, body, plan=plan, runs=there)
 
     def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
         """Play one episode of all runs."""
@@ -31,6 +46,11 @@ class Recorder:
             self.engine.play(f["draws"], f["start"], f["store"], whole=whole, look=look)
 
         self._run("look" if look else "play", whole, body, draws=draws, start=start, store=store)
+
+    def evaluate(self) -> Any:
+        """V^pi of the policies of all runs, (B, S); it stays so until the next evaluation."""
+        self._run("evaluate", True, lambda _: self.engine.evaluate())
+        return self.engine.V
 
     def _run(self, name: str, whole: bool, body: Callable[[dict[str, Any]], None], **inputs: Any) -> None:
         if self.engine.backend.device != "cuda":

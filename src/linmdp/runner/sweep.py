@@ -27,9 +27,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from linmdp.agents.backend import backend_for
 from linmdp.errors import InvalidParameter, LinMDPError, one_line
 from linmdp.results.store import Store
-from linmdp.runner.batch import Job, local_pool, run_units, units
+from linmdp.runner.batch import Job, check_device, local_pool, run_units, units
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.pool import Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
@@ -117,8 +118,9 @@ def check_sweep(data: Mapping[str, Any], path: Path = Path("sweep")) -> Sweep:
         raise InvalidSweep(_together(path, found)) from None
 
 
-def plan(sweep: Sweep, path: Path = Path("sweep")) -> list[Job]:
+def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu") -> list[Job]:
     """Every run of the sweep, once; all bad specs are reported at once, before anything runs."""
+    backend_for(device)
     jobs: dict[Job, None] = {}
     wrong: list[str] = []
     for index, block in enumerate(sweep.runs):
@@ -132,7 +134,7 @@ def plan(sweep: Sweep, path: Path = Path("sweep")) -> list[Job]:
         for env in envs:
             try:
                 _check_no_import(env)
-                jobs |= dict.fromkeys(_jobs(block, env, wrong, f"runs.{index}"))
+                jobs |= dict.fromkeys(_jobs(block, env, wrong, f"runs.{index}", device))
             except LinMDPError as error:
                 wrong.append(f"runs.{index}.env: {error}")
     if wrong:
@@ -147,16 +149,17 @@ def _check_no_import(env: str) -> None:
         raise InvalidParameter(f"The id of a gym environment in a file must not name a module. Got {env!r}.")
 
 
-def _jobs(block: Block, env: str, wrong: list[str], where: str) -> Iterator[Job]:
+def _jobs(block: Block, env: str, wrong: list[str], where: str, device: str) -> Iterator[Job]:
     environment = make_env(env)
     for agent, K in product(block.agents, _listed(block.episodes)):
         for spec in _expand(agent, block.grid, K, environment.task, wrong, f"{where}.grid"):
+            job = Job(env, spec, K, block.seed, block.eval_every, device)
             try:
-                make_agent(spec, environment, K)
+                check_device(job, make_agent(spec, environment, K))
             except LinMDPError as error:
                 wrong.append(f"{where}.agents: {error}")
                 continue
-            yield from (Job(env, spec, K, block.seed + i, block.eval_every) for i in range(block.seeds))
+            yield from (job._replace(seed=block.seed + i) for i in range(block.seeds))
 
 
 def _expand(

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from linmdp.agents.afresh import Afresh
+from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component
 from linmdp.agents.budget import Sizes
 from linmdp.agents.ridge import Ridge, downdate
@@ -48,9 +50,12 @@ def episodes_at(number: int | Power, k: int) -> int:
 
 
 class Decision(NamedTuple):
-    """`reset`: drop all samples first. `plan`, `store` (G,): which regressions are planned, and which get samples."""
+    """`reset`: drop all samples first. `plan`, `store` (G,): which regressions are planned, and which get samples.
 
-    reset: bool
+    That of a schedule which serves several runs has an axis for them: (B,) and (G, B).
+    """
+
+    reset: Any
     plan: BoolArray
     store: BoolArray
 
@@ -67,6 +72,14 @@ class Schedule(Component):
     def __init__(self, G: int) -> None:
         self._all, self._none = np.ones(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
         self._learn_all = Decision(reset=False, plan=self._all, store=self._all)
+
+    @classmethod
+    def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
+        """One schedule for B runs in lockstep, with arrays that have an axis for the runs, where it can be; else None.
+
+        Its decisions have that axis, too; `planned` gets the runs, and `moved` what all of them saw.
+        """
+        return None
 
     def seed(self, rng: np.random.Generator) -> None:
         """Take what randomness it needs from the generator of the run; called until the first planning is over."""
@@ -168,19 +181,21 @@ class Proxy(Schedule):
 
     Attributes
     ----------
-    L_inv : (G, d, d)
+    L_inv : (G, *batch, d, d); `batch` is that of several runs in lockstep, see `joined`
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("L_inv", "_phi")
+    _derived: ClassVar[tuple[str, ...]] = (*Schedule._derived, "lam")
 
-    def __init__(self, G: int, d: int, lam: float) -> None:
+    def __init__(self, G: int, d: int, lam: Any, *, batch: tuple[int, ...] = (), backend: Backend = NUMPY) -> None:
         super().__init__(G)
-        self.lam, self.L_inv, self._phi = lam, np.empty((G, d, d)), np.zeros((G, d))
+        self.lam, self.backend = backend.array(np.broadcast_to(lam, batch)), backend
+        self.L_inv, self._phi = backend.zeros((G, *batch, d, d)), backend.zeros((G, *batch, d))
         self.restart_proxy()
 
     def restart_proxy(self) -> None:
         """Let L start from lam I."""
-        self.L_inv[:] = np.eye(self.L_inv.shape[-1]) / self.lam
+        self.L_inv[:] = self.backend.array(np.eye(self.L_inv.shape[-1])) / self.lam[..., None, None]
 
     def watch(self, g: int, phi: Array) -> None:
         if len(self._phi) == 1 and self._phi.any():  # one proxy for all steps of an episode: each moves it
@@ -201,8 +216,8 @@ class Proxy(Schedule):
     def forecast_bytes(cls, s: Sizes) -> int:
         return super().forecast_bytes(s) + 8 * s.horizon.groups * (2 * s.d * s.d + 4 * s.d) + 8 * s.d
 
-    def moved(self, phi: Array) -> None:
-        """L grows by phi phi', (G, d); see `downdate`."""
+    def moved(self, phi: Any) -> None:
+        """L grows by phi phi', (G, *batch, d); see `downdate`."""
         downdate(self.L_inv, phi)
 
 

@@ -1,36 +1,54 @@
 """LSVI-UCB-RareSwitch (Wang, Zhou, Gu, 2021): plan only when the data have grown enough."""
 
-from typing import Unpack
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import numpy as np
 
+from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.parameters import Common
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Proxy, Schedule
 from linmdp.errors import check_number
-from linmdp.types import Array, Task
+from linmdp.types import Task
 
 
 class RareSwitch(Proxy):
-    """Plan all steps when log det Lambda of one of them has grown by log eta since the last planning; store always."""
+    """Plan all steps when log det Lambda of one of them has grown by log eta since the last planning; store always.
+
+    Attributes
+    ----------
+    grown : (G, *batch) by how much it has grown
+    """
 
     _arrays = (*Proxy._arrays, "grown")
+    _derived = (*Proxy._derived, "log_eta")
 
-    def __init__(self, G: int, d: int, lam: float, log_eta: float) -> None:
-        super().__init__(G, d, lam)
-        self.log_eta, self.grown = log_eta, np.full(G, np.finfo(np.float64).max)  # the first episode plans
+    def __init__(
+        self, G: int, d: int, lam: Any, log_eta: Any, *, batch: tuple[int, ...] = (), backend: Backend = NUMPY
+    ) -> None:
+        super().__init__(G, d, lam, batch=batch, backend=backend)
+        self.log_eta = backend.array(np.broadcast_to(log_eta, batch))
+        self.grown = backend.zeros((G, *batch)) + np.finfo(np.float64).max  # the first episode plans
+
+    @classmethod
+    def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
+        lam, log_eta = (np.array([float(getattr(s, name)) for s in schedules]) for name in ("lam", "log_eta"))
+        G, d = schedules[0].L_inv.shape[:2]
+        return cls(G, d, lam, log_eta, batch=(len(schedules),), backend=backend)
 
     def begin_episode(self) -> Decision:
-        plan = self._all if (self.grown > self.log_eta).any() else self._none
-        return Decision(reset=False, plan=plan, store=self._all)
+        due = self.backend.host((self.grown > self.log_eta).any(0))
+        plan = np.broadcast_to(due, self.grown.shape)
+        return Decision(reset=np.zeros_like(due), plan=plan, store=np.ones_like(plan))
 
-    def planned(self) -> None:
-        self.grown[:] = 0.0
+    def planned(self, runs: Any = ...) -> None:
+        self.grown[:, runs] = 0.0
 
-    def moved(self, phi: Array) -> None:
+    def moved(self, phi: Any) -> None:
         v = downdate(self.L_inv, phi)  # v = L^-1 phi / sqrt(c), and det L grows by c = 1 + phi' L^-1 phi
-        self.grown += 2 * np.arcsinh((phi * v).sum(-1) / 2)
+        self.grown += 2 * self.backend.xp.arcsinh((phi * v).sum(-1) / 2)
 
     def plannings(self, episodes: int) -> int:  # about: once the data are spread, det L grows as (data)^d
         rate = self._phi.shape[-1] / max(self.log_eta, 1e-9)

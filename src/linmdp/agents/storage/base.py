@@ -68,6 +68,8 @@ class Storage(Component):
     """(H,) the largest difference of two values of a step, where there is either."""
     sweeps: int = SWEEPS
     """Backups of a discounted planning, at most."""
+    kernels: Any = None
+    """Planning as kernels of a GPU, where there are any: see `agents/kernels.py`."""
     resize: Callable[[int], None]
     """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.bonus import optimistic
 from linmdp.agents.ridge import masked_groups, matvec, runs_in
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
@@ -49,12 +48,12 @@ class Counts(Storage):
         self.features, self.backend, self.shape = features, backend, (*batch, A, S)
         self.columns = backend.array(features.columns, dtype)
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
-        self._kernel = backend.sweep_kernel(d)
+        self.kernels = backend.kernels(d, A)
         self.N = backend.zeros((self.horizon.followed, *batch, d, S), dtype)
         self.seen = np.zeros((self.horizon.followed * explore.adaptive, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
-        self.best = backend.zeros((H * (self.tables and self._kernel is None), *batch, A, S), "bool") | True
+        self.best = backend.zeros((H * (self.tables and self.kernels is None), *batch, A, S), "bool") | True
         most = explore.width + (explore.keeps_forms and self.tables)
         self._vectors = backend.zeros((most, *batch, d), dtype)
         self._rows = backend.zeros((most, *batch, A * S), dtype)
@@ -137,9 +136,6 @@ class Counts(Storage):
         n = len(vectors)
         for i in range(n):
             self._vectors[i] = vectors[i]
-        if self._kernel is not None:
-            self._kernel(self._vectors, self.columns, self.forms[g], V, explore.caps[h], explore.beta[h])
-            return
         vectors, flat, rows = self._views[n]
         self.backend.xp.matmul(vectors, self.columns, out=flat)
         forms = self._forms[g] if explore.keeps_forms else self.forms
@@ -177,29 +173,12 @@ class Counts(Storage):
             return self.best[h][:, state]
         return super().best_actions(h, state)
 
-    def values(self, h: int) -> tuple[Any, Any, Any, Any, Any]:
-        """What the Q of step h consists of in lockstep: w, forms, `best` (None on a GPU), the cap and beta."""
-        if self._kernel is None:
-            return None, None, self.best[h], None, None
-        return self.w[h], self.forms[h], None, self.exploration.caps[h], self.exploration.beta[h]
-
-    def best_of(self, w: Any, forms: Any, best: Any, cap: Any, beta: Any, state: State) -> Any:
-        """The best actions from `values`, (B, A), as a function of arrays alone, which a GPU can fuse."""
-        if best is None:
-            return self.exploration.best(self._q_of_runs(w, forms, cap, beta, state), axis=-1)
-        return best[self._runs, :, state]
-
-    def _q_of_runs(self, w: Any, forms: Any, cap: Any, beta: Any, state: State) -> Any:
-        mean = (self._columns_of(state) * w.T[:, None, :]).sum(0).T  # (B, A), in the precision of w
-        found = forms.reshape(self.shape)[self._runs, :, state]
-        return self.backend.xp.minimum(optimistic(mean, found, beta[:, None], self.backend), cap)
-
     def _columns_of(self, state: State) -> Any:
         """Features of a state, or of one per run, (d, A, *batch)."""
         return self.columns.reshape(len(self.columns), *self.shape[-2:])[:, :, state]
 
     def best_table(self, h: int) -> Any:
-        if self.tables and self._kernel is None:
+        if self.tables and self.kernels is None:
             return self.best[h]
         if not self.tables:
             q = self.exploration.q_of_rows(h, self.features.columns.T)
