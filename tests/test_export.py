@@ -15,6 +15,7 @@ import linmdp
 from linmdp import LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
 from linmdp.agents.base import Agent
 from linmdp.export.draws import DeviceDraws
+from linmdp.export.learner import check_exportable
 from linmdp.export.write import Exported, export_learner, export_policy
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
@@ -85,6 +86,38 @@ def assert_agrees(found: dict[str, str], real: str, *, strict: bool) -> None:
     assert found["other_actions"] == found["refused"] == found["policy_mistakes"] == "0"
     if strict:
         assert found["close_calls"] == "0"
+
+
+OVERLAPPING = "gym:CartPole-v1,H=60,features=rbf"
+
+
+@pytest.mark.parametrize("real", ["float", "double"])
+def test_a_learner_that_rounding_would_decide_is_refused(tmp_path: Path, real: str) -> None:
+    env = linmdp.make_env(OVERLAPPING)
+    agent = linmdp.make_agent("lsvi-ucb-fold:lam=1e-6,stationary=true,M=200", env)
+    words = rf"'lam' parameter of an exported lsvi-ucb-fold must be larger, since in {real} .* Got 1e-06"
+    with pytest.raises(linmdp.InvalidParameter, match=words):
+        export_learner(agent, env, tmp_path / "c", real=real, steps=400)
+    assert not (tmp_path / "c").exists()
+
+
+@needs_gcc
+def test_the_self_test_allows_for_the_size_of_q(tmp_path: Path) -> None:
+    """A float has 24 bits: Q near 60 are off by more than Q near 1."""
+    env = linmdp.make_env(OVERLAPPING)
+    agent = linmdp.make_agent("lsvi-ucb-fold:lam=1e-3,stationary=true,M=80", env)
+    export_learner(agent, env, tmp_path, real="float", steps=150)
+    found = report(built(tmp_path))
+    assert found["status"] == "0", found
+    assert 4e-7 < float(found["largest_error"]) <= 60 * CLOSE["float"]
+
+
+def test_a_learner_with_no_parameter_is_told_what_to_give() -> None:
+    env = linmdp.make_env("gym:FrozenLake-v1,H=5")
+    with pytest.raises(
+        linmdp.InvalidParameter, match=r"such as the [\d.e-]+ that was chosen here, unless '--only policy'\. Got 'auto'"
+    ):
+        check_exportable(linmdp.make_agent("lsvi-ucb-fold", env))
 
 
 @needs_gcc

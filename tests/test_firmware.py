@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -127,3 +128,22 @@ def test_the_readme_states_what_the_export_knows(tmp_path: Path) -> None:
     finite = exported("sensor", f"{FOLD},M=96", tmp_path / "finite")
     assert finite.files[0].parent == tmp_path / "finite"
     assert "| `queue` | 0 .. 2 |" in (tmp_path / "finite" / "README.md").read_text()
+
+
+@needs_gcc
+def test_the_c_of_the_device_page_compiles(tmp_path: Path) -> None:
+    """Its two blocks, in a program that declares what a board has."""
+    exported("sensor", FOLD, tmp_path)
+    page = (Path(__file__).parent.parent / "docs" / "device.md").read_text()
+    loop, names = re.findall(r"^```c\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    board = (
+        "void fail(void);\nlinmdp_state read_state(void);\nlinmdp_real perform(int action);\nvoid run_forever(void);\n"
+    )
+    learner = "static linmdp_learner learner;"
+    program = loop.replace(learner, board + learner).replace('linmdp.h"', 'linmdp.h"\n#include "linmdp_names.h"')
+    program += (
+        "int choose(unsigned h);\nint choose(unsigned h) {\n" + names.replace("...", "return 1;") + "return 0; }\n"
+    )
+    main = tmp_path / "page.c"
+    main.write_text(program)
+    subprocess.run(["gcc", *STRICT, "-fsyntax-only", main], check=True)

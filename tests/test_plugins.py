@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -395,6 +396,35 @@ def test_a_module_that_can_not_be_imported_is_one_line(folder: Path, text: str, 
     done = command("run", "lock", "random", "--import", "my_agents")
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert words in done.err
+
+
+def test_a_module_whose_agent_is_refused_says_what_is_wrong_with_it(folder: Path) -> None:
+    (folder / "my_agents.py").write_text(
+        "import linmdp\nlinmdp.register_agent(type('No', (linmdp.Agent,), {'name': 'no'}))"
+    )
+    done = command("run", "lock", "no", "--import", "my_agents")
+    assert done.status == 2
+    assert re.match("linmdp: The agent 'no' must be a class derived from linmdp.Agent that defines .*policy", done.err)
+    assert done.err.endswith(" (in the module 'my_agents' of --import)\n")
+
+
+def test_a_name_of_nobody_says_how_one_of_your_own_is_made_known() -> None:
+    assert command("run", "elevator", "random").err.endswith("One of your own is made known with --import MODULE.\n")
+
+
+def test_the_command_to_try_imports_what_was_imported(folder: Path) -> None:
+    done = command("check", "gym:FrozenLake-v1,H=5", "--agent", "last", "--import", "my_agents")
+    assert re.search(
+        r"^try: linmdp run gym:FrozenLake-v1,H=5 last --episodes \d+ --import my_agents  #", done.out, re.M
+    )
+
+
+def test_a_learner_in_an_environment_of_ones_own_is_exported(folder: Path) -> None:
+    run = ("run", "my-lock", "lsvi-ucb-fold:lam=1", "-k", "5", "--out", "kept", "--import", "my_agents")
+    assert command(*run).status == 0
+    done = command("export", "kept", "--c", "c", "--steps", "20", "--import", "my_agents")
+    assert done.status == 0, done.err
+    assert (folder / "c" / "linmdp.h").is_file()
 
 
 @pytest.fixture(scope="module")

@@ -273,7 +273,9 @@ def test_the_saved_agent_is_the_one_of_the_run(tmp_path: Path) -> None:
                 np.testing.assert_array_equal(loaded.state_dict()[name], array)
     file = next((tmp_path / "agents").iterdir())
     assert linmdp.load_agent(file).updates > 0  # the file names its environment
-    with pytest.raises(InvalidParameter, match=r"'number' of the run in .* must be given: it has 2 runs"):
+    with pytest.raises(
+        InvalidParameter, match=r"'number' of the run in .* must be given: it has 2 runs, 1 to 2 lsvi-ucb"
+    ):
         linmdp.load_agent(tmp_path, env)
     with pytest.raises(InvalidParameter, match="must be left out for a file"):
         linmdp.load_agent(file, env, number=1)

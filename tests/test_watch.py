@@ -14,6 +14,7 @@ import chromium
 import linmdp
 from command import linmdp as command
 from linmdp.agents.beliefs import bonus
+from linmdp.report.provenance import gallery
 
 LAKE = "gym:FrozenLake-v1,is_slippery=false,H=8"
 
@@ -76,6 +77,7 @@ def test_a_saved_agent_and_a_gif(folder: Path, tmp_path: Path) -> None:
     done = command("watch", str(saved), "-o", str(tmp_path / "a.gif"))
     assert done.status == 0, done.err
     assert (tmp_path / "a.gif").read_bytes().startswith(b"GIF89a")
+    assert 'src="data:image/gif;base64,R0lGODlh' in gallery(tmp_path)  # a report of the folder shows it
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> NoReturn:
     elif "gym" in options and re.search(r"-v\d+$", name):
         near = [f"gym:{name}"]
     hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(options) or 'none'}."
+    if not near and kind in ("agent", "environment"):
+        hint += " One of your own is made known with --import MODULE."
     raise UnknownName(f"There is no {kind} '{name}'. {hint}")
 
 

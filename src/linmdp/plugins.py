@@ -21,7 +21,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from linmdp.errors import InvalidParameter, LinMDPWarning, described
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, described
 
 T = TypeVar("T", bound=Callable[..., Any])
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -185,11 +185,18 @@ def import_modules(names: Iterable[str], folder: str | None = None) -> None:
         try:
             with _known_elsewhere("module"):
                 importlib.import_module(name)
+        except LinMDPError as error:  # found, and wrong: say what is wrong
+            raise type(error)(f"{error} (in the module '{name}' of --import)") from error
         except (Exception, SystemExit) as error:
             rule = "must be importable wherever runs take place"
             words = f"The module '{name}' of --import {rule}. Got {described(error, 300)}."
             raise InvalidParameter(words) from error
         IMPORTED[name] = folder
+
+
+def imports() -> str:
+    """The options of a command line that make known what was imported here: " --import my_agents", or nothing."""
+    return "".join(f" --import {name}" for name in IMPORTED)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from linmdp.features.cell_choice import described
 from linmdp.features.cells import Cells
 from linmdp.io.files import output_folder
 from linmdp.io.units import human_bytes
+from linmdp.plugins import imports
 from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.estimate import in_words, job_seconds
@@ -104,8 +105,8 @@ def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
             if seconds > WHILE:
                 episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
             words = f"{in_words(min(seconds, WHILE))}, at most {human_bytes(learner.bytes_after(episodes))}"
-            return f"linmdp run {spec} {name} --episodes {episodes}  # {words}"
-    return f"linmdp run {spec} {agent or usual} --episodes {episodes}"
+            return f"linmdp run {spec} {name} --episodes {episodes}{imports()}  # {words}"
+    return f"linmdp run {spec} {agent or usual} --episodes {episodes}{imports()}"
 
 
 def _repaired(spec: str, findings: list[Finding]) -> str:
@@ -113,8 +114,8 @@ def _repaired(spec: str, findings: list[Finding]) -> str:
     texts = " ".join(finding.text for finding in findings if not finding.ok)
     given = re.search(r"Give ((reward_\w+)=[-+.\de]+\d)", texts)
     if not given:
-        return f"linmdp check {spec} again when that is mended"
-    return f"linmdp check {re.sub(rf',{given[2]}=[^,]*', '', spec)},{given[1]}"
+        return f"linmdp check {spec}{imports()} again when that is mended"
+    return f"linmdp check {re.sub(rf',{given[2]}=[^,]*', '', spec)},{given[1]}{imports()}"
 
 
 def _print_findings(findings: list[Finding]) -> bool:

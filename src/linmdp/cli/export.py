@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from linmdp.cli import options as opt
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 
 
@@ -21,6 +22,7 @@ def export(
     real: Annotated[str, typer.Option(help="float or double, on the device")] = "float",
     only: Annotated[str, typer.Option(help="policy: the frozen policy alone, of any agent; or all")] = "all",
     steps: Annotated[int, typer.Option(help="steps that the self-test plays")] = 1000,
+    modules: opt.Import = None,
 ) -> None:
     """Write a library with static memory, C99 or WebAssembly: a run's learner from the start, in C also its policy."""
     from linmdp.export.wasm import export_wasm, find_clang

@@ -9,6 +9,7 @@ import typer
 
 from linmdp.cli import options as opt
 from linmdp.cli.start import confirm, say, stop
+from linmdp.plugins import imports
 
 if TYPE_CHECKING:
     from linmdp.runner.tune import Judged, Search, Tuned
@@ -66,7 +67,7 @@ def _show(search: Search, found: Tuned) -> None:
         print(f"The best is better than the default by {found.gain} an episode ({seeds}).")
     else:
         print(f"The best is NOT clearly better than the default: by {found.gain} an episode ({seeds}).")
-    print(f"try: linmdp run {' '.join(best.setting)} --episodes {search.episodes}")
+    print(f"try: linmdp run {' '.join(best.setting)} --episodes {search.episodes}{imports()}")
 
 
 def _row(name: str, judged: Judged) -> tuple[str, ...]:

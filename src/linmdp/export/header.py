@@ -15,13 +15,18 @@ from linmdp.export.learner import Learner
 from linmdp.export.numbers import filled, literal, real, signed, unsigned
 
 CLOSE = {"float": 1e-5, "double": 1e-10}
-"""How far a Q in C may be from that in Python."""
+"""How far a Q in C may be from that in Python, as a part of its cap (of 1, where that is less)."""
 
 TIES = {"float": 1e-7, "double": TIE}
 """Q that differ by less are equal. A float has 24 bits: below 1e-7 there is nothing to tell apart."""
 
 SLACK = {"float": 1e-6, "double": 1e-9}
 """Rounding allowed on a reward before it counts as outside its range."""
+
+
+def closeness(learner: Learner, kind: str) -> float:
+    """How far a Q of this learner may be from that in Python, where the self-test compares them."""
+    return float(f"{CLOSE[kind] * max(1.0, learner.cap):.3g}")
 
 
 def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | None, size: int, run: str) -> str:
@@ -37,7 +42,7 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | No
         "tie_act": literal(TIES[quick] * scale),
         "low": _safe(low - SLACK[kind] * max(1.0, abs(low)), kind),
         "high": _safe(high + SLACK[kind] * max(1.0, abs(high)), kind),
-        "close": literal(CLOSE[kind]),
+        "close": literal(closeness(learner, kind)),
         "run": run,
         "costs": _cost_words(learner, code, costs, size),
         "kind": kind,

@@ -81,7 +81,8 @@ def check_exportable(agent: Agent) -> None:
         if name not in KNOWN[type(agent)] and value != defaults[name]:
             invalid(f"an exported {agent.name}", name, "left out", value)
     if isinstance(agent, LSVIAgent) and agent.auto:
-        invalid(f"an exported {agent.name}", "lam", "a number", agent.lam)
+        found = f" such as the {agent.chosen['lam']:g} that was chosen here" if "lam" in agent.chosen else ""
+        invalid(f"an exported {agent.name}", "lam", f"a number{found}, unless '--only policy'", agent.lam)
     if isinstance(agent, LSVIAgent) and agent.horizon.discounted and agent.task.H == 1:
         invalid(f"an exported {agent.name}", "discount", "1 where episodes have one step", agent.discount)
     if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory

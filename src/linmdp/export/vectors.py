@@ -70,6 +70,32 @@ def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
     return recorded
 
 
+def moved_by_rounding(agent: Agent, steps: list[Step], kind: str) -> float:
+    """How far Q moves when a fresh `agent` hears the same steps with states that are off by the last digit.
+
+    Finite states are whole numbers, and have no rounding.
+    """
+    if agent.task.S is not None:
+        return 0.0
+
+    numbers: Any = {"float": np.float32, "double": np.float64}[kind]
+
+    def off(state: State) -> State:
+        return np.nextafter(np.asarray(state, dtype=numbers), numbers(np.inf)).astype(np.float64)
+
+    largest, h = 0.0, 0
+    for i, step in enumerate(steps):
+        if step.first:
+            if i:
+                agent.end_episode()
+            agent.begin_episode()
+        h = 0 if step.first else h + 1
+        state = off(step.state)
+        largest = max(largest, float(np.abs(agent.q_values(h, state) - step.q).max()))
+        agent.observe(h, state, step.action, step.reward, off(step.next_state), step.terminated)
+    return largest
+
+
 def decisions(agent: Agent, states: list[State], most: int = 100) -> list[PolicyStep]:
     """What the frozen policy does in some of the states, at steps all over the horizon; nothing before a planning."""
     found: list[PolicyStep] = []

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Agent
-from linmdp.errors import check_choice, check_int
+from linmdp.errors import check_choice, check_int, invalid
 from linmdp.export.cost import CallCosts, costs, learner_bytes, stack_bytes
 from linmdp.export.features import feature_code
-from linmdp.export.header import config, quick_kind
+from linmdp.export.header import closeness, config, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
 from linmdp.export.names import c_names, example_code, names_code
 from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
 from linmdp.export.readme import learner_readme, policy_readme
-from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
+from linmdp.export.vectors import Step, decisions, moved_by_rounding, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
 
 REALS = ("float", "double")
@@ -27,6 +27,10 @@ LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "l
 WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = tuple(f"cortex-m4/{name}" for name in ("startup.c", "board.h", "board.c", "main.c", "cycles.c", "link.ld"))
+
+
+ROUNDING = 8
+"""Features, bonuses and sums are rounded on a device, not states alone: Q moves by about that much more."""
 
 
 class Exported(NamedTuple):
@@ -49,6 +53,7 @@ def export_learner(
     learner, code = learner_of(new_agent(agent, seed)), feature_code(agent, real)
     policy, flash = policy_code(agent, real, code.blocks)
     recorded = record(env, new_agent(agent, seed), steps, seed)
+    _check_rounding(agent, learner, recorded, real, seed)
     state = _kept_state(learner, recorded[0], real)
     cost = costs(learner, code.blocks)
     ram = learner_bytes(learner, code.blocks, quick_kind(real, code, learner.d), state)
@@ -70,6 +75,15 @@ def export_learner(
         **{name: template(name) for name in (*VALUE, *LEARNER, *(WIDTH if learner.auto else ()), *SELFTEST, *BOARD)},
     }
     return Exported(write_texts(folder, written), **sizes, costs=cost)
+
+
+def _check_rounding(agent: Agent, learner: Learner, recorded: list[Step], real: str, seed: int) -> None:
+    """Refuse a learner whose Q is decided by rounding: its self-test would fail, and rightly."""
+    moved, most = moved_by_rounding(new_agent(agent, seed), recorded, real), closeness(learner, real)
+    if ROUNDING * moved > most:
+        found = f"the last digit of a state moves Q by {moved:.1g}, and {most / ROUNDING:.1g} is the most"
+        rule = f"larger, since in {real} {found}; or use '--only policy'"
+        invalid(f"an exported {agent.name}", "lam", rule, learner.lam)
 
 
 def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:

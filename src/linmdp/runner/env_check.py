@@ -31,7 +31,7 @@ def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:
         return [Finding(False, str(error))]
     (low, high), H = guard.task.reward_range, guard.task.H
     rewards, lengths = [r for p in played for r in p.rewards], [len(p.rewards) for p in played]
-    steps = f"{min(lengths)} to {max(lengths)} steps" if min(lengths) < max(lengths) else f"{lengths[0]} steps"
+    steps = f"{min(lengths)} to {max(lengths)} steps" if min(lengths) < max(lengths) else f"{lengths[0]} steps each"
     found = [
         Finding(
             True,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,9 @@ from linmdp.runner.guard import task_of
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names
 from linmdp.types import Array, RunResult, State, Task
+
+FEW = 6
+"""Agents of a folder that a message names."""
 
 
 class Trained(NamedTuple):
@@ -132,14 +136,23 @@ def _made(file: TensorFile, env: Any) -> Agent:
     return agent
 
 
+def _numbered(agents: list[str]) -> str:
+    """Which numbers are whose: "1 to 3 lsvi-ucb, 4 random"; of many the first few."""
+    places, parts = enumerate(agents, start=1), list[str]()
+    for agent, group in groupby(places, key=lambda place: place[1]):
+        first, *more = (number for number, _ in group)
+        parts.append(f"{first}{f' to {more[-1]}' if more else ''} {agent}")
+    return ", ".join(parts[:FEW]) + ", ..." * (len(parts) > FEW)
+
+
 def _of_folder(folder: Path, number: int | None, env: Any, progress: bool) -> Trained:
     """The agent of a stored run: saved beside it, or else trained again."""
     if isinstance(env, str):
         raise InvalidParameter("The 'env' of a run in a folder must be left out: it is stored with the run.")
     found = read_folder(folder)
     if number is None and len(found.results) > 1:
-        many = len(found.results)
-        raise InvalidParameter(f"The 'number' of the run in '{folder}' must be given: it has {many} runs.")
+        words = f"it has {len(found.results)} runs, {_numbered([result.agent for result in found.results])}"
+        raise InvalidParameter(f"The 'number' of the run in '{folder}' must be given: {words}.")
     place = check_int("export", "number", 1 if number is None else number, low=1, high=len(found.results)) - 1
     chosen, saved = found.results[place], agent_file(folder, found.keys[place])
     words = f"{chosen.agent} on {chosen.env}, seed {chosen.seed}, after {chosen.episodes:,} episodes"
