@@ -33,7 +33,7 @@ GRID = [
 SCENARIOS = {
     "exact": (["lsvi-ucb:beta=0.05,lam=0.1"], 512),
     "float32": (["lsvi-ucb:beta=0.05,lam=0.1,dtype=float32"], 512),
-    "rare switching": (["lsvi-ucb-rare-switch:beta=0.05,lam=0.1"], 512),
+    "rare switching": (["lsvi-ucb-rare-switch:beta=0.05,lam=0.1,growth=0.1"], 512),
     "grid of 49 settings": (GRID, 10),
 }
 
