@@ -224,7 +224,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
-    assert process.returncode == 1
+    assert process.returncode == 1, err
     assert "Traceback" not in err
     with contextlib.closing(Store(tmp_path)) as store:
         finished = len(store.keys())

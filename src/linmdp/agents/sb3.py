@@ -94,7 +94,7 @@ class SB3Agent(Agent):
 
     def _filled(self) -> dict[str, Any]:
         """What is passed to the library."""
-        return self._given | {name: value for name, value in self.chosen.items() if name != "bytes"}
+        return self._given | {name: value for name, value in self.chosen.items() if name == self.sized}
 
     def _made(self, env: Any, seed: int) -> Any:
         from stable_baselines3.common.vec_env import DummyVecEnv
