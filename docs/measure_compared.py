@@ -22,7 +22,7 @@ from linmdp.types import RunResult
 DOCS = Path(__file__).parent
 SCALE = "paper"
 NAMES = ("Fold, no parameter", "tuned", "DQN, defaults", "DQN, tuned", "PPO, defaults", "PPO, tuned", "random")
-TUNED = ("Fold, tuned", "LSVI-UCB, tuned", "Fold")
+TUNED = ("Fold, tuned", "LSVI-UCB, by hand", "Fold")
 """What stands under "tuned", on a task that has it."""
 
 

@@ -165,11 +165,16 @@ class Merged(RowStorage):
             self._held[g] = self._make_held(g)
         return self._held[g]
 
-    def _make_held(self, g: int) -> Held:
+    def _by_action(self, g: int) -> tuple[IntArray, IntArray, BoolArray]:
+        """The transitions of regression g in the order of their actions, these, and whether they ended an episode."""
         action, ended = np.divmod(self.key[: self.count] - self._key(g, 0, False), 2)
         mine = np.flatnonzero((action >= 0) & (action < self.A))
         mine = mine[np.argsort(action[mine], kind="stable")]
-        actions, ended, (times, reward, squared) = action[mine], ended[mine] > 0, self.sums[:, mine]
+        return mine, action[mine], ended[mine] > 0
+
+    def _make_held(self, g: int) -> Held:
+        mine, actions, ended = self._by_action(g)
+        times, reward, squared = self.sums[:, mine]
         if not len(mine):  # nobody knows yet what a state looks like
             none, d = np.zeros((0, self.ridge.Lambda_inv.shape[-1])), self.ridge.u.shape[1]
             Y = none if self.blocks else none[:, None].repeat(self.A, axis=1)

@@ -30,12 +30,10 @@ class Slim(Merged):
     """`Merged` for phi(s, a) = psi(s) in the block of action a: the same values, and psi made anew for every step."""
 
     def _sorted(self, g: int) -> Sorted:
-        action, ended = np.divmod(self.key[: self.count] - self._key(g, 0, False), 2)
-        mine = np.flatnonzero((action >= 0) & (action < self.A))
-        mine = mine[np.argsort(action[mine], kind="stable")]
+        mine, actions, ended = self._by_action(g)
         times, reward, squared = self.sums[:, mine]
-        cuts = np.searchsorted(action[mine], np.arange(self.A + 1)).tolist()
-        return Sorted(mine, cuts, times, reward, ended[mine] > 0, float(times @ (squared - reward**2)))
+        cuts = np.searchsorted(actions, np.arange(self.A + 1)).tolist()
+        return Sorted(mine, cuts, times, reward, ended, float(times @ (squared - reward**2)))
 
     def _chunks(self, held: Sorted, end: int) -> Iterator[tuple[int, slice, Array]]:
         """Actions, transitions and the features, (n, p), of the states before (`end` 0) or after (1) some of them."""
