@@ -19,6 +19,7 @@ def test_planned_in_parts_values_are_the_same(own: dict[str, Any], monkeypatch: 
     env = linmdp.make_env("gym:CartPole-v1,H=30,dim=12")
     agents = [linmdp.LSVIUCB(env.task, storage="merged", M=150, ties="first", **own)]
     monkeypatch.setattr(choice, "Merged", Slim)
+    monkeypatch.setattr(choice, "Imagined", Slim)
     agents.append(linmdp.LSVIUCB(env.task, storage="merged", M=150, ties="first", **own))
     assert [type(agent._planner.storage) is Slim for agent in agents] == [False, True]
     rng = np.random.default_rng(0)

@@ -18,9 +18,10 @@ from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
 from linmdp.agents.storage.forms import IN_PARTS, MERGED, Forms
+from linmdp.agents.storage.imagined import Imagined
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.merged import Merged
-from linmdp.agents.storage.rows import group_blocks
+from linmdp.agents.storage.rows import block_features, group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.searched import Searched
 from linmdp.agents.storage.slim import Slim
@@ -257,8 +258,8 @@ class StorageChoice(Forms):
             M = agent.chosen_within.get("M", self.size(self.name))
             return Stagewise(parts, self.grouped, M, opening=agent.auto)
         if self.name == "merged":
-            kind = Slim if agent.chosen_within.get("planning") == IN_PARTS else Merged
-            return kind(parts, features, agent.chosen_within.get("M", self.size(self.name)), agent._state_bytes)
+            M = agent.chosen_within.get("M", self.size(self.name))
+            return self._merging(parts, features, M, agent._state_bytes)
         if self.name == "centres":
             M = agent.chosen_within.get("M", self.size(self.name))
             return Centres(parts, features, M, self.dtype, self._spans)
@@ -277,6 +278,15 @@ class StorageChoice(Forms):
         if not agent.own_M and self._known:
             capacity = agent.samples_after(agent.episodes or 0)
         return Samples(parts, features, self.dtype, keep_features=self.name == "features", capacity=capacity)
+
+    @property
+    def _merging(self) -> type[Merged]:
+        """How merged transitions are planned with; imagined ones take memory while planning."""
+        agent = self.agent
+        if agent.chosen_within.get("planning") == IN_PARTS:
+            return Slim
+        imagines = agent.auto and agent.max_bytes is None and block_features(agent._features) is not None
+        return Imagined if imagines else Merged
 
     @property
     def _spans(self) -> Array:

@@ -38,6 +38,7 @@ class Held(NamedTuple):
     times: Array  # (n,)
     reward: Array  # (n,) mean reward
     ended: BoolArray  # (n,)
+    over: BoolArray  # (n,) those whose end counts as a sample, since it was seen
     part: list[slice]  # the transitions of each block
     within: float  # sum of squared rewards around their means
     final: Array  # (d,) sum of phi(s', a) over ends and actions
@@ -179,7 +180,7 @@ class Merged(RowStorage):
             none, d = np.zeros((0, self.ridge.Lambda_inv.shape[-1])), self.ridge.u.shape[1]
             Y = none if self.blocks else none[:, None].repeat(self.A, axis=1)
             parts = [slice(0, 0)] * self.ridge.Lambda_inv.shape[1]
-            return Held(none, Y, times, reward, ended, parts, 0.0, np.zeros(d), 0.0)
+            return Held(none, Y, times, reward, ended, ended, parts, 0.0, np.zeros(d), 0.0)
         X, Y = self.rows(self.ends[mine, 0]), self.rows(self.ends[mine, 1])
         if not self.blocks:
             X = X[np.arange(len(mine)), actions]
@@ -190,13 +191,13 @@ class Merged(RowStorage):
         ends = np.tensordot(times[ended], Y[ended], 1)
         final = np.tile(ends, self.A) if self.blocks else ends.sum(axis=0)
         within = float(times @ (squared - reward**2))
-        return Held(X, Y, times, reward, ended, part, within, final, self.A * float(times[ended].sum()))
+        return Held(X, Y, times, reward, ended, ended, part, within, final, self.A * float(times[ended].sum()))
 
     def gram(self, g: int) -> Array:
         held = self.hold(g)
         weighted = held.X * held.times[:, None]
         total = np.stack([held.X[part].T @ weighted[part] for part in held.part])
-        Y, times = held.Y[held.ended], held.times[held.ended]
+        Y, times = held.Y[held.over], held.times[held.over]
         if self.blocks:
             total += (Y * times[:, None]).T @ Y
         else:

@@ -1,0 +1,121 @@
+"""Transitions that nobody has seen: what is imagined, where, and what that changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linmdp import LSVIUCB
+from linmdp.agents.storage.imagined import RIDGE, STATES, WEIGHT, Imagined
+from linmdp.agents.storage.merged import Merged
+from linmdp.features.basis import RandomFourier
+from linmdp.features.scaling import Scaling
+from linmdp.types import Task
+
+A, P, STEPS = 2, 6, 30
+
+
+def made(**own: Any) -> Any:
+    features = RandomFourier(A, Scaling(np.zeros(2), np.ones(2)), dim=P, bandwidth=0.7)
+    task = Task(S=None, A=A, d=features.d, H=STEPS, reward_range=(0.0, 1.0), features=features, stationary=True)
+    return LSVIUCB(task, **own)
+
+
+def push(state: Any, action: int) -> Any:
+    """Smooth: position and speed, and a force that depends on the position."""
+    x, v = state
+    v = v + 0.05 * (2 * action - 1) - 0.02 * np.sin(3 * x)
+    return np.array([x + 0.1 * v, v])
+
+
+def played(noise: float, episodes: int = 20, **own: Any) -> Any:
+    """An agent after episodes of random play that end beyond 0.3."""
+    agent, rng = made(**own), np.random.default_rng(0)
+    agent.rng = np.random.default_rng(1)
+    for _ in range(episodes):
+        agent.begin_episode()
+        state = rng.uniform(-0.2, 0.2, 2)
+        for h in range(STEPS):
+            action = int(rng.integers(A))
+            following = push(state, action) + noise * rng.standard_normal(2)
+            over = bool(abs(following[0]) > 0.3)
+            agent.observe(h, state, action, float(following[1] > 0), following, over)
+            if over:
+                break
+            state = following
+        agent.end_episode()
+    return agent
+
+
+def test_what_is_imagined_is_what_the_page_says() -> None:
+    """Against loops over the transitions, one after the other."""
+    agent = played(0.0)
+    assert type(agent._planner.storage) is Imagined
+    storage: Any = agent._planner.storage
+    assert storage.count > 200
+    n, held, psi = storage.count, storage._make_held(0), storage.blocks.psi
+    action, ended = storage.key[:n] // 2, storage.key[:n] % 2 == 1
+    before, after = storage.ends[:n, 0], storage.ends[:n, 1]
+    low, width = before.min(axis=0), np.ptp(before, axis=0)
+    scaled = [(s - low) / width for s in before]
+    finals = [(after[i] - low) / width for i in range(n) if ended[i]]
+    drawn = np.random.default_rng(n).uniform(size=(STATES, 2))
+
+    def over(x: Any) -> bool:
+        nearest = min(((x - s) ** 2).sum() for s in finals)
+        return bool(nearest < min(((x - s) ** 2).sum() for s in scaled))
+
+    new = [x for x in drawn if not over(x)]
+    assert 0 < len(new) < STATES
+    assert len(held.times) == n + A * len(new)
+    for a in range(A):
+        mine = [i for i in range(n) if action[i] == a]
+        F = np.array([[*psi(before[i][None])[0], *scaled[i]] for i in mine])
+        Z = np.array([[*((after[i] - before[i]) / width), storage.sums[1, i]] for i in mine])
+        W = np.linalg.solve(F.T @ F + RIDGE * np.eye(P + 2), F.T @ Z)
+        rows = range(held.part[a].start + len(mine), held.part[a].stop)
+        for row, x in list(zip(rows, new, strict=True))[:: len(new) // 40]:
+            predicted = np.array([*psi((low + width * x)[None])[0], *x]) @ W
+            np.testing.assert_allclose(held.X[row], psi((low + width * x)[None])[0], atol=1e-12)
+            np.testing.assert_allclose(held.Y[row], psi((low + width * (x + predicted[:2]))[None])[0], atol=1e-6)
+            assert held.times[row] == WEIGHT
+            assert held.reward[row] == pytest.approx(min(max(predicted[2], -1.0), 0.0), abs=1e-6)
+            assert held.ended[row] == over(x + predicted[:2])
+            state = low + width * x
+            np.testing.assert_allclose(low + width * (x + predicted[:2]), push(state, a), atol=0.02)
+
+
+def test_samples_and_ends_that_were_seen_count_as_before() -> None:
+    storage = played(0.0)._planner.storage
+    real, held = Merged._make_held(storage, 0), storage.hold(0)
+    pairs = zip(real.part, held.part, strict=True)
+    imagined = [np.arange(part.start + old.stop - old.start, part.stop) for old, part in pairs]
+    outer = storage.gram(0)
+    for a, rows in enumerate(imagined):
+        outer[a] -= WEIGHT * held.X[rows].T @ held.X[rows]
+    np.testing.assert_array_equal(held.final, real.final)
+    storage._held = {0: real}
+    np.testing.assert_allclose(outer, storage.gram(0), atol=1e-9)
+
+
+def test_nothing_is_imagined_where_the_next_state_cannot_be_predicted() -> None:
+    storage = played(0.1, episodes=60)._planner.storage
+    assert storage.count > 200
+    assert len(storage._make_held(0).times) == storage.count
+
+
+@pytest.mark.parametrize("own", [{"max_bytes": "4 MiB"}, {"beta": 0.1, "lam": 0.1, "storage": "merged"}])
+def test_nothing_is_imagined_within_bytes_or_with_a_width_that_was_given(own: dict[str, Any]) -> None:
+    assert type(made(**own, episodes=20)._planner.storage) is not Imagined
+
+
+def test_a_saved_agent_plans_the_same() -> None:
+    agent, other = played(0.0), made()
+    other.load_state_dict(agent.state_dict())
+    for one in (agent, other):
+        one._urge = 1
+        one.begin_episode()
+    assert len(agent._planner.storage._make_held(0).times) > agent._planner.storage.count
+    np.testing.assert_array_equal(agent.q_values(0, np.zeros(2)), other.q_values(0, np.zeros(2)))
