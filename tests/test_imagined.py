@@ -9,7 +9,6 @@ import pytest
 
 from linmdp import LSVIUCB
 from linmdp.agents.storage.imagined import RIDGE, STATES, WEIGHT, Imagined
-from linmdp.agents.storage.merged import Merged
 from linmdp.features.basis import RandomFourier
 from linmdp.features.scaling import Scaling
 from linmdp.types import Task
@@ -61,7 +60,8 @@ def test_what_is_imagined_is_what_the_page_says() -> None:
     low, width = before.min(axis=0), np.ptp(before, axis=0)
     scaled = [(s - low) / width for s in before]
     finals = [(after[i] - low) / width for i in range(n) if ended[i]]
-    drawn = np.random.default_rng(n).uniform(size=(STATES, 2))
+    rng = np.random.default_rng(n)
+    factor, drawn = rng.exponential(size=n), rng.uniform(size=(STATES, 2))
 
     def over(x: Any) -> bool:
         nearest = min(((x - s) ** 2).sum() for s in finals)
@@ -76,6 +76,8 @@ def test_what_is_imagined_is_what_the_page_says() -> None:
         Z = np.array([[*((after[i] - before[i]) / width), storage.sums[1, i]] for i in mine])
         W = np.linalg.solve(F.T @ F + RIDGE * np.eye(P + 2), F.T @ Z)
         rows = range(held.part[a].start + len(mine), held.part[a].stop)
+        np.testing.assert_array_equal(held.times[held.part[a]][: len(mine)], factor[: len(mine)])
+        factor = factor[len(mine) :]
         for row, x in list(zip(rows, new, strict=True))[:: len(new) // 40]:
             predicted = np.array([*psi((low + width * x)[None])[0], *x]) @ W
             np.testing.assert_allclose(held.X[row], psi((low + width * x)[None])[0], atol=1e-12)
@@ -87,9 +89,10 @@ def test_what_is_imagined_is_what_the_page_says() -> None:
             np.testing.assert_allclose(low + width * (x + predicted[:2]), push(state, a), atol=0.02)
 
 
-def test_samples_and_ends_that_were_seen_count_as_before() -> None:
+def test_samples_and_ends_that_were_seen_count_as_without_imagined_ones() -> None:
     storage = played(0.0)._planner.storage
-    real, held = Merged._make_held(storage, 0), storage.hold(0)
+    factor = np.random.default_rng(storage.count).exponential(size=storage.count)
+    real, held = storage._seen(0, factor), storage.hold(0)
     pairs = zip(real.part, held.part, strict=True)
     imagined = [np.arange(part.start + old.stop - old.start, part.stop) for old, part in pairs]
     outer = storage.gram(0)

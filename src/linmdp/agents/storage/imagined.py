@@ -52,12 +52,13 @@ class Imagined(Merged):
     over actions looks for just these errors; an agent that repeats one mistake learns nothing new. So the next state is
     predicted, by a regression of change and reward on psi(s) and s for each action. Where it is right about transitions
     that it was not fitted to, states are drawn evenly from the box that was visited, and what follows them is predicted
-    and counts a little. Where the next state cannot be predicted, as with chance, a wall or a wrapped angle, nothing is
-    imagined, and this is `Merged`. Nothing more is kept than there.
+    and counts a little; the weights of real transitions are multiplied by random numbers of mean 1, so that another
+    plan follows one that fails. Where the next state cannot be predicted, as with chance, a wall or a wrapped angle,
+    nothing is imagined, and this is `Merged`. Nothing more is kept than there.
     """
 
     def _make_held(self, g: int) -> Held:
-        held = super()._make_held(g)
+        held = self._seen(g)
         enough = min(part.stop - part.start for part in held.part) >= ENOUGH // 10
         if len(held.times) < ENOUGH or not enough:
             return held
@@ -67,7 +68,11 @@ class Imagined(Merged):
         width[width == 0] = 1.0
         scene = Scene((x - low) / width, (y - low) / width, ended, low, width)
         weights = self._predictors(held, scene)
-        return held if weights is None else self._with_imagined(held, scene, weights)
+        if weights is None:
+            return held
+        rng = np.random.default_rng(int(self.sums[0, : self.count].sum()))  # the same again from a saved agent
+        held = self._seen(g, rng.exponential(size=len(mine)))
+        return self._with_imagined(held, scene, weights, rng)
 
     def _predictors(self, held: Held, scene: Scene) -> list[Array] | None:
         """For each action the weights of change and reward, (p + k, k + 1); None where they do not predict."""
@@ -84,8 +89,7 @@ class Imagined(Merged):
             found.append(ridge_weights(F, change))
         return found
 
-    def _with_imagined(self, held: Held, scene: Scene, weights: list[Array]) -> Held:
-        rng = np.random.default_rng(int(self.sums[0, : self.count].sum()))  # the same again from a saved agent
+    def _with_imagined(self, held: Held, scene: Scene, weights: list[Array], rng: np.random.Generator) -> Held:
         x = rng.uniform(size=(STATES, len(scene.low)))
         x = x[~scene.over(x)]
         X, m = self.rows(scene.low + scene.width * x), len(x)

@@ -174,8 +174,13 @@ class Merged(RowStorage):
         return mine, action[mine], ended[mine] > 0
 
     def _make_held(self, g: int) -> Held:
+        return self._seen(g)
+
+    def _seen(self, g: int, factor: Array | float = 1.0) -> Held:
+        """The transitions with their weights times `factor`, (n,) in the order of their actions."""
         mine, actions, ended = self._by_action(g)
         times, reward, squared = self.sums[:, mine]
+        times *= factor
         if not len(mine):  # nobody knows yet what a state looks like
             none, d = np.zeros((0, self.ridge.Lambda_inv.shape[-1])), self.ridge.u.shape[1]
             Y = none if self.blocks else none[:, None].repeat(self.A, axis=1)
