@@ -109,6 +109,24 @@ def test_nothing_is_imagined_where_the_next_state_cannot_be_predicted() -> None:
     assert len(storage._make_held(0).times) == storage.count
 
 
+def test_another_plan_is_tried_soon_after_one_that_fell_short() -> None:
+    agent = played(0.0)
+    agent.begin_episode()
+    agent.end_episode()
+    agent._urge = 1
+    agent.begin_episode()
+    storage, version = agent._planner.storage, agent.policy_version
+    assert storage.imagined == storage.sums[0].sum()
+    assert not storage.restless
+    for h in range(STEPS):  # over 3% of the samples, and below 10%
+        agent.observe(h, np.full(2, 0.01 * h / STEPS), h % A, 0.0, np.full(2, 0.01 * (h + 1) / STEPS), False)
+    assert storage.imagined * 1.03 < storage.sums[0].sum() < storage.imagined * 1.1
+    assert storage.restless
+    agent.end_episode()
+    agent.begin_episode()
+    assert agent.policy_version == version + 1
+
+
 @pytest.mark.parametrize("own", [{"max_bytes": "4 MiB"}, {"beta": 0.1, "lam": 0.1, "storage": "merged"}])
 def test_nothing_is_imagined_within_bytes_or_with_a_width_that_was_given(own: dict[str, Any]) -> None:
     assert type(made(**own, episodes=20)._planner.storage) is not Imagined

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ TOLERATED = 0.1
 """The error of prediction, at most, as a fraction of the change in a step."""
 
 RIDGE = 1e-6
+
+GROWTH = 0.03
+"""Another plan is tried when there are so many more samples, as a fraction."""
 
 
 class Scene(NamedTuple):
@@ -54,10 +57,28 @@ class Imagined(Merged):
     that it was not fitted to, states are drawn evenly from the box that was visited, and what follows them is predicted
     and counts a little; the weights of real transitions are multiplied by random numbers of mean 1, so that another
     plan follows one that fails. Where the next state cannot be predicted, as with chance, a wall or a wrapped angle,
-    nothing is imagined, and this is `Merged`. Nothing more is kept than there.
+    nothing is imagined, and this is `Merged`. Nothing more is kept than there, but
+
+    imagined : the number of samples at the last planning with imagined transitions, 0 before it and after one without
     """
 
+    _counters: ClassVar = (*Merged._counters, "imagined")
+    imagined = 0
+
+    @property
+    def restless(self) -> bool:
+        return 0 < (1 + GROWTH) * self.imagined <= self._samples
+
+    @property
+    def _samples(self) -> int:
+        return int(self.sums[0, : self.count].sum())
+
+    def clear(self, runs: Any = ...) -> None:
+        super().clear(runs)
+        self.imagined = 0
+
     def _make_held(self, g: int) -> Held:
+        self.imagined = 0
         held = self._seen(g)
         enough = min(part.stop - part.start for part in held.part) >= ENOUGH // 10
         if len(held.times) < ENOUGH or not enough:
@@ -70,7 +91,8 @@ class Imagined(Merged):
         weights = self._predictors(held, scene)
         if weights is None:
             return held
-        rng = np.random.default_rng(int(self.sums[0, : self.count].sum()))  # the same again from a saved agent
+        self.imagined = self._samples
+        rng = np.random.default_rng(self.imagined)  # the same again from a saved agent
         held = self._seen(g, rng.exponential(size=len(mine)))
         return self._with_imagined(held, scene, weights, rng)
 
