@@ -65,7 +65,7 @@ class Merged(RowStorage):
     """
 
     _arrays: ClassVar = ("ends", "key", "sums", "radius", "scale")
-    _counters: ClassVar = ("count",)
+    _counters: ClassVar[tuple[str, ...]] = ("count",)
 
     def __init__(self, parts: Parts, features: FeatureMap, M: int, state_bytes: int) -> None:
         super().__init__(parts, features)
