@@ -93,12 +93,12 @@ def learners_of(item: str, scale: Scale) -> list[str]:
 
 
 def regret_jobs(item: str, scale: Scale, setting: str, beta: float, device: str = "cpu") -> list[Job]:
-    """The runs whose regret a figure or the bounds show in one setting; on a GPU all of them but the baselines."""
+    """The runs whose regret a figure or the bounds show in one setting; learners with counts can go to a GPU."""
     if item != "bounds" and FIGURES[item].metric != "regret":
         return []
     learners = [with_setting(a, setting, beta, scale.storage) for a in learners_of(item, scale)]
     lines = () if item == "bounds" else BASELINES  # drawn for the largest K only
-    found = _jobs(learners, scale.K, scale.seeds, scale, device)
+    found = _jobs(learners, scale.K, scale.seeds, scale, device if scale.storage == "counts" else "cpu")
     return found + _jobs(lines, scale.K[-1:], scale.seeds, scale)
 
 
@@ -116,6 +116,11 @@ def cost_jobs(item: str, scale: Scale, beta: float) -> list[Job]:
     if "lsvi-ucb" in learners_of(item, scale):
         found += _jobs([with_setting("lsvi-ucb", "learning", beta)], scale.K, scale.cost_seeds, scale)
     return found
+
+
+def bytes_of(agent: str, K: int) -> int:
+    """What an agent holds after K episodes, which is known without a run."""
+    return make_agent(agent, make_env(ENV), K).bytes_after(K)
 
 
 def in_batches(jobs: Iterable[Job]) -> list[Job]:

@@ -15,6 +15,7 @@ from linmdp.report.style import is_baseline, line_styles, setting_name
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, growth_exponent, mean_interval, paired_ratio
 from linmdp.results.summary import Summary
+from linmdp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ METRICS: dict[str, tuple[str, Callable[[Summary], Interval]]] = {
 PANELS = {
     "published": "published: beta = 1e-4 d H sqrt(log 3dHK)",
     "learning": "where the agents learn: beta = {beta:g}",
-    "cost": "samples stored as in the paper; beta = {beta:g}, on which it does not depend",
+    "cost": "samples stored as in the paper; learning setting, beta = {beta:g}",
 }
 
 
@@ -94,10 +95,10 @@ def _fitted(p: Interval) -> str:
     return f"K^{mean:.2f}" + (f" [{low:.2f}, {high:.2f}]" if p.low < p.high else "")
 
 
-def end(s: Summary) -> np.ndarray:
+def end(s: Summary) -> Array:
     """The regret of each seed after all episodes."""
     assert s.curve is not None
-    ends: np.ndarray = s.curve[:, -1]
+    ends: Array = s.curve[:, -1]
     return ends
 
 
@@ -145,7 +146,7 @@ def _within(x: Interval, form: str) -> str:
 def paper_figure(name: str, panels: Mapping[str, Sequence[Summary]], beta: float, folder: Path) -> list[Path]:
     """NAME.png and NAME.svg: the summaries of each setting side by side, on axes with the same limits."""
     figure = FIGURES[name]
-    with drawing(len(panels), (11 if len(panels) > 1 else 7.5, 4.6), sharey=True) as (image, *axes):
+    with drawing(len(panels), (11 if len(panels) > 1 else 9, 4.6), sharey=True) as (image, *axes):
         for ax, (setting, summaries) in zip(axes, panels.items(), strict=True):
             if figure.metric == "regret":
                 _draw_regret(ax, summaries)
@@ -160,7 +161,7 @@ def paper_figure(name: str, panels: Mapping[str, Sequence[Summary]], beta: float
         shown = f"mean and 95% interval, {seeds} seeds" if seeds > 1 else "one seed"
         image.suptitle(f"{figure.title}: {shown}", x=0.01, ha="left", weight="bold")
         handles, labels = axes[0].get_legend_handles_labels()
-        columns = min(len(labels), 4, (130 if len(panels) > 1 else 90) // (8 + max(map(len, labels))))
+        columns = min(len(labels), 4, (130 if len(panels) > 1 else 105) // (8 + max(map(len, labels))))
         rows = -(-len(labels) // columns)
         image.legend(handles, labels, loc="lower center", ncols=columns, fontsize=9)
         image.tight_layout(rect=(0, 0.02 + 0.046 * rows, 1, 1))
