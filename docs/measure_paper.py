@@ -1,6 +1,9 @@
-"""Put the results of `make reproduce` (folder reproduced/) into the docs: the table, the words and the pictures.
+"""Put the paper's experiments into the docs: claims, tables, exponents and figures.
 
-With a second folder, the one of `linmdp reproduce bounds`, the exponents, too.
+python docs/measure_paper.py DIR
+
+DIR is the folder of `linmdp reproduce --scale paper --device cuda --out DIR`. What is said of the games is read from
+the tables that docs/measure_games.py has written.
 """
 
 from __future__ import annotations
@@ -8,10 +11,18 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
+import numpy as np
+
+from linmdp.experiments.paper_claims import FAILS, HOLDS, SAME, Claim
+from linmdp.report.tables import markdown
+from linmdp.results.store import Store, StoredRun
+
+DOCS = Path(__file__).parent
+GENERATED = DOCS / "generated"
+GAMES = ("Alien", "Phoenix")
 
 
 def sections(page: Path) -> dict[str, str]:
@@ -20,19 +31,111 @@ def sections(page: Path) -> dict[str, str]:
     return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
 
 
+def cells(name: str, game: str, mode: str) -> dict[str, dict[str, str]]:
+    """The rows of a table of a game by agent, each by the names of its columns."""
+    text = (GENERATED / f"linearize_{name}.md").read_text()
+    part = text.partition(f"#### {game}, {mode}")[2].partition("####")[0]
+    header, _, *rows = [[c.strip() for c in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"]
+    return {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+
+
+def games() -> str:
+    """What the paper says of the games, at the last of the 500 episodes."""
+    space, time, overhead, reward = [], [], [], []
+    cheaper = more = same = True
+    for game in GAMES:
+        table = cells("table-space_paper", game, "the real")
+        held = {_short(agent): row["500 episodes"] for agent, row in table.items()}
+        table = cells("table-time_paper", game, "the real")
+        took = {_short(agent): _number(row["CPU s, 500 episodes"]) for agent, row in table.items()}
+        table = cells("table-reward_quick", game, "as published")
+        paid = {_short(a): _number(row["total reward, 500"]) for a, row in table.items() if "tau_rel" not in a}
+        space.append(f"{game}: " + ", ".join(f"{agent} {x}" for agent, x in held.items()))
+        time.append(f"{game}: " + ", ".join(f"{agent} {x:.0f} s" for agent, x in took.items()))
+        reward.append(f"{game}: " + ", ".join(f"{agent} {x:.0f}" for agent, x in paid.items() if ":" not in agent))
+        overhead.append(f"{game}: {held['Adaptive']}, Fixed {held['Fixed']}")
+        for agent in ("Fixed", "Adaptive"):
+            cheaper &= _mib(held[agent]) < _mib(held["LSVI-UCB"]) and took[agent] < took["LSVI-UCB"]
+        more &= _mib(held["Adaptive"]) - _mib(held["Fixed"]) >= 2**10
+        three = [paid[agent] for agent in ("LSVI-UCB", "Fixed", "Adaptive")]
+        same &= max(three) <= (1 + SAME) * min(three)
+    rows = [
+        Claim(
+            "Tables 2, 3", "both need less space and time than LSVI-UCB", "-", "; ".join(space + time), _told(cheaper)
+        ),
+        Claim("Table 2", "Adaptive needs 2 GiB more, for m past matrices", "-", "; ".join(overhead), _told(more)),
+        Claim("Table 1", "the three have the same total reward", "; ".join(reward), "-", _told(same)),
+    ]
+    return markdown(("where", "the paper says", "published setting, d = 64", "tuned setting, d = 512", "verdict"), rows)
+
+
+def _number(cell: str) -> float:
+    """The mean, without its interval."""
+    return float(cell.split()[0].replace(",", ""))
+
+
+def _short(agent: str) -> str:
+    """Without the setting."""
+    return agent.partition(",")[0]
+
+
+def _mib(size: str) -> float:
+    number, unit = size.split()
+    return float(number) * {"KiB": 2.0**-10, "MiB": 1.0, "GiB": 2.0**10}[unit]
+
+
+def _told(holds: bool) -> str:
+    return HOLDS if holds else FAILS
+
+
+def machine(folder: Path) -> str:
+    """Where, and how long it took: the runs for space and time start with the first of those for regret."""
+    store = Store(folder)
+    runs = list(store.stored())
+    stored = [run for run in runs if "storage=features" in run.result.agent]
+    start = min(run.finished - run.result.wall_seconds for run in stored)
+    tuning = sum(run.result.wall_seconds for run in runs if run.finished < start)  # in one batch, each with its share
+    minutes = (max(run.finished for run in runs) - start + tuning) / 60
+    (where,) = store.machines()
+    cpu = sum(run.result.cpu_seconds for run in stored) / 60
+    return (
+        f"{len(runs):,} runs in {minutes:.0f} minutes on one NVIDIA H200 and {where['cores']} cores "
+        f"({where['processor']}): those for regret on the GPU and, at the same time, those for space and time "
+        f"({len(stored)} with stored samples, {cpu:.0f} CPU minutes) on 14 cores. {_equal(runs)}"
+    )
+
+
+def _equal(runs: Sequence[StoredRun]) -> str:
+    """How many runs were played on both, and in how many of them regret is the same."""
+    twice: dict[tuple[str, int, int], list[np.ndarray]] = {}
+    for run in (run.result for run in runs):
+        if "storage=" in run.agent and run.regret is not None:
+            agent = run.agent.replace("storage=features", "storage=counts")
+            twice.setdefault((agent, run.episodes, run.seed), []).append(run.regret)
+    both = [curves for curves in twice.values() if len(curves) > 1]
+    same = sum(all(np.array_equal(curves[0], curve) for curve in curves) for curves in both)
+    return (
+        f"{len(both)} runs were played on the GPU and on a processor, too: in {same} of them the stored curves of "
+        "regret are equal bit for bit."
+    )
+
+
 def main() -> None:
-    folder = ROOT / "reproduced"
+    folder = Path(sys.argv[1])
     found = sections(folder / "reproduce.md")
-    regret = found["fig-regret: Regret"]
-    learning = regret[regret.index("Learning setting") :]
-    (DOCS / "generated/paper.md").write_text(learning + "\n")
-    page = "\n\n".join(f"### {name}\n\n{text}" for name, text in found.items() if not name.startswith("bounds"))
-    (DOCS / "generated/reproduce.md").write_text(page.replace("](fig-", "](images/fig-") + "\n")
+    written = {
+        "claims": found.pop("claims"),
+        "claims_games": games(),
+        "claims_machine": machine(folder),
+        "bounds": found.pop("bounds: exponents of K"),
+        "reproduce": "\n\n".join(f"### {name}\n\n{text}" for name, text in found.items()).replace(
+            "](fig-", "](images/fig-"
+        ),
+    }
+    for name, text in written.items():
+        (GENERATED / f"{name}.md").write_text(text + "\n")
     for picture in folder.glob("fig-*.png"):
         shutil.copy(picture, DOCS / "images" / picture.name)
-    if len(sys.argv) > 1:
-        text = sections(Path(sys.argv[1]) / "reproduce.md")["bounds: exponents of K"]
-        (DOCS / "generated/bounds.md").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,11 @@ SPECS = (
     "lsvi-ucb-restart:beta=0.3,lam=0.1,W=9",
     "ada-lsvi-ucb-restart:beta=0.3,lam=0.1,c=0.5",
 )
+ADAPTIVE = (
+    "lsvi-ucb-adaptive:beta=0.3,rho=0.7,m=4,tau_rel=0.01",
+    "lsvi-ucb-adaptive:beta=0.1,rho=0.6,m=2,proxy=phase,budget=6,tau_rel=0.05",
+    "lsvi-ucb-adaptive:beta=0.3,lam=0.5,rho=0.8,m=9,budget=0.5",
+)
 
 
 def together(
@@ -53,10 +58,10 @@ def together(
     return run_lockstep(model, runs, env=env, episodes=episodes, eval_every=2, backend=backend)
 
 
-def assert_same_runs(env_spec: str, backend: Backend) -> None:
+def assert_same_runs(env_spec: str, backend: Backend, chosen: Sequence[str] = SPECS) -> None:
     """Different agents, betas, lambdas and schedules in one batch, against each of them alone."""
     episodes = 50
-    specs = [(spec, 10 + i) for i, spec in enumerate(SPECS)]
+    specs = [(spec, 10 + i) for i, spec in enumerate(chosen)]
     for (spec, seed), batched in zip(specs, together(env_spec, specs, episodes, backend), strict=True):
         env = linmdp.make_env(env_spec)
         alone = linmdp.run(
@@ -86,12 +91,39 @@ def test_the_same_engine_runs_on_torch(env: str) -> None:
     assert_same_runs(env, Backend("torch"))
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_adaptive_intervals_of_a_batch_are_decided_together(library: str) -> None:
+    pytest.importorskip(library)
+    assert_same_runs(ENVS[1], Backend(library), ADAPTIVE)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_an_adaptive_agent_is_taken_out_of_a_batch_as_it_would_be_alone(library: str) -> None:
+    pytest.importorskip(library)
+    model, taken = make_model(ENVS[1]), dict[int, Any]()
+    runs = [Run(make_learner(spec, model.task, 30).lockstep(), spec, 5) for spec in ADAPTIVE]
+
+    def take(i: int, agent: Any) -> list[str]:
+        taken[i] = agent.schedule.state_dict()
+        return []
+
+    run_lockstep(model, runs, env=ENVS[1], episodes=30, backend=Backend(library), on_agent=take)
+    for i, spec in enumerate(ADAPTIVE):
+        env = linmdp.make_env(ENVS[1])
+        alone: Any = make_learner(spec, env.task, 30)
+        linmdp.run(env, alone, episodes=30, seed=5)
+        for name, value in alone.schedule.state_dict().items():
+            np.testing.assert_allclose(taken[i][name], value, atol=1e-9, err_msg=f"{spec}: {name}")
+
+
 def test_on_a_gpu() -> None:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     for env in ENVS:
-        assert_same_runs(env, backend_for("cuda"))
+        for specs in (SPECS, ADAPTIVE):
+            assert_same_runs(env, backend_for("cuda"), specs)
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -130,6 +162,9 @@ def test_a_grid_is_one_batch_on_a_gpu_if_it_fits(monkeypatch: pytest.MonkeyPatch
     other = [job._replace(agent="lsvi-ucb:beta=0.1,dtype=float32") for job in jobs[:2]]
     monkeypatch.setattr("linmdp.runner.batch.gpu_bytes", lambda: 100 * each)
     assert [len(unit) for unit in units(jobs + other)] == [12, 2], "another precision is another batch"
+    kinds = [*ADAPTIVE, "lsvi-ucb:beta=0.3", "lsvi-ucb-fixed:beta=0.3"]
+    mixed = [Job("lock:H=4", agent, 5, 0, 1, "cuda") for agent in kinds]
+    assert [len(unit) for unit in units(mixed)] == [3, 2], "schedules that decide together are a batch of their own"
 
 
 def test_different_settings_in_one_unit_are_the_runs_alone() -> None:
@@ -184,8 +219,9 @@ def kernel_backend() -> Backend:
         ["lsvi-ucb:beta=0.3", "lsvi-ucb:beta=0.1,lam=1.5", "lsvi-ucb:beta=0.1,ties=first"],
         ["lsvi-ucb-rare-switch:beta=0.3"] * 18,  # of which few are planned at a time
         ["lsvi-ucb-fixed:beta=0.3,rho=0.6", "lsvi-ucb-rare-switch:beta=0.1,eta=2", "lsvi-ucb:beta=0.2,replan=0.2"],
+        list(ADAPTIVE),
     ],
-    ids=["always", "few", "mixed"],
+    ids=["always", "few", "mixed", "adaptive"],
 )
 @pytest.mark.parametrize("env", ["synthetic:S=20,A=3,d=4,H=4,start=uniform", "riverswim:H=3"])
 def test_kernels_are_the_formulas(env: str, specs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,8 +93,8 @@ class Backend:
         return kernels
 
     def host(self, array: Any) -> np.ndarray:
-        """`array` as NumPy's."""
-        values: np.ndarray = array if self.is_numpy else array.cpu().numpy()
+        """`array` as NumPy's; what is decided on the host is so already."""
+        values: np.ndarray = array.cpu().numpy() if hasattr(array, "cpu") else array
         return values
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from linmdp.experiments import study
 from linmdp.runner.batch import Job
+from linmdp.runner.estimate import rough
+from linmdp.runner.registry import make_agent, make_env
 
 PAPER = study("paper")
 ENV = "synthetic:S=500,A=15,d=30,H=50"
@@ -21,21 +23,19 @@ class Scale(NamedTuple):
 
     `cost_seeds` is for space and time, which hardly depend on the seed. Where `storage` is "features" the same runs
     serve regret, space and time; else regret comes from "counts", which plays the same actions and is much faster.
+    `stored_to` is the largest K at which LSVI-UCB is run as the paper stores its samples: its time is quadratic in K.
     """
 
     K: tuple[int, ...]
     seeds: int
     cost_seeds: int
+    stored_to: int
     storage: str
     eval_every: int
     rhos: tuple[float, ...]
     adaptive: tuple[tuple[int, float, float], ...]  # m, and the exponents of Budget and of the phase
     tuning_K: int
     tuning_seeds: int
-
-
-BOUNDS_K = (625, 1250, 2500, 5000)
-BOUNDS_SEEDS = 3
 
 
 class Figure(NamedTuple):
@@ -81,36 +81,63 @@ def agents(family: str, scale: Scale) -> list[str]:
     return ["lsvi-ucb", "lsvi-ucb-fixed:rho=0.75", "lsvi-ucb-adaptive:m=10,budget=0.75,rho=0.75"]
 
 
-def tuning_jobs(scale: Scale) -> list[Job]:
+def tuning_jobs(scale: Scale, device: str = "cpu") -> list[Job]:
     """The small sweep that chooses one beta for all: every beta with each of the three algorithms."""
     learners = [with_setting(a, "learning", beta) for beta in BETAS for a in agents("algorithms", scale)]
-    return _jobs(learners, [scale.tuning_K], scale.tuning_seeds, scale)
+    return _jobs(learners, [scale.tuning_K], scale.tuning_seeds, scale, device)
 
 
-def jobs_of(item: str, scale: Scale, setting: str, beta: float) -> list[Job]:
-    """What a figure or the bounds need in one setting."""
-    if item == "bounds":
-        return _bounds_jobs(scale, setting, beta)
-    figure = FIGURES[item]
-    storage = scale.storage if figure.metric == "regret" else "features"
-    seeds = scale.seeds if storage == scale.storage else scale.cost_seeds
-    learners = [with_setting(a, setting, beta, storage) for a in agents(figure.family, scale)]
-    if figure.metric != "regret" and figure.family == "algorithms":  # what storage does to space and time
-        learners.append(with_setting("lsvi-ucb", setting, beta, "counts"))
-    lines = BASELINES if figure.metric == "regret" else ()  # drawn for the largest K only
-    return _jobs(learners, scale.K, seeds, scale) + _jobs(lines, scale.K[-1:], scale.seeds, scale)
+def learners_of(item: str, scale: Scale) -> list[str]:
+    """The agents that a figure or the bounds are about."""
+    return [b.agent for b in BOUNDS] if item == "bounds" else agents(FIGURES[item].family, scale)
 
 
-def _bounds_jobs(scale: Scale, setting: str, beta: float) -> list[Job]:
-    """What the exponents need: time and space as the paper stores its samples, and ours beside them.
+def regret_jobs(item: str, scale: Scale, setting: str, beta: float, device: str = "cpu") -> list[Job]:
+    """The runs whose regret a figure or the bounds show in one setting; learners with counts can go to a GPU."""
+    if item != "bounds" and FIGURES[item].metric != "regret":
+        return []
+    learners = [with_setting(a, setting, beta, scale.storage) for a in learners_of(item, scale)]
+    lines = () if item == "bounds" else BASELINES  # drawn for the largest K only
+    found = _jobs(learners, scale.K, scale.seeds, scale, device if scale.storage == "counts" else "cpu")
+    return found + _jobs(lines, scale.K[-1:], scale.seeds, scale)
 
-    Neither depends on beta, so in the published setting only regret is measured, the fast way.
+
+def cost_jobs(item: str, scale: Scale, beta: float) -> list[Job]:
+    """The runs whose space and time a figure or the bounds show: always on a CPU, and as the paper stores samples.
+
+    In the setting where the agents learn: neither depends on beta. LSVI-UCB with counts stands beside the others.
     """
-    learners = [with_setting(b.agent, setting, beta) for b in BOUNDS]
-    if setting == "learning":
-        learners = [learners[0], *(with_setting(b.agent, setting, beta, "features") for b in BOUNDS)]
-    return _jobs(learners, BOUNDS_K, BOUNDS_SEEDS, scale)
+    if item != "bounds" and FIGURES[item].metric == "regret":
+        return []
+    found = []
+    for agent in learners_of(item, scale):
+        sizes = [K for K in scale.K if agent != "lsvi-ucb" or scale.stored_to >= K]
+        found += _jobs([with_setting(agent, "learning", beta, "features")], sizes, scale.cost_seeds, scale)
+    if "lsvi-ucb" in learners_of(item, scale):
+        found += _jobs([with_setting("lsvi-ucb", "learning", beta)], scale.K, scale.cost_seeds, scale)
+    return found
 
 
-def _jobs(agents: Sequence[str], sizes: Sequence[int], seeds: int, scale: Scale) -> list[Job]:
-    return [Job(ENV, agent, K, seed, scale.eval_every) for agent in agents for K in sizes for seed in range(seeds)]
+def bytes_of(agent: str, K: int) -> int:
+    """What an agent holds after K episodes, which is known without a run."""
+    return make_agent(agent, make_env(ENV), K).bytes_after(K)
+
+
+def in_batches(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs such that those which a GPU takes together follow each other."""
+    return sorted(jobs, key=lambda job: (-job.episodes, "adaptive" in job.agent, "published" in job.agent))
+
+
+def longest_first(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs by what they take, from their sizes alone, so that none is left over at the end."""
+    env = make_env(ENV)
+
+    def seconds(job: Job) -> float:
+        return rough(make_agent(job.agent, env, job.episodes), job.episodes)
+
+    return sorted(jobs, key=seconds, reverse=True)
+
+
+def _jobs(agents: Sequence[str], sizes: Sequence[int], seeds: int, scale: Scale, device: str = "cpu") -> list[Job]:
+    every = scale.eval_every
+    return [Job(ENV, agent, K, seed, every, device) for K in sizes for agent in agents for seed in range(seeds)]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linmdp.experiments import paper
-from linmdp.experiments.paper import BETAS, FIGURES, SETTINGS, with_setting
-from linmdp.io.units import human_bytes
+from linmdp.experiments.paper import BETAS, FIGURES, SETTINGS, Scale, with_setting
 from linmdp.report.plots import MIB, Curve, draw_curve, drawing, regret_curve, save
 from linmdp.report.style import is_baseline, line_styles, setting_name
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, growth_exponent, mean_interval, paired_ratio
 from linmdp.results.summary import Summary
+from linmdp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,7 @@ METRICS: dict[str, tuple[str, Callable[[Summary], Interval]]] = {
 PANELS = {
     "published": "published: beta = 1e-4 d H sqrt(log 3dHK)",
     "learning": "where the agents learn: beta = {beta:g}",
+    "cost": "samples stored as in the paper; learning setting, beta = {beta:g}",
 }
 
 
@@ -37,94 +38,130 @@ def choose_beta(found: Found, agents: Sequence[str], K: int) -> tuple[float, str
     """The beta with the least regret, averaged over the agents, and the table that shows it."""
     rows, totals = [], {}
     for beta in BETAS:
-        regrets = [_end(found[with_setting(a, "learning", beta), K]).mean() for a in agents]
+        regrets = [end(found[with_setting(a, "learning", beta), K]).mean() for a in agents]
         totals[beta] = float(np.mean(regrets))
         rows.append((f"{beta:g}", *(f"{r:.1f}" for r in regrets), f"{totals[beta]:.1f}"))
     header = ("beta", *(setting_name(a) for a in agents), "mean")
     return min(BETAS, key=totals.__getitem__), markdown(header, rows)
 
 
-def bounds_table(found: Found, beta: float) -> str:
+def bounds_table(regrets: Found, costs: Found, scale: Scale, beta: float) -> str:
     """The exponents of K that the paper proves, and those fitted to the runs: slope of log value over log K."""
     rows = []
     for bound in paper.BOUNDS:
-        stored = _series(found, with_setting(bound.agent, "learning", beta, "features"))
-        regrets = [stored, _series(found, with_setting(bound.agent, "published", beta))]
-        rows.append(_bound_row(bound._replace(agent=setting_name(bound.agent)), stored, regrets))
-    counts = _series(found, with_setting(paper.BOUNDS[0].agent, "learning", beta))
+        stored = series(costs, with_setting(bound.agent, "learning", beta, "features"), scale.K)
+        mine = [with_setting(bound.agent, s, beta, scale.storage) for s in reversed(SETTINGS)]
+        row = _bound_row(bound._replace(agent=setting_name(bound.agent)), stored)
+        rows.append(row + tuple(_fitted(exponent(series(regrets, a, scale.K), end)) for a in mine))
+    counts = series(costs, with_setting(paper.BOUNDS[0].agent, "learning", beta), scale.K)
     ours = paper.Bound("LSVI-UCB, storage=counts (ours)", "", time=1, space=0, regret=0.5)
-    rows.insert(1, _bound_row(ours, counts, [counts]))
-    regret = ("regret", f"fitted, beta={beta:g}", "fitted, published beta")
+    rows.insert(1, _bound_row(ours, counts) + rows[0][-2:])  # which plays the same actions
+    header = (
+        "agent",
+        "time",
+        "fitted",
+        "space",
+        "fitted",
+        "regret",
+        f"fitted, beta={beta:g}",
+        "fitted, published beta",
+    )
     return (
         "## bounds: exponents of K\n\nWhat the paper proves (Remark 1 for LSVI-UCB, Propositions 1 to 3 for the "
-        "others; upper bounds), and the slope of log value over log K that was measured, with its 95% interval. Time "
-        "and space as the paper stores its samples.\n\n"
-        + markdown(("agent", "time", "fitted", "space", "fitted", *regret), rows)
+        "others; upper bounds), and the slope of log value over log K that was measured, with its 95% interval where "
+        f"there are several seeds. K from {scale.K[0]:,} to {scale.K[-1]:,}; time and space as the paper stores its "
+        f"samples, of LSVI-UCB to {scale.stored_to:,}.\n\n" + markdown(header, rows)
     )
 
 
-def _bound_row(bound: paper.Bound, costs: Sequence[Summary], regrets: Sequence[Sequence[Summary]]) -> tuple[str, ...]:
-    seconds, held = _fitted(s.cpu_each for s in costs), _fitted(s.bytes_each for s in costs)
-    fitted = [_fitted(_end(s) for s in series) for series in regrets]
+def _bound_row(bound: paper.Bound, costs: Sequence[Summary]) -> tuple[str, ...]:
+    seconds, held = exponent(costs, lambda s: s.cpu_each), exponent(costs, lambda s: s.bytes_each)
     proved = "-" if bound.regret is None else f"K^{bound.regret:g}"
-    row = (bound.agent, f"K^{bound.time:g}", seconds, f"K^{bound.space:g}", held, proved, *fitted)
-    return row + ("-",) * (8 - len(row))
+    return (bound.agent, f"K^{bound.time:g}", _fitted(seconds), f"K^{bound.space:g}", _fitted(held), proved)
 
 
-def _series(found: Found, agent: str) -> list[Summary]:
-    return [found[agent, K] for K in paper.BOUNDS_K]
+def series(found: Found, agent: str, sizes: Sequence[int]) -> list[Summary]:
+    """The runs of an agent with every K of `sizes` that it ran with."""
+    return [found[agent, K] for K in sizes if (agent, K) in found]
 
 
-def _fitted(values: Iterable[np.ndarray]) -> str:
-    p = growth_exponent(np.array(paper.BOUNDS_K), np.stack(list(values), axis=1))
-    return f"K^{p.mean:.2f} [{p.low:.2f}, {p.high:.2f}]"
+def exponent(runs: Sequence[Summary], values: Callable[[Summary], np.ndarray]) -> Interval:
+    """p in value ~ K^p."""
+    return growth_exponent(np.array([s.episodes for s in runs]), np.stack([values(s) for s in runs], axis=1))
 
 
-def _end(s: Summary) -> np.ndarray:
+def _fitted(p: Interval) -> str:
+    mean, low, high = (round(x, 2) + 0.0 for x in p)  # and no minus before 0
+    return f"K^{mean:.2f}" + (f" [{low:.2f}, {high:.2f}]" if p.low < p.high else "")
+
+
+def end(s: Summary) -> Array:
+    """The regret of each seed after all episodes."""
     assert s.curve is not None
-    return s.curve[:, -1]
+    ends: Array = s.curve[:, -1]
+    return ends
 
 
-def verdict(found: Found, agents: Sequence[str], K: int, setting: str, beta: float, storage: str) -> list[str]:
-    """One sentence per agent: what it costs and loses against LSVI-UCB, and where the random policy stands."""
-    mine = [found[with_setting(a, setting, beta, storage), K] for a in agents]
-    costs = [found.get((with_setting(a, setting, beta, "features"), K), s) for a, s in zip(agents, mine, strict=True)]
-    random = _end(found["random", K]).mean()
-    base, cost = mine[0], costs[0]
-    width = "the published beta" if setting == SETTINGS[0] else f"beta = {beta:g}"
-    share = _end(base).mean() / random
-    lines = [
-        f"With {width}, {K:,} episodes: {setting_name(cost.agent)} has {share:.2f} of the random policy's regret, "
-        f"in {human_bytes(cost.agent_bytes)} and {cost.cpu_seconds:.1f} CPU seconds."
-    ]
-    for s, own in zip(mine[1:], costs[1:], strict=True):
-        ratio = paired_ratio(_end(s), _end(base))
-        lines.append(
-            f"{setting_name(own.agent)} uses {own.agent_bytes / cost.agent_bytes:.2f}x its memory and "
-            f"{own.cpu_seconds / cost.cpu_seconds:.2f}x its time, and has {ratio.mean:.2f}x its regret (95% interval "
-            f"{ratio.low:.2f} to {ratio.high:.2f}): {_end(s).mean() / random:.2f} of the random policy's."
+def regret_table(found: Found, agents: Sequence[str], K: int, setting: str, beta: float, storage: str) -> str:
+    """Regret after K episodes beside that of the random policy and, seed by seed, of the first agent."""
+    runs = [found[with_setting(a, setting, beta, storage), K] for a in (*agents, *paper.BASELINES)]
+    random, rows = end(found["random", K]).mean(), []
+    for s in runs:
+        mean, ratio = mean_interval(end(s)), paired_ratio(end(s), end(runs[0]))
+        rows.append(
+            (
+                setting_name(s.agent).removesuffix(", counts"),  # regret does not depend on the storage
+                str(s.seeds),
+                _within(mean, ".1f"),
+                f"{mean.mean / K:.3f}",
+                f"{mean.mean / random:.2f}",
+                _within(ratio, ".2f"),
+            )
         )
-    return lines
+    width = "beta as published" if setting == SETTINGS[0] else f"beta = {beta:g}"
+    first = setting_name(runs[0].agent).removesuffix(", counts")
+    header = ("agent", "seeds", "regret [95% interval]", "per episode", "of random", f"of {first}")
+    return f"{setting.capitalize()} setting ({width}, lambda = {paper.LAMBDA:g}), {K:,} episodes:\n\n" + markdown(
+        header, rows
+    )
+
+
+def cost_table(metric: str, found: Found, agents: Sequence[str], sizes: Sequence[int]) -> str:
+    """Space or time of each agent and K."""
+    _, measure = METRICS[metric]
+    unit = "MiB" if metric == "space" else "CPU s"
+
+    def cell(agent: str, K: int) -> str:
+        return _within(measure(found[agent, K]), ".1f") if (agent, K) in found else "-"
+
+    rows = [(setting_name(agent), *(cell(agent, K) for K in sizes)) for agent in agents]
+    return markdown(("agent", *(f"{unit}, K = {K:,}" for K in sizes)), rows)
+
+
+def _within(x: Interval, form: str) -> str:
+    """A mean with its interval, if it has one."""
+    return f"{x.mean:{form}}" + (f" [{x.low:{form}}, {x.high:{form}}]" if x.low < x.high else "")
 
 
 def paper_figure(name: str, panels: Mapping[str, Sequence[Summary]], beta: float, folder: Path) -> list[Path]:
     """NAME.png and NAME.svg: the summaries of each setting side by side, on axes with the same limits."""
     figure = FIGURES[name]
-    with drawing(len(panels), (11, 4.6), sharey=True) as (image, *axes):
+    with drawing(len(panels), (11 if len(panels) > 1 else 9, 4.6), sharey=True) as (image, *axes):
         for ax, (setting, summaries) in zip(axes, panels.items(), strict=True):
             if figure.metric == "regret":
                 _draw_regret(ax, summaries)
             else:
                 _draw_cost(ax, figure.metric, summaries)
-            ax.set_title(PANELS[setting].format(beta=beta), fontsize=10)
+            ax.set_title(PANELS[setting if figure.metric == "regret" else "cost"].format(beta=beta), fontsize=10)
             ax.margins(x=0.02)
             ax.label_outer()
         # the optimal policy's line is at 0 and should be seen; limits come last, since they end the automatic ones
         axes[0].set_ylim(bottom=-0.02 * axes[0].get_ylim()[1] if figure.metric == "regret" else 0)
         seeds = max(s.seeds for summaries in panels.values() for s in summaries)
-        image.suptitle(f"{figure.title}: mean and 95% interval, {seeds} seeds", x=0.01, ha="left", weight="bold")
+        shown = f"mean and 95% interval, {seeds} seeds" if seeds > 1 else "one seed"
+        image.suptitle(f"{figure.title}: {shown}", x=0.01, ha="left", weight="bold")
         handles, labels = axes[0].get_legend_handles_labels()
-        columns = min(len(labels), 4, 130 // (8 + max(map(len, labels))))
+        columns = min(len(labels), 4, (130 if len(panels) > 1 else 105) // (8 + max(map(len, labels))))
         rows = -(-len(labels) // columns)
         image.legend(handles, labels, loc="lower center", ncols=columns, fontsize=9)
         image.tight_layout(rect=(0, 0.02 + 0.046 * rows, 1, 1))

@@ -10,11 +10,18 @@ from linmdp.errors import LinMDPWarning, check_choice, check_int, unknown
 from linmdp.experiments import paper
 from linmdp.experiments.game_tables import GAME_SCALES
 from linmdp.experiments.paper import FIGURES, ITEMS, SCALES, SETTINGS, Scale
-from linmdp.experiments.paper_findings import Found, bounds_table, choose_beta, paper_figure, verdict
+from linmdp.experiments.paper_claims import Runs, claims_table
+from linmdp.experiments.paper_findings import (
+    Found,
+    bounds_table,
+    choose_beta,
+    cost_table,
+    paper_figure,
+    regret_table,
+)
 from linmdp.experiments.stored_runs import Say, run_planned
 from linmdp.io.files import output_folder, write_atomic
-from linmdp.report.style import pyplot, setting_name
-from linmdp.report.tables import comparison_table
+from linmdp.report.style import pyplot
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import Job
@@ -30,15 +37,20 @@ def chosen_items(items: Sequence[str]) -> list[str]:
     return list(ITEMS if "all" in items else dict.fromkeys(items))
 
 
-def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None, say: Say) -> str:
-    """Run what is missing in the store, draw, and return what was found, as Markdown."""
+def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None, say: Say, device: str = "cpu") -> str:
+    """Run what is missing in the store, draw, and return what was found, as Markdown.
+
+    With device "cuda" the runs whose regret is shown go to a GPU; space and time are measured on processors.
+    """
     chosen = chosen_items(items)
     pyplot()  # before hours are spent on what cannot be drawn
     scale = SCALES[check_choice("reproduce", "scale", scale_name, tuple(SCALES))]
+    check_choice("reproduce", "device", device, ("cpu", "cuda"))
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
     store = Store(output_folder(out))
-    store.note("command", f"linmdp reproduce {' '.join(items)} --scale {scale_name} --out {out}".replace("  ", " "))
+    command = ["linmdp reproduce", *items, "--scale", scale_name, *["--device cuda"] * (device == "cuda"), "--out"]
+    store.note("command", f"{' '.join(command)} {out}")
     pages = [f"# The paper's experiments, scale {scale_name}"]
     try:
         with warnings.catch_warnings():
@@ -46,7 +58,7 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
             drawn = [item for item in chosen if item in FIGURES or item == "bounds"]
             tables = [item for item in chosen if item in paper.TABLES]
             if drawn:
-                pages += _synthetic(drawn, scale, out, store, jobs, say)
+                pages += _synthetic(drawn, scale, out, store, jobs, say, device)
             if tables:
                 from linmdp.experiments.games import write_game_tables
 
@@ -62,47 +74,50 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
     return text
 
 
-def _synthetic(chosen: Sequence[str], scale: Scale, out: Path, store: Store, jobs: int | None, say: Say) -> list[str]:
+def _synthetic(
+    chosen: Sequence[str], scale: Scale, out: Path, store: Store, jobs: int | None, say: Say, device: str
+) -> list[str]:
     """The figures and the bounds, which are all about one synthetic environment."""
 
     def found(planned: Iterable[Job], purpose: str) -> Found:
         results = run_planned(list(dict.fromkeys(planned)), store, jobs, say, purpose)
         return {(s.agent, s.episodes): s for s in by_agent(results)}
 
-    tuned = found(paper.tuning_jobs(scale), "to choose beta")
+    tuned = found(paper.in_batches(paper.tuning_jobs(scale, device)), "to choose beta")
     beta, table = choose_beta(tuned, paper.agents("algorithms", scale), scale.tuning_K)
-    needed = [job for item in chosen for s in SETTINGS for job in paper.jobs_of(item, scale, s, beta)]
-    results = found(needed, f"for {', '.join(chosen)}")
+    regret = (job for item in chosen for s in SETTINGS for job in paper.regret_jobs(item, scale, s, beta, device))
+    cost = (job for item in chosen for job in paper.cost_jobs(item, scale, beta))
+    regrets = found(paper.in_batches(regret), "for regret")
+    costs = found(paper.longest_first(cost), "for space and time")
     pages = [
         f"Environment: `{paper.ENV}`.",
         f"## One beta for all\n\nRegret after {scale.tuning_K:,} episodes, {scale.tuning_seeds} seeds, lambda 0.1; "
         f"the least mean is at beta = {beta:g}.\n\n{table}",
     ]
     for item in chosen:
-        pages.append(_draw(item, scale, beta, results, out) if item in FIGURES else bounds_table(results, beta))
+        if item in FIGURES:
+            pages.append(_draw(item, scale, beta, regrets, costs, out))
+    if set(FIGURES) <= set(chosen):  # whose runs serve the rest
+        pages.append(claims_table(Runs(regrets, costs, scale, beta)))
+    if set(FIGURES) <= set(chosen) or "bounds" in chosen:
+        pages.append(bounds_table(regrets, costs, scale, beta))
     return pages
 
 
-def _draw(item: str, scale: Scale, beta: float, found: Found, out: Path) -> str:
-    figure = FIGURES[item]
-    panels = {}
-    for setting in SETTINGS:
-        shown = dict.fromkeys((job.agent, job.episodes) for job in paper.jobs_of(item, scale, setting, beta))
-        panels[setting] = [found[key] for key in shown]
-    paper_figure(item, panels, beta, out)
+def _draw(item: str, scale: Scale, beta: float, regrets: Found, costs: Found, out: Path) -> str:
+    figure, agents = FIGURES[item], paper.agents(FIGURES[item].family, scale)
     lines = [f"## {item}: {figure.title}", f"The paper: {figure.claim}.", f"![{figure.title}]({item}.png)"]
-    if item == "fig-regret":
-        for setting in SETTINGS:
-            lines += _comparison(scale, setting, beta, found)
+    if figure.metric == "regret":
+        needed = {s: paper.regret_jobs(item, scale, s, beta) for s in SETTINGS}
+        lines += [regret_table(regrets, agents, scale.K[-1], s, beta, scale.storage) for s in SETTINGS]
+    else:
+        needed = {"learning": paper.cost_jobs(item, scale, beta)}
+        shown = dict.fromkeys(job.agent for job in needed["learning"])
+        lines.append(cost_table(figure.metric, costs, list(shown), scale.K))
+    found = regrets if figure.metric == "regret" else costs
+    panels = {
+        setting: [found[key] for key in dict.fromkeys((job.agent, job.episodes) for job in jobs)]
+        for setting, jobs in needed.items()
+    }
+    paper_figure(item, panels, beta, out)
     return "\n\n".join(lines)
-
-
-def _comparison(scale: Scale, setting: str, beta: float, found: Found) -> list[str]:
-    """The three algorithms at the largest K, what `counts` makes of the first, and the baselines beside them."""
-    K, three = scale.K[-1], paper.agents("algorithms", scale)
-    names = [paper.with_setting(a, setting, beta, scale.storage) for a in three]
-    names += [paper.with_setting(three[0], setting, beta, "counts"), *paper.BASELINES]
-    rows = [found[name, K] for name in dict.fromkeys(names) if (name, K) in found]
-    width = "beta as published" if setting == "published" else f"beta = {beta:g}"
-    head = f"{setting.capitalize()} setting ({width}, lambda = {paper.LAMBDA:g}), {K:,} episodes:"
-    return [head, comparison_table(rows, setting_name), *verdict(found, three, K, setting, beta, scale.storage)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from linmdp.agents.backend import backend_for
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.runner.estimate import estimate, in_words
@@ -16,12 +17,18 @@ Runs = Mapping[tuple[str, str], Sequence[RunResult]]
 
 
 def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, purpose: str) -> list[RunResult]:
-    """The results of all planned runs; those missing from the store are run, after an estimate of the time."""
+    """The results of all planned runs; those missing from the store are run, after an estimate of the time.
+
+    What goes to a GPU goes there first. A store that one has filled is read without one.
+    """
     there = store.keys()
-    left = [job for job in planned if run_key(job) not in there]
-    if left:
-        say(f"{len(left)} of {len(planned)} runs {purpose}: {in_words(estimate(left, processes=jobs))}")
-        run_sweep(planned, store, processes=jobs, progress=True)
+    for device in sorted({job.device for job in planned}, reverse=True):
+        mine = [job for job in planned if job.device == device]
+        if left := [job for job in mine if run_key(job) not in there]:
+            backend_for(device)
+            time = "on the GPU" if device != "cpu" else in_words(estimate(left, processes=jobs))
+            say(f"{len(left)} of {len(mine)} runs {purpose}: {time}")
+            run_sweep(mine, store, processes=jobs, progress=True)
     return list(store.results({run_key(job) for job in planned}))
 
 

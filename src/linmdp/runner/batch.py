@@ -15,6 +15,7 @@ from linmdp.agents.backend import backend_for
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
+from linmdp.agents.schedules.base import Schedule
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import (
@@ -194,8 +195,10 @@ def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None
     setting = agent.lockstep()
     if setting is None or (device != "cpu" and not setting.agent.make_exploration(0.0).on_gpu):
         return None
-    learner: LSVIAgent = setting.agent
-    return Batch((type(learner).make_exploration, learner.dtype, learner.cap), learner.nbytes)
+    learner, schedule = setting.agent, type(setting.schedule)
+    decides = getattr(schedule.joined, "__func__", None) is not getattr(Schedule.joined, "__func__", None)
+    together = schedule if decides else None  # a schedule that decides for all runs wants them to be of its kind
+    return Batch((type(learner).make_exploration, learner.dtype, learner.cap, together), learner.nbytes)
 
 
 def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:

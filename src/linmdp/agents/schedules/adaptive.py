@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from typing import ClassVar, Unpack
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.budget import Choice, adaptive_bytes, descending
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.parameters import Common
@@ -44,6 +45,17 @@ class AdaptiveIntervals(Proxy):
         self.window = np.zeros((G, m, d))
         self.tot_its = self.seen = self.resetting = self.k = 0
 
+    @classmethod
+    def joined(cls, schedules: Sequence[Any], backend: Backend) -> AdaptiveTogether:
+        return AdaptiveTogether(schedules, backend)
+
+    def take_run(self, batched: Any, i: int) -> None:
+        host = batched.backend.host
+        self.L_inv[:], self.window[:] = host(batched.L_inv)[:, i], host(batched.window)[:, i, : self.m]
+        self.learn_its[:] = batched.learn_its[:, i]
+        self.tot_its, self.resetting = int(batched.tot_its[i]), int(batched.resetting[i])
+        self.seen, self.k = int(batched.seen[i]), batched.k
+
     def begin_episode(self) -> Decision:
         self.k += 1
         length, budget = self._limits(self.k)
@@ -64,8 +76,7 @@ class AdaptiveIntervals(Proxy):
         """LEARN for every regression, (G,): true while fewer than m+1 matrices are in the window."""
         if self.seen < self.m:
             return self._all
-        gram = self.window @ self.window.transpose(0, 2, 1)
-        moved: BoolArray = np.sqrt(np.einsum("hij,hij->h", gram, gram)) >= self.tau
+        moved: BoolArray = distance(self.window) >= self.tau
         return moved
 
     def moved(self, phi: Array) -> None:
@@ -81,6 +92,62 @@ class AdaptiveIntervals(Proxy):
     def most_samples(self, episodes: int) -> int:
         length, budget = self._limits(episodes)
         return min(budget, math.ceil(length), episodes)
+
+
+class AdaptiveTogether(Proxy):
+    """The schedules of B runs in lockstep, with arrays that have an axis for the runs.
+
+    A GPU records `moved` and plays it again, so all that changes from episode to episode in it is an array.
+
+    Attributes
+    ----------
+    window : (G, B, the largest m, d); a run with a smaller m leaves the rest of it 0, which adds nothing
+    learn_its, tot_its, resetting : (G, B), (B,) and (B,), on the host, where decisions are made
+    seen, moves : (B,), and whether the proxy of a run gets the data of this episode
+    """
+
+    def __init__(self, schedules: Sequence[AdaptiveIntervals], backend: Backend = NUMPY) -> None:
+        B, (G, d) = len(schedules), schedules[0].L_inv.shape[:2]
+        super().__init__(G, d, np.array([float(s.lam) for s in schedules]), batch=(B,), backend=backend)
+        self.each, self.phase = schedules, np.array([s.proxy == "phase" for s in schedules])
+        self.m, self.tau = backend.array([s.m for s in schedules], "int64"), backend.array([s.tau for s in schedules])
+        self.window = backend.zeros((G, B, max(s.m for s in schedules), d))
+        self.learn_its, self.tot_its = np.zeros((G, B), dtype=np.int64), np.zeros(B, dtype=np.int64)
+        self.resetting = np.zeros(B, dtype=np.bool_)
+        self.seen, self.moves = backend.zeros((B,), "int64"), backend.zeros((B,), "int64") + 1
+        self.runs, self.k = backend.array(np.arange(B), "int64"), 0
+
+    def begin_episode(self) -> Decision:
+        self.k += 1
+        length, budget = np.array([s._limits(self.k) for s in self.each]).T
+        self.resetting = (self.tot_its >= length) | (self.learn_its >= budget).any(axis=0)
+        learn = self.backend.host((distance(self.window) >= self.tau) | (self.seen < self.m)) & ~self.resetting
+        self.tot_its = np.where(self.resetting, 0, self.tot_its + 1)
+        self.learn_its = np.where(self.resetting, 0, self.learn_its + learn)
+        if self.phase.any():
+            self._restart(self.resetting & self.phase)
+        return Decision(reset=self.resetting, plan=learn, store=learn)
+
+    def _restart(self, anew: BoolArray) -> None:
+        """Let the proxies of these runs, (B,), start again, without the episode between two phases."""
+        self.moves[:] = self.backend.array(~anew, "int64")
+        self.seen *= self.moves
+        for i in np.flatnonzero(anew):
+            self.L_inv[:, i] = self.backend.array(np.eye(self.L_inv.shape[-1])) / self.lam[i]
+
+    def planned(self, runs: Any = ...) -> None:
+        """Nothing depends on it."""
+
+    def moved(self, phi: Any) -> None:
+        v = downdate(self.L_inv, phi * self.moves[:, None])  # 0 where it does not move: written over before it counts
+        self.window[:, self.runs, self.seen % self.m] = v
+        self.seen += self.moves
+
+
+def distance(window: Any) -> Any:
+    """The Frobenius norm of the sum of all v v' of a window (..., m, d): that of the Gram matrix of the v."""
+    gram = window @ window.swapaxes(-1, -2)
+    return (gram * gram).sum((-2, -1)) ** 0.5
 
 
 def largest_tau(m: int, d: int, lam: float) -> float:
