@@ -6,6 +6,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 from linmdp.agents.horizon import SWEEPS
+from linmdp.agents.storage.cover import NEIGHBOURS
 from linmdp.export.learner import Learner
 
 COLUMNS = 8
@@ -52,19 +53,20 @@ class CallCosts(NamedTuple):
 
 
 class Algebra(NamedTuple):
-    """Multiply-adds of each function of linmdp_algebra.c."""
+    """Multiply-adds of each function of linmdp_algebra.c, and the numbers in a matrix."""
 
     outer: int
     factor: int
     solve: int
     product: int
     form: int
+    packed: int
 
     @classmethod
     def of(cls, blocks: int, p: int) -> Algebra:
         """For matrices of so many blocks with p rows each."""
-        factor = p * (p + 1) * (p + 2) // 6
-        return cls(p * (p + 3) // 2, blocks * factor, blocks * p * (p + 1), blocks * p * p, p * (p + 3) // 2)
+        factor, packed = p * (p + 1) * (p + 2) // 6, blocks * p * (p + 1) // 2
+        return cls(p * (p + 3) // 2, blocks * factor, blocks * p * (p + 1), blocks * p * p, p * (p + 3) // 2, packed)
 
 
 def costs(learner: Learner, blocks: int) -> CallCosts:
@@ -76,6 +78,9 @@ def costs(learner: Learner, blocks: int) -> CallCosts:
     begin = _solve(learner, algebra, _target(learner, algebra, value))
     if learner.kind == "fold":
         begin = begin.plus(_fold(learner, algebra, value))
+    if learner.kind == "centres":
+        observe = observe.plus(_placing(learner, blocks))
+        begin = begin.plus(_fading(learner, algebra))
     if learner.auto:
         begin = begin.plus(_solve(learner, algebra, _target(learner, algebra, greedy)))
     return CallCosts(act, observe, begin)
@@ -92,6 +97,8 @@ def _solve(learner: Learner, algebra: Algebra, target: Ops) -> Ops:
 def _target(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
     """sum phi V(s') over all samples, where one V costs `value`."""
     d, M = learner.d, learner.room
+    if learner.kind == "centres":
+        return value.plus(Ops(wide=d)).times(learner.centres)
     if learner.kind == "fixed":
         if learner.counts:
             return value.plus(Ops(wide=d, looks=1)).times(learner.S)
@@ -102,6 +109,24 @@ def _target(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
     probe = value.plus(Ops(wide=algebra.outer + d + d * learner.slopes, looks=2 + learner.slopes))
     solve = Ops(wide=algebra.factor + algebra.solve + algebra.product + d + d * d * learner.slopes)
     return buffer.plus(probe.times(M), solve)
+
+
+def _placing(learner: Learner, blocks: int) -> Ops:
+    """Finding the centres that stand for a next state, and merging centres once there are too many."""
+    d, n, k = learner.d, learner.room, NEIGHBOURS
+    if not learner.merges:
+        return Ops(wide=d)
+    length = learner.A * d if learner.S else d // blocks  # numbers in a difference of two points
+    weights = k * (k + 1) // 2 * length + sum(i * i * (i + 3) // 2 for i in range(1, k + 1))
+    coarsening = n * (n - 1) * length + (n - 1) * ((n - 1) * length + weights + k * d)
+    return Ops(wide=(n - 1) * length + d + coarsening, looks=int(not learner.S))
+
+
+def _fading(learner: Learner, algebra: Algebra) -> Ops:
+    """What it takes to let all samples fade."""
+    stores = max(learner.groups - 1, 1)
+    sums = learner.groups * (algebra.packed + learner.d) + stores * learner.centres * learner.d
+    return Ops(wide=sums * (learner.fade < 1))
 
 
 def _fold(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
@@ -119,8 +144,7 @@ def _fold(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
 
 def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
-    p = learner.d // blocks
-    return ctypes.sizeof(_memory(learner, quick_kind, state, blocks * p * (p + 1) // 2))
+    return ctypes.sizeof(_memory(learner, quick_kind, state, learner.d // blocks, blocks))
 
 
 def stack_bytes(learner: Learner, numbers: int) -> int:
@@ -128,16 +152,22 @@ def stack_bytes(learner: Learner, numbers: int) -> int:
     return 8 * (10 * learner.d + 4 * learner.A + numbers) + 800
 
 
-def _memory(learner: Learner, quick_kind: str, state: Any, packed: int) -> Any:
+def _memory(learner: Learner, quick_kind: str, state: Any, p: int, blocks: int) -> Any:
     quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
     wide, d, M = ctypes.c_double, learner.d, learner.room
     action: Any = ctypes.c_uint8 if learner.A <= 256 else ctypes.c_uint16
     transition = {"state": state, "next": state, "action": action, "alive": ctypes.c_uint8}
     sample = _struct(**transition)
-    core, stores = _core(learner, wide, quick, packed), max(learner.groups - 1, 1)
+    packed, stores = Algebra.of(blocks, p).packed, max(learner.groups - 1, 1)
+    core = _core(learner, wide, quick, packed)
     if learner.kind == "fixed":
         store = wide * (learner.S * d) if learner.counts else _struct(sample=sample * M, count=ctypes.c_uint32)
         return _struct(core=core, store=store * stores, phase=ctypes.c_uint32, learning=ctypes.c_uint8)
+    if learner.kind == "centres":
+        merging = {"radius": wide, "stays": ctypes.c_uint8 * M} if learner.merges else {}
+        centre = _struct(sums=wide * (d + 1), point=state if learner.S else wide * p)
+        store = _struct(centre=centre * M, **merging, count=ctypes.c_uint16)
+        return _struct(core=core, store=store * stores, clock=ctypes.c_uint32 * 2)
     best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
     if learner.S:
         sample = _struct(times=ctypes.c_uint32, **transition)

@@ -28,24 +28,38 @@ static void regress(const linmdp_core *core, unsigned g, const linmdp_wide z[LIN
 }
 
 #if LINMDP_LEVELS == 1 && LINMDP_H > 1
-/* Discounted rewards: one Q, planned until nothing moves. */
+/* to = from */
+static void copy(linmdp_wide to[LINMDP_D], const linmdp_wide from[LINMDP_D])
+{
+    for (size_t i = 0; i < LINMDP_D; i++)
+        to[i] = from[i];
+}
+
+/* Discounted rewards: one Q, planned until nothing moves. Backups need not converge: then that which moved least. */
 static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta, int fold)
 {
-    const linmdp_wide cap = linmdp_cap(0), least = LINMDP_TOLERANCE * (cap > 1 ? cap : 1);
-    linmdp_wide z[LINMDP_D], moved = LINMDP_WIDE_MAX;
+    const linmdp_wide cap = linmdp_cap(0), tolerance = LINMDP_TOLERANCE * (cap > 1 ? cap : 1);
+    linmdp_wide z[LINMDP_D], before[LINMDP_D], best[LINMDP_D], least = LINMDP_WIDE_MAX, moved = LINMDP_WIDE_MAX;
     if (refactor(&m->core, 0) != LINMDP_OK)
         return LINMDP_NOT_A_NUMBER;
-    for (unsigned sweep = 0; sweep < LINMDP_SWEEPS && moved > least; sweep++) {
+    copy(best, w[0]);
+    for (unsigned sweep = 0; sweep < LINMDP_SWEEPS && moved > tolerance; sweep++) {
         if (linmdp_target(m, 0, w[0], beta, 0, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
-        linmdp_wide before[LINMDP_D];
-        for (size_t i = 0; i < LINMDP_D; i++)
-            before[i] = w[0][i];
+        copy(before, w[0]);
         regress(&m->core, 0, z, w[0]);
         moved = 0;
         for (size_t i = 0; i < LINMDP_D; i++) {
             const linmdp_wide change = w[0][i] < before[i] ? before[i] - w[0][i] : w[0][i] - before[i];
             moved = change > moved ? change : moved;
+        }
+        if (moved > LINMDP_DIVERGING * least) {
+            copy(w[0], best);
+            break;
+        }
+        if (moved < least) {
+            copy(best, w[0]);
+            least = moved;
         }
     }
     return fold ? linmdp_target(m, 0, w[0], beta, 1, z) : LINMDP_OK;
@@ -88,13 +102,11 @@ int linmdp_renew_width(linmdp_learner *m)
     return LINMDP_OK;
 }
 
-int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
-                       const linmdp_kept *kept, linmdp_wide *V, linmdp_best *best)
+int linmdp_seen_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
+                      const linmdp_seen *seen, linmdp_wide *V, linmdp_best *best)
 {
-    linmdp_seen seen;
     linmdp_wide q[LINMDP_A];
-    linmdp_look(linmdp_recall(kept), &seen);
-    if (linmdp_optimistic(w, core->factor, beta, h, &seen, q) != 0)
+    if (linmdp_optimistic(w, core->factor, beta, h, seen, q) != 0)
         return LINMDP_NOT_A_NUMBER;
     if (best == NULL) {
         *V = linmdp_largest(q);
@@ -104,6 +116,14 @@ int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[
         *best = q[first] < linmdp_cap(h) - LINMDP_TIE ? (linmdp_best)first : -1; /* at the cap V has no slope */
     }
     return LINMDP_OK;
+}
+
+int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
+                       const linmdp_kept *kept, linmdp_wide *V, linmdp_best *best)
+{
+    linmdp_seen seen;
+    linmdp_look(linmdp_recall(kept), &seen);
+    return linmdp_seen_value(core, h, w, beta, &seen, V, best);
 }
 
 void linmdp_features_of(const linmdp_kept *state, unsigned action, linmdp_real phi[LINMDP_D])
