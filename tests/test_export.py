@@ -42,10 +42,11 @@ KINDS = [
     ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb-fold:M=16"),
     ("gym:MountainCar-v0,H=8,features=tiles,tilings=2,tiles=3", "lsvi-ucb-fixed:rho=0.5"),
     ("sensor", "lsvi-ucb-fold:lam=0.1,stationary=true,max_bytes=400KiB"),
+    ("sensor:H=12", "lsvi-ucb-fold:stationary=true,lookahead=5,M=24,lam=0.1"),
     ("sensor:H=12", "lsvi-ucb:storage=centres,beta=0.5,lam=0.1,stationary=true,discount=0.9"),
     ("synthetic:S=30,A=3,d=5,H=4", "lsvi-ucb-fold:storage=centres,lam=0.1,M=8"),
     ("gym:CartPole-v1,H=12,features=rbf,centres=6", "opt-wlsvi:storage=centres,W=9,beta=0.1,stationary=true,M=20"),
-    ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb:storage=centres,beta=0.1,M=12,replan=0.1"),
+    ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb:storage=centres,beta=0.1,M=12,stationary=true,lookahead=3"),
 ]
 CARTPOLE = (
     "gym:CartPole-v1,H=60,features=fourier,order=1",
@@ -195,6 +196,8 @@ def random_agent(seed: int) -> Agent:
         "stationary": bool(rng.random() < 0.5),
         "ties": str(rng.choice(["random", "first"])),
     }
+    if common["stationary"] and H > 1 and rng.random() < 0.5:
+        common |= {"discount": float(rng.choice([0.5, 0.95]))}
     kind = int(rng.integers(4))
     if kind == 0:
         return LSVIUCBFixed(task, episodes=200, rho=0.6, **common)
@@ -211,6 +214,31 @@ def test_random_tasks_agree_and_sanitizers_are_silent(tmp_path: Path, seed: int)
     export_learner(agent, RandomEnv(agent.task, seed), tmp_path, real="double", steps=500, seed=seed)
     program = built(tmp_path, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     assert_agrees(report(program), "double", strict=False)
+
+
+class Runaway:
+    """State 0 leads to state 1, whose features are twice as long: discounted backups move ever farther."""
+
+    def __init__(self) -> None:
+        table = np.array([[[0.5]], [[1.0]]])
+        self.task = Task(S=2, A=1, d=1, H=3, reward_range=(-1.0, 0.0), features=TableFeatures(table, bound=1.0))
+
+    def reset(self, seed: int | None = None) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return 1, -1.0, False, True, {}
+
+
+@needs_gcc
+def test_backups_that_run_away_end_as_in_python(tmp_path: Path) -> None:
+    env = Runaway()
+    agent = LSVIUCB(env.task, storage="centres", beta=0.1, lam=0.1, stationary=True, discount=0.95)
+    export_learner(agent, env, tmp_path, real="double", steps=8)
+    assert_agrees(report(built(tmp_path)), "double", strict=True)
+    config = tmp_path / "linmdp_config.h"
+    config.write_text(config.read_text().replace("DIVERGING       10.0", "DIVERGING       1e99"))
+    assert report(built(tmp_path))["status"] == "1"
 
 
 @needs_gcc
@@ -278,6 +306,8 @@ def test_no_call_costs_more_than_the_header_states(tmp_path: Path, env: str, age
     for name in ("act", "observe", "begin_episode"):
         quick, wide = map(int, found[name].split())
         stated = getattr(wrote.costs, name)
+        if name == "observe":
+            stated = stated.plus(wrote.costs.merging)
         assert quick <= stated.quick
         assert wide <= stated.wide
     assert int(found["act"].split()[1]) == wrote.costs.act.wide  # and the bound is no idle one
@@ -433,7 +463,6 @@ def test_what_can_not_be_exported_is_refused_in_one_line(
         ("opt-wlsvi:beta=1,storage=centres", "'W' parameter .* must be given, or 'episodes'"),
         ("lsvi-ucb:storage=centres", "'lam' parameter .* must be a number such as .* Got 'auto'"),
         ("lsvi-ucb:storage=centres,beta=1,inflate=1", "'inflate' parameter .* must be left out"),
-        ("lsvi-ucb:storage=centres,beta=1,stationary=true,lookahead=3", "'lookahead' parameter .* must be left out"),
     ],
 )
 def test_what_the_learner_in_c_does_not_do_is_named(agent: str, words: str) -> None:

@@ -40,11 +40,12 @@ def m4_instructions(ops: Ops, quick_kind: str, look: int) -> int:
 
 
 class CallCosts(NamedTuple):
-    """The worst case of each call."""
+    """The worst case of each call; `merging` is what observing takes beside, once there are too many centres."""
 
     act: Ops
     observe: Ops
     begin_episode: Ops
+    merging: Ops
 
     @property
     def step(self) -> Ops:
@@ -75,21 +76,22 @@ def costs(learner: Learner, blocks: int) -> CallCosts:
     act = Ops(quick=algebra.form, wide=d).times(A).plus(Ops(looks=1))
     observe = Ops(wide=algebra.outer + d + d * learner.counts + A * d * learner.auto, looks=1)
     value, greedy = Ops(wide=(algebra.form + d) * A), Ops(wide=d * A)  # Q of a state, with and without a bonus
-    begin = _solve(learner, algebra, _target(learner, algebra, value))
+    begin, merging = _solve(learner, algebra, _target(learner, algebra, value)), Ops()
     if learner.kind == "fold":
         begin = begin.plus(_fold(learner, algebra, value))
     if learner.kind == "centres":
         observe = observe.plus(_placing(learner, blocks))
+        merging = _merging(learner, blocks)
         begin = begin.plus(_fading(learner, algebra))
     if learner.auto:
         begin = begin.plus(_solve(learner, algebra, _target(learner, algebra, greedy)))
-    return CallCosts(act, observe, begin)
+    return CallCosts(act, observe, begin, merging)
 
 
 def _solve(learner: Learner, algebra: Algebra, target: Ops) -> Ops:
     """Weights of every Q, where sum phi V(s') costs `target`."""
-    backups = SWEEPS if learner.levels == 1 < learner.H else learner.H
-    targets = backups if learner.levels == 1 < learner.H else backups - 1
+    backups = SWEEPS if learner.levels == 1 < learner.ahead else learner.ahead
+    targets = backups if learner.levels == 1 < learner.ahead else backups - 1
     factors, regress = Ops(wide=algebra.factor * learner.groups), Ops(wide=algebra.solve)
     return target.times(targets).plus(factors, regress.times(backups))
 
@@ -111,15 +113,32 @@ def _target(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
     return buffer.plus(probe.times(M), solve)
 
 
+def _difference(learner: Learner, blocks: int) -> int:
+    """Multiply-adds of a product of two differences of points, subtractions included."""
+    return 2 * (learner.A * learner.d if learner.S else learner.d // blocks)
+
+
+def _sharing(learner: Learner, blocks: int) -> int:
+    """Which centres stand for a point, and with which weights."""
+    k, each = NEIGHBOURS, _difference(learner, blocks)
+    weights = sum(i * i * (i + 3) // 2 for i in range(1, k + 1))
+    return learner.centres * each + k * (k + 1) // 2 * each + weights
+
+
 def _placing(learner: Learner, blocks: int) -> Ops:
-    """Finding the centres that stand for a next state, and merging centres once there are too many."""
-    d, n, k = learner.d, learner.room, NEIGHBOURS
+    """Adding a sample to the centres that stand for its next state."""
     if not learner.merges:
-        return Ops(wide=d)
-    length = learner.A * d if learner.S else d // blocks  # numbers in a difference of two points
-    weights = k * (k + 1) // 2 * length + sum(i * i * (i + 3) // 2 for i in range(1, k + 1))
-    coarsening = n * (n - 1) * length + (n - 1) * ((n - 1) * length + weights + k * d)
-    return Ops(wide=(n - 1) * length + d + coarsening, looks=int(not learner.S))
+        return Ops(wide=learner.d)
+    return Ops(wide=_sharing(learner, blocks) + NEIGHBOURS * learner.d, looks=int(not learner.S))
+
+
+def _merging(learner: Learner, blocks: int) -> Ops:
+    """The distances of all centres, twice, and all but one merged into others."""
+    if not learner.merges:
+        return Ops()
+    n = learner.room
+    distances = n * (n - 1) * _difference(learner, blocks)
+    return Ops(wide=distances + (n - 1) * (_sharing(learner, blocks) + NEIGHBOURS * learner.d))
 
 
 def _fading(learner: Learner, algebra: Algebra) -> Ops:
@@ -132,12 +151,12 @@ def _fading(learner: Learner, algebra: Algebra) -> Ops:
 def _fold(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
     """What folding adds to a planning: V at the new probes, and the slopes."""
     d, M = learner.d, learner.room
-    pasts = learner.levels - 1 if learner.levels > 1 else int(learner.H > 1)
+    pasts = learner.levels - 1 if learner.levels > 1 else int(learner.ahead > 1)
     one = value.plus(Ops(looks=1)).times(M).plus(Ops(wide=d * (M // 2) * (learner.S > 0)))
     if learner.slopes:
         columns = d * (3 * M * d + algebra.solve + algebra.product + d)
         one = one.plus(Ops(wide=columns, looks=5 * M * -(-d // min(COLUMNS, d))))
-    if learner.levels == 1 < learner.H:
+    if learner.levels == 1 < learner.ahead:
         one = one.plus(_target(learner, algebra, value))
     return one.times(pasts)
 

@@ -18,7 +18,7 @@ from linmdp.errors import InvalidParameter, invalid
 LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
 
-COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount"}
+COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount", "lookahead"}
 BOUNDED = COMMON | {"M", "replan", "probes", "correction", "max_bytes", "storage"}
 KNOWN: dict[type[Agent], set[str]] = {
     LSVIUCB: BOUNDED,
@@ -41,6 +41,7 @@ class Learner:
     ----------
     kind : "fold", "centres" or "fixed"
     H, A, d, S : of its task; S is 0 where states are not finite
+    ahead : steps that are planned
     groups, levels : regressions, and Q: each H or 1
     cap : the largest value that Q can have
     auto : beta comes from the data; else it is `beta`
@@ -57,6 +58,7 @@ class Learner:
     kind: str
     agent: str
     H: int
+    ahead: int
     A: int
     d: int
     S: int
@@ -118,8 +120,8 @@ def check_exportable(agent: Agent) -> None:
     if isinstance(agent, LSVIAgent) and agent.horizon.stride > 1:
         rule = "below 1 where the weights of all steps take this much memory"
         invalid(f"an exported {agent.name}", "discount", rule, agent.discount)
-    if isinstance(agent, LSVIAgent) and agent.horizon.discounted and agent.task.H == 1:
-        invalid(f"an exported {agent.name}", "discount", "1 where episodes have one step", agent.discount)
+    if isinstance(agent, LSVIAgent) and agent.horizon.discounted and agent.horizon.H == 1:
+        invalid(f"an exported {agent.name}", "discount", "1 where one step is planned", agent.discount)
     if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
         invalid(f"an exported {agent.name}", "episodes", "given", None)
     if isinstance(agent, OptWLSVI) and agent.W is None and agent.episodes is None:  # the window would grow
@@ -200,10 +202,11 @@ def common_of(agent: Agent) -> dict[str, Any]:
         "cap_step": max(task.reward_range[1], 0.0),
     }
     if not isinstance(agent, LSVIAgent):
-        nothing = {"groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
+        nothing = {"ahead": task.H, "groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
         return found | nothing | {"cap": 0.0, "cap_remaining": False, "random_ties": False}
     assert agent.caps is not None
     return found | {
+        "ahead": agent.horizon.H,
         "groups": agent.horizon.groups,
         "levels": agent.horizon.levels,
         "discount": agent.horizon.discount,

@@ -31,7 +31,6 @@ def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
         invalid("a policy to export", "storage", "one that has the inverse of Lambda", agent._storing.name)
     first = slice(0, None, horizon.stride) if len(weights) > 1 else slice(0, 1)  # the steps whose Q is kept
     values = {
-        "ahead": horizon.H,
         "stride": horizon.stride,
         "weights": "\n".join(_row(reals(w, "double")) for w in weights),
         "factors": "\n".join(_row(reals(packed_factor(metric, blocks), kind)) for metric in metrics),

@@ -75,7 +75,7 @@ static linmdp_wide row_product(const linmdp_point *x, const linmdp_point *y, con
     linmdp_wide sum = 0;
     for (size_t i = 0; i < LENGTH; i++)
         sum += ((linmdp_wide)p[i] - (linmdp_wide)q[i]) * ((linmdp_wide)p[i] - (linmdp_wide)r[i]);
-    LINMDP_COUNT_WIDE(LENGTH);
+    LINMDP_COUNT_WIDE(2 * LENGTH); /* a subtraction takes half as long as a multiply-add */
     return sum;
 }
 
@@ -411,7 +411,7 @@ int linmdp_observe(linmdp_learner *m, unsigned h, linmdp_state state, int action
         return status;
     linmdp_note(&m->core, h, state, action, reward, terminated, phi);
     linmdp_add_sample(&m->core, h, phi, reward);
-    if (!terminated && LINMDP_H > 1 && g < LINMDP_STORES) /* the value after the end is 0 */
+    if (!terminated && LINMDP_AHEAD > 1 && g < LINMDP_STORES) /* the value after the end is 0 */
         keep(&m->store[g], next_state, phi);
     return LINMDP_OK;
 }

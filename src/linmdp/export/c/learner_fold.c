@@ -285,7 +285,7 @@ static int plan_and_fold(linmdp_learner *m)
         return LINMDP_NOT_A_NUMBER;
 #if LINMDP_GROUPS == 1
     choose_probes(m, 0);
-    for (unsigned h = LINMDP_LEVELS == 1 ? LINMDP_H > 1 : LINMDP_H - 1; h-- > 0;)
+    for (unsigned h = LINMDP_LEVELS == 1 ? LINMDP_AHEAD > 1 : LINMDP_AHEAD - 1; h-- > 0;)
         if (look_back(m, h, m->core.w[LINMDP_AFTER(h)], m->core.beta) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
 #endif
@@ -373,7 +373,7 @@ int linmdp_observe(linmdp_learner *m, unsigned h, linmdp_state state, int action
         return status;
     linmdp_note(&m->core, h, state, action, reward, terminated, phi);
     linmdp_add_sample(&m->core, h, phi, reward);
-    if (LINMDP_H > 1 && g < LINMDP_STORES) /* nothing follows the last step of a task that is not stationary */
+    if (LINMDP_AHEAD > 1 && g < LINMDP_STORES) /* nothing follows the last step of a task that is not stationary */
         keep(m, g, state, action, next_state, !terminated);
     return LINMDP_OK;
 }

@@ -27,7 +27,7 @@ static void regress(const linmdp_core *core, unsigned g, const linmdp_wide z[LIN
     linmdp_solve(core->factor, w);
 }
 
-#if LINMDP_LEVELS == 1 && LINMDP_H > 1
+#if LINMDP_LEVELS == 1 && LINMDP_AHEAD > 1
 /* to = from */
 static void copy(linmdp_wide to[LINMDP_D], const linmdp_wide from[LINMDP_D])
 {
@@ -69,12 +69,12 @@ static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linm
 static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta, int fold)
 {
     linmdp_wide z[LINMDP_D];
-    for (unsigned h = LINMDP_H; h-- > 0;) {
+    for (unsigned h = LINMDP_AHEAD; h-- > 0;) {
         for (size_t i = 0; i < LINMDP_D; i++)
             z[i] = 0;
-        if (h + 1 < LINMDP_H && linmdp_target(m, h, w[LINMDP_AFTER(h)], beta, fold, z) != LINMDP_OK)
+        if (h + 1 < LINMDP_AHEAD && linmdp_target(m, h, w[LINMDP_AFTER(h)], beta, fold, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
-        if ((LINMDP_GROUPS > 1 || h + 1 == LINMDP_H) && refactor(&m->core, LINMDP_GROUP(h)) != LINMDP_OK)
+        if ((LINMDP_GROUPS > 1 || h + 1 == LINMDP_AHEAD) && refactor(&m->core, LINMDP_GROUP(h)) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
         regress(&m->core, LINMDP_GROUP(h), z, w[LINMDP_LEVEL(h)]);
     }
@@ -201,7 +201,7 @@ void linmdp_note(linmdp_core *core, unsigned h, linmdp_state state, int action, 
     core->next = (uint16_t)(h + 1);
     core->over = terminated != 0;
 #if LINMDP_AUTO
-    linmdp_width_see(&core->width, h, &seen, (unsigned)action, (linmdp_wide)reward);
+    linmdp_width_see(&core->width, LINMDP_STEP(h), &seen, (unsigned)action, (linmdp_wide)reward);
 #else
     (void)reward;
 #endif
@@ -225,9 +225,10 @@ static int asked(const linmdp_learner *learner, unsigned h, linmdp_state state, 
     if (!linmdp_is_state(state))
         return LINMDP_BAD_STATE;
     const linmdp_core *core = &learner->core;
+    const unsigned step = LINMDP_STEP(h);
+    const linmdp_wide *w = core->w[LINMDP_LEVEL(step)];
     linmdp_look(state, &seen);
-    return linmdp_quick_optimistic(core->w[LINMDP_LEVEL(h)], core->group[LINMDP_GROUP(h)].factor, core->beta, h, &seen,
-                                   q) == 0
+    return linmdp_quick_optimistic(w, core->group[LINMDP_GROUP(step)].factor, core->beta, step, &seen, q) == 0
                ? LINMDP_OK
                : LINMDP_NOT_A_NUMBER;
 }

@@ -25,6 +25,7 @@ typedef $action linmdp_index_a;  /* an action in memory */
 typedef $best linmdp_best;     /* an action, or -1 */
 
 #define LINMDP_H               $H /* steps of an episode */
+#define LINMDP_AHEAD           $ahead /* steps that are planned: the last ones of it */
 #define LINMDP_A               $A /* actions */
 #define LINMDP_D               $d /* length of phi(s, a) */
 #define LINMDP_S               $S /* states */

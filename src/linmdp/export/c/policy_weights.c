@@ -3,8 +3,7 @@
 
 #include "linmdp_value.h"
 
-#define AHEAD $ahead /* steps that were planned: those before the last AHEAD act as the first of these */
-#define STRIDE $stride /* and so many of them share their weights */
+#define STRIDE $stride /* so many steps share their weights */
 
 static const linmdp_wide w[LINMDP_LEVELS][LINMDP_D] = {
 $weights
@@ -32,9 +31,9 @@ int linmdp_policy(unsigned h, linmdp_state state)
     if (h >= LINMDP_H || !linmdp_is_state(state))
         return -1;
     linmdp_look(state, &seen);
-    const unsigned skipped = LINMDP_H - AHEAD, step = h > skipped ? h - skipped : 0;
-    const unsigned level = LINMDP_LEVELS == 1 ? 0 : step / STRIDE, group = LINMDP_GROUPS == 1 ? 0 : step;
-    if (linmdp_quick_optimistic(w[level], factor[group], beta[level], skipped + level * STRIDE, &seen, q) != 0)
+    const unsigned step = LINMDP_STEP(h), group = LINMDP_GROUPS == 1 ? 0 : step;
+    const unsigned level = LINMDP_LEVELS == 1 ? 0 : step / STRIDE;
+    if (linmdp_quick_optimistic(w[level], factor[group], beta[level], level * STRIDE, &seen, q) != 0)
         return -1;
     for (unsigned a = 0; a < LINMDP_A; a++)
         q[a] = q[a] > most[level] ? most[level] : q[a] < least[level] ? least[level] : q[a];
