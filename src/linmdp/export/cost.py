@@ -168,7 +168,10 @@ def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) ->
 
 def stack_bytes(learner: Learner, numbers: int) -> int:
     """Stack that a call takes at most, where a state has so many numbers (0: states are finite)."""
-    return 8 * (10 * learner.d + 4 * learner.A + numbers) + 800
+    sharing = (
+        2 * NEIGHBOURS * (NEIGHBOURS + 2) * learner.merges
+    )  # the weights of centres, and what they are solved from
+    return 8 * (10 * learner.d + 4 * learner.A + numbers + sharing) + 800
 
 
 def _memory(learner: Learner, quick_kind: str, state: Any, p: int, blocks: int) -> Any:

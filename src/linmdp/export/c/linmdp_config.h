@@ -63,7 +63,7 @@ typedef $best linmdp_best;     /* an action, or -1 */
 #define LINMDP_COUNTS          $counts /* 1: samples are kept as sums for each next state, 0: one by one */
 #define LINMDP_CENTRES         $centres /* different next states that are kept, at most */
 #define LINMDP_MERGES          $merges /* 1: there may be more, and those that are near each other are merged */
-#define LINMDP_ROOM            $centre_room /* places for centres, one of them for the next that comes */
+#define LINMDP_ROOM            $centre_room /* places for them: one more where they are merged */
 #define LINMDP_NEIGHBOURS      $neighbours /* centres that may stand for one next state together, */
 #define LINMDP_REACH           $reach /* within so many radii of it */
 #define LINMDP_SHARE_RIDGE     $share_ridge /* so that their weights are those of one solution */
