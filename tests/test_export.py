@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp import LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
+from linmdp import LSVIUCB, LSVIUCBFixed, LSVIUCBFold, OptWLSVI, TableFeatures, Task
 from linmdp.agents.base import Agent
 from linmdp.export.draws import DeviceDraws
 from linmdp.export.learner import check_exportable
+from linmdp.export.vectors import c_state
 from linmdp.export.write import Exported, export_learner, export_policy
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
@@ -41,7 +42,17 @@ KINDS = [
     ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb-fold:M=16"),
     ("gym:MountainCar-v0,H=8,features=tiles,tilings=2,tiles=3", "lsvi-ucb-fixed:rho=0.5"),
     ("sensor", "lsvi-ucb-fold:lam=0.1,stationary=true,max_bytes=400KiB"),
+    ("sensor:H=12", "lsvi-ucb-fold:stationary=true,lookahead=5,M=24,lam=0.1"),
+    ("sensor:H=12", "lsvi-ucb:storage=centres,beta=0.5,lam=0.1,stationary=true,discount=0.9"),
+    ("synthetic:S=30,A=3,d=5,H=4", "lsvi-ucb-fold:storage=centres,lam=0.1,M=8"),
+    ("gym:CartPole-v1,H=12,features=rbf,centres=6", "opt-wlsvi:storage=centres,W=9,beta=0.1,stationary=true,M=20"),
+    ("gym:CartPole-v1,H=8,features=tiles,dim=16", "lsvi-ucb:storage=centres,beta=0.1,M=12,stationary=true,lookahead=3"),
 ]
+CARTPOLE = (
+    "gym:CartPole-v1,H=60,features=fourier,order=1",
+    "lsvi-ucb:storage=centres,beta=0.1,lam=0.1,stationary=true,discount=0.9,M=40,replan=0.2",
+)
+FADING = ("sensor", "opt-wlsvi:storage=centres,W=30,beta=0.5,lam=0.1,stationary=true,discount=0.9")
 
 
 def exported(env_spec: str, agent_spec: str, folder: Path, *, real: str, steps: int, episodes: int = 400) -> Exported:
@@ -124,7 +135,7 @@ def test_a_learner_with_no_parameter_is_told_what_to_give() -> None:
 @pytest.mark.parametrize("real", ["float", "double"])
 @pytest.mark.parametrize(
     ("env", "agent"),
-    [("sensor", "lsvi-ucb-fold:stationary=true,M=48"), ("synthetic:S=20,A=3,d=6,H=8", "lsvi-ucb-fold:lam=0.1")],
+    [("sensor", "lsvi-ucb-fold:stationary=true,M=48"), ("synthetic:S=20,A=3,d=6,H=8", "lsvi-ucb-fold:lam=0.1"), FADING],
 )
 def test_same_actions_for_10000_steps(tmp_path: Path, env: str, agent: str, real: str) -> None:
     exported(env, agent, tmp_path, real=real, steps=10_000)
@@ -133,6 +144,18 @@ def test_same_actions_for_10000_steps(tmp_path: Path, env: str, agent: str, real
     # dense features in single precision: of actions whose Q differ by less than a float can hold, either is played
     assert_agrees(found, real, strict=real == "double" or env == "sensor")
     assert int(found["close_calls"]) <= 10
+
+
+@needs_gcc
+def test_same_actions_for_10000_steps_of_numbers_that_are_merged(tmp_path: Path) -> None:
+    """In single precision: features are computed in double, or now and then another centre would be the nearest."""
+    exported(*CARTPOLE, tmp_path, real="float", steps=10_000)
+    found = report(built(tmp_path, "-O2"))
+    assert int(found["steps"]) >= 10_000
+    assert found["status"] == "0", found
+    assert found["other_actions"] == "0"
+    assert int(found["close_calls"]) <= 10
+    assert "#define LINMDP_MERGES          1" in (tmp_path / "linmdp_config.h").read_text()
 
 
 @needs_gcc
@@ -173,9 +196,15 @@ def random_agent(seed: int) -> Agent:
         "stationary": bool(rng.random() < 0.5),
         "ties": str(rng.choice(["random", "first"])),
     }
-    if rng.random() < 0.5:
+    if common["stationary"] and H > 1 and rng.random() < 0.5:
+        common |= {"discount": float(rng.choice([0.5, 0.95]))}
+    kind = int(rng.integers(4))
+    if kind == 0:
         return LSVIUCBFixed(task, episodes=200, rho=0.6, **common)
-    return LSVIUCBFold(task, M=int(rng.integers(6, 20)), **common)
+    if kind == 1:
+        return LSVIUCBFold(task, M=int(rng.integers(6, 20)), **common)
+    common |= {"storage": "centres", "M": int(rng.integers(2, 6))}
+    return LSVIUCB(task, **common) if kind == 2 else OptWLSVI(task, W=int(rng.integers(1, 9)), **common)
 
 
 @needs_gcc
@@ -187,6 +216,31 @@ def test_random_tasks_agree_and_sanitizers_are_silent(tmp_path: Path, seed: int)
     assert_agrees(report(program), "double", strict=False)
 
 
+class Runaway:
+    """State 0 leads to state 1, whose features are twice as long: discounted backups move ever farther."""
+
+    def __init__(self) -> None:
+        table = np.array([[[0.5]], [[1.0]]])
+        self.task = Task(S=2, A=1, d=1, H=3, reward_range=(-1.0, 0.0), features=TableFeatures(table, bound=1.0))
+
+    def reset(self, seed: int | None = None) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return 1, -1.0, False, True, {}
+
+
+@needs_gcc
+def test_backups_that_run_away_end_as_in_python(tmp_path: Path) -> None:
+    env = Runaway()
+    agent = LSVIUCB(env.task, storage="centres", beta=0.1, lam=0.1, stationary=True, discount=0.95)
+    export_learner(agent, env, tmp_path, real="double", steps=8)
+    assert_agrees(report(built(tmp_path)), "double", strict=True)
+    config = tmp_path / "linmdp_config.h"
+    config.write_text(config.read_text().replace("DIVERGING       10.0", "DIVERGING       1e99"))
+    assert report(built(tmp_path))["status"] == "1"
+
+
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind")
 def test_valgrind_is_silent(tmp_path: Path) -> None:
@@ -196,7 +250,9 @@ def test_valgrind_is_silent(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
-@pytest.mark.parametrize(("env", "agent"), [KINDS[0], KINDS[5], KINDS[9], KINDS[10], KINDS[13], KINDS[14]])
+@pytest.mark.parametrize(
+    ("env", "agent"), [KINDS[0], KINDS[5], KINDS[9], KINDS[10], KINDS[13], KINDS[14], *KINDS[-4:-1]]
+)
 def test_clang_compiles_it_without_a_warning(tmp_path: Path, env: str, agent: str) -> None:
     exported(env, agent, tmp_path, real="float", steps=50)
     assert report(built(tmp_path, "-O2", compiler="clang"))["status"] == "0"
@@ -217,7 +273,7 @@ def test_the_headers_can_be_included_from_cpp(tmp_path: Path) -> None:
 
 
 @needs_gcc
-@pytest.mark.parametrize(("env", "agent"), [KINDS[0], KINDS[7], KINDS[13], KINDS[14]])
+@pytest.mark.parametrize(("env", "agent"), [KINDS[0], KINDS[7], KINDS[13], KINDS[14], KINDS[-2]])
 def test_it_needs_math_alone_and_has_no_globals(tmp_path: Path, env: str, agent: str) -> None:
     exported(env, agent, tmp_path, real="float", steps=20)
     sources = [str(path) for path in tmp_path.glob("linmdp*.c")]
@@ -232,6 +288,7 @@ def test_it_needs_math_alone_and_has_no_globals(tmp_path: Path, env: str, agent:
         "sqrtf",
         "log",
         "cosf",
+        "exp",
         "expf",
         "floor",
         "memcpy",
@@ -241,7 +298,7 @@ def test_it_needs_math_alone_and_has_no_globals(tmp_path: Path, env: str, agent:
 
 
 @needs_gcc
-@pytest.mark.parametrize(("env", "agent"), [KINDS[i] for i in (0, 1, 3, 5, 6, 8, 9, 10, 12)])
+@pytest.mark.parametrize(("env", "agent"), [KINDS[i] for i in (0, 1, 3, 5, 6, 8, 9, 10, 12, -3, -2)])
 def test_no_call_costs_more_than_the_header_states(tmp_path: Path, env: str, agent: str) -> None:
     wrote = exported(env, agent, tmp_path, real="float", steps=2000)
     assert wrote.costs
@@ -249,6 +306,8 @@ def test_no_call_costs_more_than_the_header_states(tmp_path: Path, env: str, age
     for name in ("act", "observe", "begin_episode"):
         quick, wide = map(int, found[name].split())
         stated = getattr(wrote.costs, name)
+        if name == "observe":
+            stated = stated.plus(wrote.costs.merging)
         assert quick <= stated.quick
         assert wide <= stated.wide
     assert int(found["act"].split()[1]) == wrote.costs.act.wide  # and the bound is no idle one
@@ -267,8 +326,11 @@ def test_the_self_test_fails_where_the_learner_is_wrong(tmp_path: Path) -> None:
 
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs arm-none-eabi-gcc")
-def test_sensor_fits_a_cortex_m4_with_64_kib_of_ram(tmp_path: Path) -> None:
-    exported("sensor", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95", tmp_path, real="float", steps=500)
+@pytest.mark.parametrize(
+    ("env", "agent"), [("sensor", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95"), FADING, CARTPOLE]
+)
+def test_it_fits_a_cortex_m4_with_64_kib_of_ram(tmp_path: Path, env: str, agent: str) -> None:
+    exported(env, agent, tmp_path, real="float", steps=500)
     subprocess.run(["make", "-s", "-C", tmp_path, "m4"], check=True, capture_output=True)
     sizes = subprocess.run(
         ["arm-none-eabi-size", tmp_path / "selftest.elf"], capture_output=True, text=True, check=True
@@ -374,7 +436,7 @@ def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "options", "words"),
     [
-        ("lsvi-ucb", (), "must be lsvi-ucb-fold or lsvi-ucb-fixed"),
+        ("lsvi-ucb-adaptive", (), "must be lsvi-ucb, lsvi-ucb-fold, opt-wlsvi or lsvi-ucb-fixed"),
         ("random", ("--only", "policy"), "must choose an action"),
         ("lsvi-ucb-fold:lam=0.1", ("--real", "half"), "'real' parameter"),
         ("lsvi-ucb-fold:lam=0.1", ("--steps", "0"), "'steps' parameter"),
@@ -391,6 +453,53 @@ def test_what_can_not_be_exported_is_refused_in_one_line(
     assert len(done.stderr.splitlines()) == 1
     assert words in done.stderr
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ("lsvi-ucb:lam=0.1", "'storage' parameter of an exported lsvi-ucb must be 'fold' or 'centres'.* Got 'counts'"),
+        ("opt-wlsvi:beta=1", "'storage' parameter of an exported opt-wlsvi must be 'centres'.* Got 'counts'"),
+        ("opt-wlsvi:beta=1,storage=centres", "'W' parameter .* must be given, or 'episodes'"),
+        ("lsvi-ucb:storage=centres", "'lam' parameter .* must be a number such as .* Got 'auto'"),
+        ("lsvi-ucb:storage=centres,beta=1,inflate=1", "'inflate' parameter .* must be left out"),
+    ],
+)
+def test_what_the_learner_in_c_does_not_do_is_named(agent: str, words: str) -> None:
+    with pytest.raises(linmdp.InvalidParameter, match=words):
+        check_exportable(linmdp.make_agent(agent, linmdp.make_env("lock:H=4")))
+
+
+@needs_gcc
+@pytest.mark.filterwarnings("ignore::linmdp.errors.LinMDPWarning")  # a few episodes teach little
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "lsvi-ucb-fold:max_bytes=1MiB",  # beta and lam from the data, merged transitions, steps that share weights
+        "lsvi-ucb:lookahead=9,stationary=true,storage=centres,beta=0.01,M=30",
+        "opt-wlsvi:W=10,beta=0.01",
+    ],
+)
+def test_the_frozen_policy_of_numbers_is_that_of_the_agent(tmp_path: Path, agent: str) -> None:
+    env = linmdp.make_env("gym:CartPole-v1,H=20,features=fourier,order=1")
+    made = linmdp.make_agent(agent, env, 25)
+    linmdp.run(env, made, episodes=25)
+    export_policy(made, tmp_path, real="double")
+    rng = np.random.default_rng(0)
+    steps, states = rng.integers(20, size=300), rng.normal(size=(300, 4)) * (0.5, 0.5, 0.05, 0.5)
+    rows = ",".join(f"{{{h}, {c_state(state, 'double')}}}" for h, state in zip(steps, states, strict=True))
+    (tmp_path / "main.c").write_text(
+        '#include <stdio.h>\n#include "linmdp_policy.h"\n'
+        f"static const struct {{ unsigned h; linmdp_kept x; }} asked[] = {{{rows}}};\n"
+        "int main(void) { for (int i = 0; i < 300; i++)"
+        ' printf("%d ", linmdp_policy(asked[i].h, linmdp_recall(&asked[i].x))); return 0; }\n'
+    )
+    sources = [str(path) for path in tmp_path.glob("*.c")]
+    subprocess.run(["gcc", *STRICT, *sources, "-o", tmp_path / "program", "-lm"], check=True)
+    said = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
+    tied = [made._planner.storage.tied(made.horizon.acting(h), x) for h, x in zip(steps, states, strict=True)]  # type: ignore[attr-defined]
+    assert [int(a) for a in said.split()] == [int(first[0]) for first in tied]
+    assert len(set(said.split())) == 2
 
 
 def test_features_without_a_form_in_c_are_refused() -> None:

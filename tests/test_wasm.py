@@ -24,6 +24,11 @@ KINDS = [
     ("sensor:H=12", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95,M=40", "float"),
     ("gym:CartPole-v1,H=12,features=fourier,order=1", "lsvi-ucb-fold:stationary=true,M=40,beta=0.1", "double"),
     ("gym:CartPole-v1,H=8,features=rbf,centres=6", "lsvi-ucb-fixed:rho=0.5", "float"),
+    (
+        "gym:CartPole-v1,H=8,features=rbf,centres=6",
+        "opt-wlsvi:storage=centres,W=9,beta=0.1,stationary=true,M=20",
+        "float",
+    ),
 ]
 
 

@@ -23,8 +23,8 @@ MOST_FEATURES = 1 << 24
 WIDE = 8
 """Bytes of a constant: scaled states are computed in wide numbers, so that no tile and no half turn is missed."""
 
-FUNCTION = 2
-"""Wide multiply-adds that a cosine or an exponential in single precision costs about as much as."""
+FUNCTION = {"float": 2, "double": 16}
+"""Wide multiply-adds that a cosine or an exponential costs about as much as."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ def basis_code(features: FeatureMap, kind: str) -> FeatureCode:
     if isinstance(features, Fourier | RandomFourier):
         return _cosines(features, kind)
     if isinstance(features, RBF):
-        return _rbf(features)
+        return _rbf(features, kind)
     if isinstance(features, Tiles):
         return _tiles(features, kind)
     names = "a table of finite states, fourier, rff, rbf or tiles"
@@ -144,15 +144,15 @@ def _cosines(features: Fourier | RandomFourier, kind: str) -> FeatureCode:
     )
     k, p = turns.shape
     words = f"{k * p:,} wide multiply-adds and {p:,} cosines"
-    return _code(features, features.scaling, text, "cosines", (k + 1) * p, words, (k + FUNCTION) * p)
+    return _code(features, features.scaling, text, "cosines", (k + 1) * p, words, (k + FUNCTION[kind]) * p)
 
 
-def _rbf(features: RBF) -> FeatureCode:
+def _rbf(features: RBF, kind: str) -> FeatureCode:
     p, k = features.centres.shape
     sharpness = real(1 / (2 * features.bandwidth**2), "double")
     text = f"#define SHARPNESS {sharpness}\n\n" + _matrix("centre[LINMDP_P][LINMDP_N]", features.centres)
     words = f"{2 * k * p:,} wide multiply-adds and {p:,} exponentials"
-    return _code(features, features.scaling, text, "rbf", k * p, words, (2 * k + FUNCTION) * p)
+    return _code(features, features.scaling, text, "rbf", k * p, words, (2 * k + FUNCTION[kind]) * p)
 
 
 def _tiles(features: Tiles, kind: str) -> FeatureCode:

@@ -8,7 +8,9 @@ from typing import Any
 
 from linmdp.agents import auto_beta
 from linmdp.agents.base import TIE
-from linmdp.agents.horizon import SWEEPS, TOLERANCE, Horizon
+from linmdp.agents.horizon import DIVERGING, SWEEPS, TOLERANCE, Horizon
+from linmdp.agents.storage import centres, cover
+from linmdp.agents.storage.base import FADED
 from linmdp.export.cost import COLUMNS, CallCosts, stack_bytes
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
@@ -46,7 +48,8 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | No
         "run": run,
         "costs": _cost_words(learner, code, costs, size),
         "kind": kind,
-        "suffix": "f" if kind == "float" else "",
+        "psi": psi_kind(learner, kind),
+        "psi_suffix": "f" if psi_kind(learner, kind) == "float" else "",
         "most": "1e30f" if kind == "float" else "1e300",
         "quick": quick,
         "quick_suffix": "f" if quick == "float" else "",
@@ -62,6 +65,11 @@ def quick_kind(kind: str, code: FeatureCode, d: int) -> str:
     return "double" if code.blocks == d else kind
 
 
+def psi_kind(learner: Learner, kind: str) -> str:
+    """The numbers that features of a state are computed in: double where they decide which centre is nearest."""
+    return "double" if learner.places else kind
+
+
 def _safe(value: float, kind: str) -> str:
     """A number that can stand anywhere in an expression."""
     text = real(value, kind)
@@ -71,14 +79,21 @@ def _safe(value: float, kind: str) -> str:
 def _conditional(learner: Learner) -> dict[str, Any]:
     """Parameters that some learners have; None where this one has not."""
     unit = math.sqrt(learner.lam) * learner.reward_scale
-    ceiling = unit * Horizon(learner.H, True, learner.discount).effective_steps if learner.auto else 0.0
+    ceiling = unit * Horizon(learner.ahead, True, learner.discount).effective_steps if learner.auto else 0.0
     auto = {name: getattr(auto_beta, name.upper()) for name in ("z", "confidence", "memory", "played", "renew")}
     auto |= {"multiples": auto_beta.MULTIPLES, "floor": auto_beta.FLOOR * unit, "ceiling": ceiling}
-    fold = ("replan", "reservoir", "follow", "slopes")
+    fold = ("reservoir", "follow", "slopes")
+    merging = {"neighbours": cover.NEIGHBOURS, "reach": centres.REACH, "share_ridge": cover.RIDGE, "wider": cover.WIDER}
+    merging |= {"slack": cover.SLACK}
     groups: list[tuple[bool, dict[str, Any]]] = [
-        (learner.levels == 1 < learner.H, {"sweeps": SWEEPS, "tolerance": TOLERANCE}),
+        (learner.levels == 1 < learner.ahead, {"sweeps": SWEEPS, "tolerance": TOLERANCE, "diverging": DIVERGING}),
         (learner.auto, auto),
         (learner.kind == "fixed", {name: getattr(learner, name) for name in ("phase", "room", "counts")}),
+        (learner.kind == "centres", {"centres": learner.centres, "centre_room": learner.room}),
+        (learner.kind == "centres", {"merges": int(learner.merges), "fades": int(learner.fade < 1)}),
+        (learner.merges, merging),
+        (learner.fade < 1, {"fade": learner.fade, "faded": FADED}),
+        (learner.kind in ("fold", "centres"), {"replan": learner.replan}),
         (learner.kind == "fold", {name: getattr(learner, name) for name in fold}),
         (learner.kind == "fold", {"M": learner.room, "columns": min(COLUMNS, learner.d)}),
     ]
@@ -89,13 +104,16 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: CallCosts | None, si
     if costs is None:
         return f" * Read-only tables of the features: {code.flash:,} bytes.\n"
     names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
-    rows = [*zip(names, costs, strict=True), ("a step (act, observe)", costs.step)]
+    rows = [*zip(names, costs[:3], strict=True), ("a step (act, observe)", costs.step)]
+    if learner.merges:
+        rows.append(("while merging: besides", costs.merging))
     values = {
         "size": f"{size:,}",
         "stack": f"{stack_bytes(learner, code.states):,}",
         "flash": f"{code.flash:,}",
         "rows": "\n".join(f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows),
         "look": code.look_words[0].upper() + code.look_words[1:],
-        "merged": f"{learner.room:,}" if learner.kind == "fold" and learner.S > 0 else None,
+        "compared": f"{learner.room:,}" if learner.kind == "fold" and learner.S > 0 else None,
+        "centres": f"{learner.centres:,}" if learner.merges else None,
     }
     return filled("config_costs.h", values)

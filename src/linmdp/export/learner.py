@@ -5,21 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linmdp.agents.algorithms import LSVIUCBFold
+from linmdp.agents.algorithms import LSVIUCB, LSVIUCBFold
 from linmdp.agents.base import Agent
+from linmdp.agents.exploration.forgetting import Forgetting, OptWLSVI
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.base import Growing
 from linmdp.agents.schedules.fixed import FixedPhases, LSVIUCBFixed
+from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.fold import Fold
 from linmdp.errors import InvalidParameter, invalid
 
 LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
 
-COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount"}
+COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount", "lookahead"}
+BOUNDED = COMMON | {"M", "replan", "probes", "correction", "max_bytes", "storage"}
 KNOWN: dict[type[Agent], set[str]] = {
-    LSVIUCBFold: COMMON | {"M", "replan", "probes", "correction", "max_bytes"},
+    LSVIUCB: BOUNDED,
+    LSVIUCBFold: BOUNDED,
+    OptWLSVI: COMMON | {"W", "B", "M", "max_bytes", "storage"},
     LSVIUCBFixed: COMMON | {"rho", "storage"},
+}
+STORAGES: dict[type[Agent], tuple[str, ...]] = {
+    LSVIUCB: ("fold", "centres"),
+    LSVIUCBFold: ("fold", "centres"),
+    OptWLSVI: ("centres",),
 }
 
 
@@ -29,20 +39,26 @@ class Learner:
 
     Attributes
     ----------
-    kind : "fold" or "fixed"
+    kind : "fold", "centres" or "fixed"
     H, A, d, S : of its task; S is 0 where states are not finite
+    ahead : steps that are planned
     groups, levels : regressions, and Q: each H or 1
     cap : the largest value that Q can have
     auto : beta comes from the data; else it is `beta`
-    room : transitions that one regression has room for: M of Fold, those of a phase of Fixed
+    room : what one regression has room for: M transitions of Fold, those of a phase of Fixed, and centres, one of them
+        for the next state that comes, where there may be more than `centres`, which are merged then
     phase : episodes of a phase of Fixed
     counts : Fixed keeps N (d x S) instead of the samples
-    replan, reservoir, follow, slopes : of Fold: when it plans, how it chooses probes, and how old targets follow V
+    replan : of Fold and centres: when it plans
+    reservoir, follow, slopes : of Fold: how it chooses probes, and how old targets follow V
+    centres : next states that are kept, at most
+    fade : what the weight of each sample is multiplied by with every episode
     """
 
     kind: str
     agent: str
     H: int
+    ahead: int
     A: int
     d: int
     S: int
@@ -64,6 +80,18 @@ class Learner:
     reservoir: bool = False
     follow: bool = False
     slopes: bool = False
+    centres: int = 0
+    fade: float = 1.0
+
+    @property
+    def merges(self) -> bool:
+        """Whether there can be more next states than centres."""
+        return self.room > self.centres > 0
+
+    @property
+    def places(self) -> bool:
+        """Whether computed features say which centre is nearest: a last digit lost would now and then say another."""
+        return self.kind == "centres" and not self.S
 
     @property
     def reward_scale(self) -> float:
@@ -74,46 +102,82 @@ class Learner:
 def check_exportable(agent: Agent) -> None:
     """Refuse an agent that does what the C library does not."""
     if type(agent) not in KNOWN:
-        names = f"{LSVIUCBFold.name} or {LSVIUCBFixed.name}"
-        raise InvalidParameter(f"The agent to export must be {names}, unless '--only policy'. Got '{agent.name}'.")
+        *names, last = (known.name for known in KNOWN)
+        rule = f"{', '.join(names)} or {last}, unless '--only policy'"
+        raise InvalidParameter(f"The agent to export must be {rule}. Got '{agent.name}'.")
     defaults = {name: parameter.default for name, parameter in agent.parameters().items()}
     for name, value in agent.get_params().items():
         if name not in KNOWN[type(agent)] and value != defaults[name]:
             invalid(f"an exported {agent.name}", name, "left out", value)
+    usual = isinstance(agent, LSVIUCBFold) and agent.auto  # with a lam it has another storage
+    known = STORAGES.get(type(agent))
+    if known and isinstance(agent, LSVIAgent) and not usual and agent._storing.name not in known:
+        rule = f"{' or '.join(map(repr, known))}, unless '--only policy'"
+        invalid(f"an exported {agent.name}", "storage", rule, agent._storing.name)
     if isinstance(agent, LSVIAgent) and agent.auto:
         found = f" such as the {agent.chosen['lam']:g} that was chosen here" if "lam" in agent.chosen else ""
         invalid(f"an exported {agent.name}", "lam", f"a number{found}, unless '--only policy'", agent.lam)
-    if isinstance(agent, LSVIAgent) and agent.horizon.discounted and agent.task.H == 1:
-        invalid(f"an exported {agent.name}", "discount", "1 where episodes have one step", agent.discount)
+    if isinstance(agent, LSVIAgent) and agent.horizon.stride > 1:
+        rule = "below 1 where the weights of all steps take this much memory"
+        invalid(f"an exported {agent.name}", "discount", rule, agent.discount)
+    if isinstance(agent, LSVIAgent) and agent.horizon.discounted and agent.horizon.H == 1:
+        invalid(f"an exported {agent.name}", "discount", "1 where one step is planned", agent.discount)
     if isinstance(agent, LSVIUCBFixed) and agent.episodes is None:  # phases would grow, and so would the memory
         invalid(f"an exported {agent.name}", "episodes", "given", None)
+    if isinstance(agent, OptWLSVI) and agent.W is None and agent.episodes is None:  # the window would grow
+        invalid(f"an exported {agent.name}", "W", "given, or 'episodes'", None)
 
 
 def learner_of(agent: Agent) -> Learner:
     """What goes onto the device, of an agent that has not begun."""
-    common: dict[str, Any] = common_of(agent)
-    if isinstance(agent, LSVIUCBFold):
-        storage = agent._planner.storage
-        assert isinstance(storage, Fold)
-        own: dict[str, Any] = {
-            "kind": "fold",
-            "room": storage.M,
-            "replan": agent.schedule.fraction if isinstance(agent.schedule, Growing) else 0.0,
-            "reservoir": agent.probes == "reservoir",
-            "follow": agent.correction != "frozen",
-            "slopes": storage.slopes,
-        }
+    assert isinstance(agent, LSVIAgent)
+    storage = agent._planner.storage
+    if isinstance(storage, Fold):
+        own = _fold_of(agent, storage)
+    elif isinstance(storage, Centres):
+        own = _centres_of(agent, storage)
     else:
         assert isinstance(agent, LSVIUCBFixed)
-        assert isinstance(agent.schedule, FixedPhases)
-        phase = agent.schedule.length
-        room = (phase - 1) * agent.horizon.samples_per_episode
-        own = {"kind": "fixed", "phase": phase, "room": room, "counts": _keeps_counts(agent, room)}
-    learner = Learner(**common, **own)
+        own = _fixed_of(agent)
+    learner = Learner(**common_of(agent), **own)
     for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of samples kept", learner.room)):
         if size > LARGEST:
             raise InvalidParameter(f"The {name} of an exported learner must be at most {LARGEST}. Got {size}.")
     return learner
+
+
+def _fold_of(agent: LSVIAgent, storage: Fold) -> dict[str, Any]:
+    return {
+        "kind": "fold",
+        "room": storage.M,
+        "replan": _replan(agent),
+        "reservoir": agent.probes == "reservoir",
+        "follow": agent.correction != "frozen",
+        "slopes": storage.slopes,
+    }
+
+
+def _centres_of(agent: LSVIAgent, storage: Centres) -> dict[str, Any]:
+    S = agent.task.S or LARGEST
+    return {
+        "kind": "centres",
+        "centres": min(storage.M, S),
+        "room": min(storage.M + 1, S),
+        "replan": _replan(agent),
+        "fade": agent.schedule.eta if isinstance(agent.schedule, Forgetting) else 1.0,
+    }
+
+
+def _fixed_of(agent: LSVIUCBFixed) -> dict[str, Any]:
+    assert isinstance(agent.schedule, FixedPhases)
+    phase = agent.schedule.length
+    room = (phase - 1) * agent.horizon.samples_per_episode
+    return {"kind": "fixed", "phase": phase, "room": room, "counts": _keeps_counts(agent, room)}
+
+
+def _replan(agent: LSVIAgent) -> float:
+    """The episodes grow by this fraction before the next planning; 0: it plans in every one."""
+    return agent.schedule.fraction if isinstance(agent.schedule, Growing) else 0.0
 
 
 def _keeps_counts(agent: LSVIUCBFixed, room: int) -> bool:
@@ -138,10 +202,11 @@ def common_of(agent: Agent) -> dict[str, Any]:
         "cap_step": max(task.reward_range[1], 0.0),
     }
     if not isinstance(agent, LSVIAgent):
-        nothing = {"groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
+        nothing = {"ahead": task.H, "groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
         return found | nothing | {"cap": 0.0, "cap_remaining": False, "random_ties": False}
     assert agent.caps is not None
     return found | {
+        "ahead": agent.horizon.H,
         "groups": agent.horizon.groups,
         "levels": agent.horizon.levels,
         "discount": agent.horizon.discount,

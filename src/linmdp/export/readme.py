@@ -21,6 +21,7 @@ def learner_readme(
 ) -> str:
     """Of a learner and its policy; acting computes with numbers of the kind `quick`, and `sizes` are in bytes."""
     calls = {"`linmdp_act`": costs.act, "`linmdp_observe`": costs.observe, "**a step**: both": costs.step}
+    calls |= {"`linmdp_observe`, while it merges: besides": costs.merging} if learner.merges else {}
     low, high = learner.reward_range
     values = {
         "run": _origin(run),
@@ -32,6 +33,8 @@ def learner_readme(
             _row(name, *(f"{n:,}" for n in (*ops, m4_instructions(ops, quick, code.look))))
             for name, ops in (calls | {"`linmdp_begin_episode`": costs.begin_episode}).items()
         ),
+        "steady": None if learner.merges else "",
+        "centres": f"{learner.centres:,}" if learner.merges else None,
         "low": f"{low:g}",
         "high": f"{high:g}",
     }

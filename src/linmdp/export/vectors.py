@@ -6,14 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.agents.algorithms import LSVIUCBFold
 from linmdp.agents.base import Agent
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.export.draws import DeviceDraws
 from linmdp.export.numbers import braces, filled, real, reals
 from linmdp.types import Array, State
 
 GAP = 1e-3
 """Choices of the frozen policy are recorded where the best action is better by so much: no rounding turns them."""
+
+
+CHOSEN = ("storage", "M", "correction")
+"""Parameters of a learner on a device that `max_bytes` may choose."""
 
 
 class Step(NamedTuple):
@@ -39,9 +43,9 @@ class PolicyStep(NamedTuple):
 def new_agent(agent: Agent, seed: int) -> Agent:
     """The same agent before it has learned anything, in float64, with the random numbers of a device."""
     parameters = agent.get_params()
-    if isinstance(agent, LSVIUCBFold):  # what `max_bytes` chose is given outright, so that it is not chosen again
-        chosen = {name: agent.chosen[name] for name in ("M", "correction") if name in agent.chosen}
-        parameters |= chosen | {"max_bytes": None}
+    if isinstance(agent, LSVIAgent):  # what `max_bytes` chose is given outright, so that it is not chosen again
+        within = {name: agent.chosen_within[name] for name in CHOSEN if name in agent.chosen_within}
+        parameters |= within | {"max_bytes": None}
     if "dtype" in parameters:
         parameters["dtype"] = "float64"
     make: Any = type(agent)
@@ -50,17 +54,18 @@ def new_agent(agent: Agent, seed: int) -> Agent:
     return fresh
 
 
-def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
-    """Let `agent` learn in `env` for that many steps, rounded up to whole episodes."""
+def record(env: Any, agent: Agent, steps: int, seed: int, kind: str) -> list[Step]:
+    """Let `agent` learn in `env` for that many steps, rounded up to whole episodes; it sees what a device would see."""
     recorded: list[Step] = []
     first_seed: int | None = seed
     while len(recorded) < steps:
         agent.begin_episode()
-        state, _ = env.reset(seed=first_seed)
+        state = as_seen(env.reset(seed=first_seed)[0], kind)
         first_seed = None
         for h in range(agent.task.H):
             q, action = np.array(agent.q_values(h, state)), agent.act(h, state)
             following, reward, terminated, truncated, _ = env.step(action)
+            following = as_seen(following, kind)
             agent.observe(h, state, action, reward, following, terminated)
             recorded.append(Step(h == 0, state, action, float(reward), following, bool(terminated), q))
             if terminated or truncated:
@@ -70,10 +75,17 @@ def record(env: Any, agent: Agent, steps: int, seed: int) -> list[Step]:
     return recorded
 
 
-def moved_by_rounding(agent: Agent, steps: list[Step], kind: str) -> float:
+def as_seen(state: State, kind: str) -> State:
+    """The state in numbers of that kind; a finite one as it is."""
+    return np.asarray(state, dtype=np.float32) if kind == "float" and np.ndim(state) else state
+
+
+def moved_by_rounding(agent: Agent, steps: list[Step], kind: str, part: float) -> float:
     """How far Q moves when a fresh `agent` hears the same steps with states that are off by the last digit.
 
-    Finite states are whole numbers, and have no rounding.
+    Finite states are whole numbers, and have no rounding. `part`: the states are off by this part of that digit alone,
+    and so Q by as much less. This serves learners that decide by states, such as to which centre they belong: a device
+    decides in double precision, and a whole digit of a float would turn what it does not.
     """
     if agent.task.S is not None:
         return 0.0
@@ -81,7 +93,8 @@ def moved_by_rounding(agent: Agent, steps: list[Step], kind: str) -> float:
     numbers: Any = {"float": np.float32, "double": np.float64}[kind]
 
     def off(state: State) -> State:
-        return np.nextafter(np.asarray(state, dtype=numbers), numbers(np.inf)).astype(np.float64)
+        near = np.asarray(state, dtype=numbers)
+        return near + part * (np.nextafter(near, numbers(np.inf)).astype(np.float64) - near)
 
     largest, h = 0.0, 0
     for i, step in enumerate(steps):
@@ -93,7 +106,7 @@ def moved_by_rounding(agent: Agent, steps: list[Step], kind: str) -> float:
         state = off(step.state)
         largest = max(largest, float(np.abs(agent.q_values(h, state) - step.q).max()))
         agent.observe(h, state, step.action, step.reward, off(step.next_state), step.terminated)
-    return largest
+    return largest / part
 
 
 def decisions(agent: Agent, states: list[State], most: int = 100) -> list[PolicyStep]:

@@ -12,7 +12,7 @@ from linmdp.agents.base import Agent
 from linmdp.errors import check_choice, check_int, invalid
 from linmdp.export.cost import CallCosts, costs, learner_bytes, stack_bytes
 from linmdp.export.features import feature_code
-from linmdp.export.header import closeness, config, quick_kind
+from linmdp.export.header import closeness, config, psi_kind, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
 from linmdp.export.names import c_names, example_code, names_code
 from linmdp.export.numbers import template
@@ -24,6 +24,7 @@ from linmdp.io.files import output_folder, write_atomic
 REALS = ("float", "double")
 VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_value.h", "linmdp_value.c")
 LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
+OWN = {"fold": ("linmdp_clock.h",), "centres": ("linmdp_clock.h",), "fixed": ()}
 WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = tuple(f"cortex-m4/{name}" for name in ("startup.c", "board.h", "board.c", "main.c", "cycles.c", "link.ld"))
@@ -31,6 +32,10 @@ BOARD = tuple(f"cortex-m4/{name}" for name in ("startup.c", "board.h", "board.c"
 
 ROUNDING = 8
 """Features, bonuses and sums are rounded on a device, not states alone: Q moves by about that much more."""
+
+
+PART = 2.0**-16
+"""Of the last digit of a float: little enough that no state comes to belong to another centre."""
 
 
 class Exported(NamedTuple):
@@ -50,9 +55,10 @@ def export_learner(
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
     check_exportable(agent)
-    learner, code = learner_of(new_agent(agent, seed)), feature_code(agent, real)
+    learner = learner_of(new_agent(agent, seed))
+    code = feature_code(agent, psi_kind(learner, real))
     policy, flash = policy_code(agent, real, code.blocks)
-    recorded = record(env, new_agent(agent, seed), steps, seed)
+    recorded = record(env, new_agent(agent, seed), steps, seed, real)
     _check_rounding(agent, learner, recorded, real, seed)
     state = _kept_state(learner, recorded[0], real)
     cost = costs(learner, code.blocks)
@@ -72,14 +78,16 @@ def export_learner(
         "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
-        **{name: template(name) for name in (*VALUE, *LEARNER, *(WIDTH if learner.auto else ()), *SELFTEST, *BOARD)},
+        **{name: template(name) for name in (*VALUE, *LEARNER, *OWN[learner.kind], *SELFTEST, *BOARD)},
+        **{name: template(name) for name in (WIDTH if learner.auto else ())},
     }
     return Exported(write_texts(folder, written), **sizes, costs=cost)
 
 
 def _check_rounding(agent: Agent, learner: Learner, recorded: list[Step], real: str, seed: int) -> None:
     """Refuse a learner whose Q is decided by rounding: its self-test would fail, and rightly."""
-    moved, most = moved_by_rounding(new_agent(agent, seed), recorded, real), closeness(learner, real)
+    part = PART if learner.places and real == "float" else 1.0
+    moved, most = moved_by_rounding(new_agent(agent, seed), recorded, real, part), closeness(learner, real)
     if ROUNDING * moved > most:
         found = f"the last digit of a state moves Q by {moved:.1g}, and {most / ROUNDING:.1g} is the most"
         rule = f"larger, since in {real} {found}; or use '--only policy'"

@@ -21,7 +21,7 @@ void linmdp_phi(const linmdp_seen *seen, unsigned action, linmdp_real phi[LINMDP
     for (size_t i = 0; i < LINMDP_D; i++)
         phi[i] = 0;
     for (size_t i = 0; i < LINMDP_P; i++)
-        phi[action * LINMDP_P + i] = seen->psi[i];
+        phi[action * LINMDP_P + i] = (linmdp_real)seen->psi[i];
 }
 
 /* The state in units of its bounds: cut at 0 and 1, or a margin beyond; 0 where the bounds are the same. */

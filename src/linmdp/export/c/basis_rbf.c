@@ -2,7 +2,7 @@
 void linmdp_look(linmdp_state state, linmdp_seen *seen)
 {
     linmdp_wide x[LINMDP_N], nearest = LINMDP_WIDE_MAX;
-    linmdp_real sum = 0;
+    linmdp_psi sum = 0;
     scale(state, x);
     for (unsigned pass = 0; pass < 2; pass++) /* first how near the nearest centre is: it gets weight 1 */
         for (size_t j = 0; j < LINMDP_P; j++) {
@@ -12,7 +12,7 @@ void linmdp_look(linmdp_state state, linmdp_seen *seen)
             if (pass == 0) {
                 nearest = distance < nearest ? distance : nearest;
             } else {
-                seen->psi[j] = LINMDP_EXP((linmdp_real)((nearest - distance) * SHARPNESS));
+                seen->psi[j] = LINMDP_EXP((linmdp_psi)((nearest - distance) * SHARPNESS));
                 sum += seen->psi[j];
             }
         }

@@ -15,8 +15,6 @@
 #include "linmdp_common.h"
 #include "linmdp_draws.h"
 
-#define LATE (UINT32_MAX / 2) /* counters stop here, and what depends on them stays as it is */
-
 /* V of what followed a sample of step h, and its best action; -1 where V has no slope. */
 static int value_ahead(const linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta,
                        const linmdp_sample *sample, linmdp_wide *V, linmdp_best *best)
@@ -203,7 +201,7 @@ static void choose_probes(linmdp_learner *m, unsigned g)
     for (size_t i = 0; i < fresh; i++)
         store->probe[kept + i] = rare[i];
     store->probes = (uint16_t)(kept + fresh);
-    store->folded = store->folded < LATE ? store->folded + (uint32_t)n : store->folded;
+    store->folded = store->folded < LINMDP_LATE ? store->folded + (uint32_t)n : store->folded;
 }
 
 /* What V and its best actions are at the new probes of step h. */
@@ -287,7 +285,7 @@ static int plan_and_fold(linmdp_learner *m)
         return LINMDP_NOT_A_NUMBER;
 #if LINMDP_GROUPS == 1
     choose_probes(m, 0);
-    for (unsigned h = LINMDP_LEVELS == 1 ? LINMDP_H > 1 : LINMDP_H - 1; h-- > 0;)
+    for (unsigned h = LINMDP_LEVELS == 1 ? LINMDP_AHEAD > 1 : LINMDP_AHEAD - 1; h-- > 0;)
         if (look_back(m, h, m->core.w[LINMDP_AFTER(h)], m->core.beta) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
 #endif
@@ -304,7 +302,7 @@ static void keep(linmdp_learner *m, unsigned g, linmdp_state state, int action, 
 #if LINMDP_FINITE
     for (size_t i = m->count[g]; i-- > 0; sample++)
         if (sample->state == kept && sample->next == next && sample->action == (linmdp_index_a)action &&
-            sample->alive == (uint8_t)alive && sample->times <= LATE) {
+            sample->alive == (uint8_t)alive && sample->times <= LINMDP_LATE) {
             sample->times++;
             return;
         }
@@ -338,7 +336,7 @@ int linmdp_init(linmdp_learner *m, uint32_t seed)
                 m->past[h].J[k][i] = 0;
 #endif
         }
-    m->episodes = m->due = 0;
+    m->clock.episodes = m->clock.due = 0;
     return LINMDP_OK;
 }
 
@@ -349,20 +347,19 @@ int linmdp_begin_episode(linmdp_learner *m)
         return LINMDP_NULL;
     for (unsigned g = 0; g < LINMDP_STORES; g++) /* no room for another episode */
         full |= m->count[g] + (LINMDP_GROUPS == 1 ? LINMDP_H : 1) > LINMDP_M;
-    int planned = full || m->episodes >= m->due;
+    int planned = full || linmdp_is_due(&m->clock);
 #if LINMDP_AUTO
     planned |= linmdp_width_beaten(&m->core.width);
 #endif
     linmdp_open(&m->core, planned);
     if (planned) {
-        const uint32_t wait = (uint32_t)(LINMDP_REPLAN * (linmdp_wide)m->episodes);
-        m->due = m->episodes + (wait > 1 ? wait : 1);
+        linmdp_set_clock(&m->clock);
         if ((full ? plan_and_fold(m) : linmdp_plan(m, 0)) != LINMDP_OK || linmdp_renew_width(m) != LINMDP_OK) {
             m->core.open = 0;
             return LINMDP_NOT_A_NUMBER;
         }
     }
-    m->episodes += (uint32_t)(m->episodes < LATE);
+    linmdp_tick(&m->clock);
     return LINMDP_OK;
 }
 
@@ -376,7 +373,7 @@ int linmdp_observe(linmdp_learner *m, unsigned h, linmdp_state state, int action
         return status;
     linmdp_note(&m->core, h, state, action, reward, terminated, phi);
     linmdp_add_sample(&m->core, h, phi, reward);
-    if (LINMDP_H > 1 && g < LINMDP_STORES) /* nothing follows the last step of a task that is not stationary */
+    if (LINMDP_AHEAD > 1 && g < LINMDP_STORES) /* nothing follows the last step of a task that is not stationary */
         keep(m, g, state, action, next_state, !terminated);
     return LINMDP_OK;
 }

@@ -13,14 +13,20 @@ static size_t first_entry(const linmdp_real phi[LINMDP_D])
     return first;
 }
 
-void linmdp_set_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal)
+void linmdp_add_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal)
 {
     size_t at = 0;
     for (size_t i = 0; i < LINMDP_D; i++) {
-        for (size_t j = 0; j < i % LINMDP_P; j++)
-            matrix[at++] = 0;
-        matrix[at++] = diagonal;
+        at += i % LINMDP_P;
+        matrix[at++] += diagonal;
     }
+}
+
+void linmdp_set_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal)
+{
+    for (size_t i = 0; i < LINMDP_PACKED; i++)
+        matrix[i] = 0;
+    linmdp_add_diagonal(matrix, diagonal);
 }
 
 void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide a, const linmdp_real phi[LINMDP_D])

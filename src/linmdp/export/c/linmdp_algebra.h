@@ -25,6 +25,9 @@ extern unsigned long linmdp_counted_quick, linmdp_counted_wide;
 /* matrix = diagonal * I */
 void linmdp_set_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal);
 
+/* matrix += diagonal * I */
+void linmdp_add_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal);
+
 /* matrix += a phi phi' */
 void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide a, const linmdp_real phi[LINMDP_D]);
 

@@ -27,25 +27,39 @@ static void regress(const linmdp_core *core, unsigned g, const linmdp_wide z[LIN
     linmdp_solve(core->factor, w);
 }
 
-#if LINMDP_LEVELS == 1 && LINMDP_H > 1
-/* Discounted rewards: one Q, planned until nothing moves. */
+#if LINMDP_LEVELS == 1 && LINMDP_AHEAD > 1
+/* to = from */
+static void copy(linmdp_wide to[LINMDP_D], const linmdp_wide from[LINMDP_D])
+{
+    for (size_t i = 0; i < LINMDP_D; i++)
+        to[i] = from[i];
+}
+
+/* Discounted rewards: one Q, planned until nothing moves. Backups need not converge: then that which moved least. */
 static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta, int fold)
 {
-    const linmdp_wide cap = linmdp_cap(0), least = LINMDP_TOLERANCE * (cap > 1 ? cap : 1);
-    linmdp_wide z[LINMDP_D], moved = LINMDP_WIDE_MAX;
+    const linmdp_wide cap = linmdp_cap(0), tolerance = LINMDP_TOLERANCE * (cap > 1 ? cap : 1);
+    linmdp_wide z[LINMDP_D], before[LINMDP_D], best[LINMDP_D], least = LINMDP_WIDE_MAX, moved = LINMDP_WIDE_MAX;
     if (refactor(&m->core, 0) != LINMDP_OK)
         return LINMDP_NOT_A_NUMBER;
-    for (unsigned sweep = 0; sweep < LINMDP_SWEEPS && moved > least; sweep++) {
+    copy(best, w[0]);
+    for (unsigned sweep = 0; sweep < LINMDP_SWEEPS && moved > tolerance; sweep++) {
         if (linmdp_target(m, 0, w[0], beta, 0, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
-        linmdp_wide before[LINMDP_D];
-        for (size_t i = 0; i < LINMDP_D; i++)
-            before[i] = w[0][i];
+        copy(before, w[0]);
         regress(&m->core, 0, z, w[0]);
         moved = 0;
         for (size_t i = 0; i < LINMDP_D; i++) {
             const linmdp_wide change = w[0][i] < before[i] ? before[i] - w[0][i] : w[0][i] - before[i];
             moved = change > moved ? change : moved;
+        }
+        if (moved > LINMDP_DIVERGING * least) {
+            copy(w[0], best);
+            break;
+        }
+        if (moved < least) {
+            copy(best, w[0]);
+            least = moved;
         }
     }
     return fold ? linmdp_target(m, 0, w[0], beta, 1, z) : LINMDP_OK;
@@ -55,12 +69,12 @@ static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linm
 static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta, int fold)
 {
     linmdp_wide z[LINMDP_D];
-    for (unsigned h = LINMDP_H; h-- > 0;) {
+    for (unsigned h = LINMDP_AHEAD; h-- > 0;) {
         for (size_t i = 0; i < LINMDP_D; i++)
             z[i] = 0;
-        if (h + 1 < LINMDP_H && linmdp_target(m, h, w[LINMDP_AFTER(h)], beta, fold, z) != LINMDP_OK)
+        if (h + 1 < LINMDP_AHEAD && linmdp_target(m, h, w[LINMDP_AFTER(h)], beta, fold, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
-        if ((LINMDP_GROUPS > 1 || h + 1 == LINMDP_H) && refactor(&m->core, LINMDP_GROUP(h)) != LINMDP_OK)
+        if ((LINMDP_GROUPS > 1 || h + 1 == LINMDP_AHEAD) && refactor(&m->core, LINMDP_GROUP(h)) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
         regress(&m->core, LINMDP_GROUP(h), z, w[LINMDP_LEVEL(h)]);
     }
@@ -88,13 +102,11 @@ int linmdp_renew_width(linmdp_learner *m)
     return LINMDP_OK;
 }
 
-int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
-                       const linmdp_kept *kept, linmdp_wide *V, linmdp_best *best)
+int linmdp_seen_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
+                      const linmdp_seen *seen, linmdp_wide *V, linmdp_best *best)
 {
-    linmdp_seen seen;
     linmdp_wide q[LINMDP_A];
-    linmdp_look(linmdp_recall(kept), &seen);
-    if (linmdp_optimistic(w, core->factor, beta, h, &seen, q) != 0)
+    if (linmdp_optimistic(w, core->factor, beta, h, seen, q) != 0)
         return LINMDP_NOT_A_NUMBER;
     if (best == NULL) {
         *V = linmdp_largest(q);
@@ -104,6 +116,14 @@ int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[
         *best = q[first] < linmdp_cap(h) - LINMDP_TIE ? (linmdp_best)first : -1; /* at the cap V has no slope */
     }
     return LINMDP_OK;
+}
+
+int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
+                       const linmdp_kept *kept, linmdp_wide *V, linmdp_best *best)
+{
+    linmdp_seen seen;
+    linmdp_look(linmdp_recall(kept), &seen);
+    return linmdp_seen_value(core, h, w, beta, &seen, V, best);
 }
 
 void linmdp_features_of(const linmdp_kept *state, unsigned action, linmdp_real phi[LINMDP_D])
@@ -181,7 +201,7 @@ void linmdp_note(linmdp_core *core, unsigned h, linmdp_state state, int action, 
     core->next = (uint16_t)(h + 1);
     core->over = terminated != 0;
 #if LINMDP_AUTO
-    linmdp_width_see(&core->width, h, &seen, (unsigned)action, (linmdp_wide)reward);
+    linmdp_width_see(&core->width, LINMDP_STEP(h), &seen, (unsigned)action, (linmdp_wide)reward);
 #else
     (void)reward;
 #endif
@@ -205,9 +225,10 @@ static int asked(const linmdp_learner *learner, unsigned h, linmdp_state state, 
     if (!linmdp_is_state(state))
         return LINMDP_BAD_STATE;
     const linmdp_core *core = &learner->core;
+    const unsigned step = LINMDP_STEP(h);
+    const linmdp_wide *w = core->w[LINMDP_LEVEL(step)];
     linmdp_look(state, &seen);
-    return linmdp_quick_optimistic(core->w[LINMDP_LEVEL(h)], core->group[LINMDP_GROUP(h)].factor, core->beta, h, &seen,
-                                   q) == 0
+    return linmdp_quick_optimistic(w, core->group[LINMDP_GROUP(step)].factor, core->beta, step, &seen, q) == 0
                ? LINMDP_OK
                : LINMDP_NOT_A_NUMBER;
 }

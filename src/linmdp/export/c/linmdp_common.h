@@ -17,6 +17,10 @@ int linmdp_plan(linmdp_learner *learner, int fold);
 int linmdp_renew_width(linmdp_learner *learner);
 
 /* V of a state at step h: of its first best action, or where `best` is null of the best one. */
+int linmdp_seen_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
+                      const linmdp_seen *seen, linmdp_wide *V, linmdp_best *best);
+
+/* The same of a state that is not ready yet. */
 int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
                        const linmdp_kept *kept, linmdp_wide *V, linmdp_best *best);
 

@@ -11,9 +11,10 @@ $costs */
 typedef $kind linmdp_real;  /* states, features, rewards, and Q as it is shown */
 typedef double linmdp_wide; /* sums over many samples, and planning: 24 bits would not do */
 typedef $quick linmdp_quick; /* the factors that acting reads, once or twice in each step */
+typedef $psi linmdp_psi; /* the features of a state that is numbers, as they are computed */
 #define LINMDP_QUICK_SQRT sqrt$quick_suffix
-#define LINMDP_COS cos$suffix
-#define LINMDP_EXP exp$suffix
+#define LINMDP_COS cos$psi_suffix
+#define LINMDP_EXP exp$psi_suffix
 #define LINMDP_REAL_MAX $most
 #define LINMDP_WIDE_SQRT sqrt
 #define LINMDP_WIDE_LOG log
@@ -24,6 +25,7 @@ typedef $action linmdp_index_a;  /* an action in memory */
 typedef $best linmdp_best;     /* an action, or -1 */
 
 #define LINMDP_H               $H /* steps of an episode */
+#define LINMDP_AHEAD           $ahead /* steps that are planned: the last ones of it */
 #define LINMDP_A               $A /* actions */
 #define LINMDP_D               $d /* length of phi(s, a) */
 #define LINMDP_S               $S /* states */
@@ -35,6 +37,7 @@ typedef $best linmdp_best;     /* an action, or -1 */
 #define LINMDP_DISCOUNT        $discount /* of the next step's value */
 #define LINMDP_SWEEPS          $sweeps /* backups of a planning, at most; it ends before */
 #define LINMDP_TOLERANCE       $tolerance /* when no weight moves by more than this fraction of the cap */
+#define LINMDP_DIVERGING       $diverging /* or when one moves this many times as far as an earlier one did */
 #define LINMDP_AUTO            $auto /* 1: beta comes from the data: see linmdp_width.h */
 #define LINMDP_BETA            $beta /* width of the bonus, to begin with */
 #define LINMDP_AUTO_MULTIPLES  $multiples /* of the noise; a bandit chooses */
@@ -58,6 +61,17 @@ typedef $best linmdp_best;     /* an action, or -1 */
 #define LINMDP_PHASE           $phase /* episodes of a phase */
 #define LINMDP_ROOM            $room /* samples of a phase */
 #define LINMDP_COUNTS          $counts /* 1: samples are kept as sums for each next state, 0: one by one */
+#define LINMDP_CENTRES         $centres /* different next states that are kept, at most */
+#define LINMDP_MERGES          $merges /* 1: there may be more, and those that are near each other are merged */
+#define LINMDP_ROOM            $centre_room /* places for them: one more where they are merged */
+#define LINMDP_NEIGHBOURS      $neighbours /* centres that may stand for one next state together, */
+#define LINMDP_REACH           $reach /* within so many radii of it */
+#define LINMDP_SHARE_RIDGE     $share_ridge /* so that their weights are those of one solution */
+#define LINMDP_WIDER           $wider /* the radius grows by this factor at least */
+#define LINMDP_SLACK           $slack /* of squared distances: as far apart as the radius is within it */
+#define LINMDP_FADES           $fades /* 1: samples fade: with each episode their weight is multiplied by */
+#define LINMDP_FADE            $fade /* this, */
+#define LINMDP_FADED           $faded /* and below this they are dropped */
 #define LINMDP_M               $M /* different transitions in a buffer, and as many probes */
 #define LINMDP_REPLAN          $replan /* plan when the episodes have grown by this fraction */
 #define LINMDP_RESERVOIR       $reservoir /* 1: probes out of all that was folded, 0: the last buffer */

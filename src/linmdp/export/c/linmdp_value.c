@@ -6,7 +6,7 @@
 linmdp_wide linmdp_cap(unsigned h)
 {
 #if LINMDP_CAP_REMAINING
-    return LINMDP_CAP_STEP * (linmdp_wide)(LINMDP_H - h);
+    return LINMDP_CAP_STEP * (linmdp_wide)(LINMDP_AHEAD - h);
 #else
     (void)h;
     return LINMDP_CAP;

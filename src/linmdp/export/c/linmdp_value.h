@@ -5,7 +5,10 @@
 #include "linmdp_algebra.h"
 #include "linmdp_features.h"
 
-/* The largest value that Q can have at step h. */
+/* The planned step that step h of an episode is: those before the last LINMDP_AHEAD are the first of these. */
+#define LINMDP_STEP(h) ((h) > LINMDP_H - LINMDP_AHEAD ? (h) - (LINMDP_H - LINMDP_AHEAD) : 0u)
+
+/* The largest value that Q can have at planned step h. */
 linmdp_wide linmdp_cap(unsigned h);
 
 /* Q_h(s, .) = min(phi'w + beta sqrt(phi' Lambda^-1 phi), cap_h), from w and the factor of Lambda, for planning.

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "linmdp_clock.h"
 #include "linmdp_core.h"
 
 /* One transition (s, a, s'). Where states are finite it is kept once, however often it comes. */
@@ -57,7 +58,7 @@ typedef struct {
     linmdp_store store[LINMDP_STORES];
     linmdp_past past[LINMDP_PASTS];
     linmdp_scratch scratch;
-    uint32_t episodes, due;        /* episodes begun, and the one to plan in next */
+    linmdp_clock clock;
     uint16_t count[LINMDP_STORES]; /* transitions in each buffer */
 } linmdp_learner;
 
