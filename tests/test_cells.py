@@ -288,7 +288,7 @@ def test_the_best_plan_acts_with_its_own_width(hall: GymTask) -> None:
     np.testing.assert_allclose(agent.q_values(0, state) - low, 2 * np.sqrt(forms), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("G", "actions", "M"), [(8, 64, 30_000), (7, 9, 30_000), (4, 2, 100)])
+@pytest.mark.parametrize(("G", "actions", "M"), [(8, 64, 30_000), (7, 1024, 30_000), (4, 2, 100)])
 def test_whatever_the_features_four_mebibytes_are_enough(G: int, actions: int, M: int) -> None:
     groups = [[Part(0), Part(1, g)] for g in range(G)]
     task = task_of(Cells(WIDTH, groups, [1 << 16] * G, np.arange(actions)))

@@ -23,8 +23,8 @@ FIRST_CELLS, MOST_CELLS = 256, 1 << 14
 """Cells that have weights of their own, at first and at most; new ones beyond share one for each group."""
 
 MOST_BYTES = (4 << 20) - (1 << 14)
-"""Of everything that is kept: cells with weights of their own are fewer where they would take more. The rest is for the
-arrays of an agent that do not grow."""
+"""Of everything that is kept, where M is not given: cells with weights of their own are fewer where they would take
+more. The rest is for the arrays of an agent that do not grow."""
 
 
 def cell_bytes(C: int) -> int:
@@ -34,8 +34,8 @@ def cell_bytes(C: int) -> int:
 
 def most_cells(features: GroupFeatures, M: int) -> int:
     """The most cells with weights of their own beside M transitions."""
-    left = MOST_BYTES - 2 * features.cells - M * (4 * features.G + 2 + 8 + 1)
-    return min(MOST_CELLS, max(FIRST_CELLS, left // cell_bytes(features.C)))
+    left = MOST_BYTES - 2 * features.cells - M * (4 * features.G + 2 + 8 + 1) - 24 * features.A  # returns of actions
+    return min(MOST_CELLS, max(2 * features.G, left // cell_bytes(features.C)))
 
 
 class Stagewise(Storage):
@@ -64,6 +64,7 @@ class Stagewise(Storage):
         super().__init__(parts)
         self.features, self.M, G = features, M, features.G
         self.most = most_cells(features, M)
+        self.least = min(FIRST_CELLS, self.most)
         self.before, self.after = np.zeros((M, G), dtype=np.uint16), np.zeros((M, G), dtype=np.uint16)
         self.action, self.reward = np.zeros(M, dtype=np.uint16), np.zeros(M)
         self.ended, self.count, self.place, self.seen = np.zeros(M, dtype=np.bool_), 0, 0, G
@@ -96,7 +97,7 @@ class Stagewise(Storage):
             if self.seen >= len(self.group):
                 if len(self.group) >= self.most:
                     break
-                self.make_room(max(FIRST_CELLS, min(2 * len(self.group), self.most)))
+                self.make_room(max(self.least, min(2 * len(self.group), self.most)))
             self.number[cells[g]], self.group[self.seen] = self.seen, g
             self.seen += 1
         return self.rows(state)
@@ -188,7 +189,7 @@ class Stagewise(Storage):
 
     def q_values(self, h: int, state: State) -> Array:
         if not len(self.group):
-            self.make_room(FIRST_CELLS)
+            self.make_room(self.least)
         rows, features = self.rows(state), self.features
         explore, best = self.exploration, self.incumbent.acting == BEST
         w, beta = (self.incumbent.w, self.incumbent.beta) if best else (self.w[0], explore.beta[0])
@@ -208,7 +209,7 @@ class Stagewise(Storage):
 
     def bytes_after(self, samples: int) -> int:
         """With two new cells of every group in each sample."""
-        rows, needed = FIRST_CELLS, self.seen + 2 * self.features.G * samples
+        rows, needed = self.least, self.seen + 2 * self.features.G * samples
         while rows < min(self.most, needed):
             rows = min(2 * rows, self.most)
         return self.nbytes + max(0, rows - len(self.group)) * cell_bytes(self.features.C)
@@ -218,7 +219,7 @@ class Stagewise(Storage):
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         rows = len(saved_array(state, "group"))
-        if rows != len(self.group) and (FIRST_CELLS <= rows <= self.most or not rows):
+        if rows != len(self.group) and (self.least <= rows <= self.most or not rows):
             self.make_room(rows)
         super().load_state_dict(state)
         self.incumbent.load_state_dict(under("incumbent", state))
