@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class Study(NamedTuple):
 
 
 STUDIES = {
-    "cells_games": Study(("Alien", "Phoenix"), 500, 10, 6000),
+    "cells_games": Study(("Alien", "Phoenix"), 500, 10, 8000),
     "cells_sweep": Study(GAMES, 100, 3, 6000),
 }
 
@@ -140,6 +141,10 @@ class Game:
         seeds = range(study.first_seed, study.first_seed + study.seeds)
         return np.array([self.earned(action, seed, EPISODES) for seed in seeds])
 
+    def alone(self) -> float:
+        """CPU milliseconds of a step of the game without a learner: the least of three times 10 episodes."""
+        return float(self.remembered("game alone", lambda: min(milliseconds(self.env, 10) for _ in range(3))))
+
     @cached_property
     def best_constant(self) -> int:
         """The constant action that is best with a seed of its own."""
@@ -157,6 +162,20 @@ def played(env: Any, action: int | None, seed: int, episodes: int) -> float:
             over = terminated or truncated
         total += env.earned
     return total / episodes
+
+
+def milliseconds(env: Any, episodes: int) -> float:
+    """CPU time of a step of random play, resets included."""
+    rng, steps = np.random.default_rng(0), 0
+    env.reset(seed=0)  # which loads the game, and takes long
+    began = process_time()
+    for _ in range(episodes):
+        env.reset()
+        over = False
+        while not over:
+            _, _, terminated, truncated, _ = env.step(int(rng.integers(env.task.A)))
+            steps, over = steps + 1, terminated or truncated
+    return 1000 * (process_time() - began) / steps
 
 
 class Scores(NamedTuple):
@@ -186,7 +205,7 @@ def row_of(game: Game) -> tuple[Scores, tuple[str, ...]]:
         str(scores.learned),
         f"{scores.normalised:.2f}",
         human_bytes(max(run.bytes for run in runs)),
-        f"{min(run.milliseconds for run in runs):.2f}",
+        f"{min(run.milliseconds for run in runs):.2f} ({game.alone():.2f})",
     )
 
 
@@ -194,7 +213,7 @@ def table(study: Study, name: str, folder: Path, store: Store) -> None:
     """A row for each game, written after each: what is there is whole if the rest does not run."""
     rows, scores = [], []
     head = ("game", "bytes, classes of actions", "random", "best constant", "cells, last fifth")
-    head = (*head, "normalised", "memory", "CPU ms a step, game included")
+    head = (*head, "normalised", "memory", "CPU ms a step, game included (game alone)")
     for game in study.games:
         played = Game(game, folder, study, store)
         if game == DRAWN:

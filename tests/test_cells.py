@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 import linmdp
 from command import linmdp as command
 from linmdp.agents import LSVIUCB
+from linmdp.agents.exploration.spread import DOUBT, HOPE, Spread, optimistic_turn
+from linmdp.agents.horizon import Horizon
 from linmdp.agents.incumbent import BEST, Incumbent
 from linmdp.envs.adapter import GymTask
 from linmdp.errors import InvalidData, InvalidParameter
@@ -223,13 +225,13 @@ def test_the_best_plan_acts_until_another_is_better() -> None:
     def play(w: np.ndarray, mean: float, most: int) -> None:
         incumbent.planned()
         for _ in range(most):
-            incumbent.see(mean + rng.normal(), w)
+            incumbent.see(mean + rng.normal(), w, 0.5)
             if incumbent.acting == BEST:
                 break
 
     play(good, 10.0, 20)
     for _ in range(20):
-        incumbent.see(10.0 + rng.normal(), good)
+        incumbent.see(10.0 + rng.normal(), good, 0.5)
     play(bad, 2.0, 20)
     assert incumbent.acting == BEST
     np.testing.assert_array_equal(incumbent.w, good)
@@ -243,14 +245,59 @@ def test_every_action_is_tried_alone_and_the_best_acts_until_a_plan_earns_more()
     for _ in range(12):
         incumbent.planned()
         tried.append(incumbent.action)
-        incumbent.see(worth[incumbent.action], w)
+        incumbent.see(worth[incumbent.action], w, 0.0)
     assert tried[:6] == [None, 0, None, 1, None, 2]
     assert incumbent.action == 1  # between two plannings
     for _ in range(20):
         incumbent.planned()
         for _ in range(3):
-            incumbent.see(worth[incumbent.action] if incumbent.action is not None else 9.0, w)
+            incumbent.see(worth[incumbent.action] if incumbent.action is not None else 9.0, w, 0.0)
     assert incumbent.action is None
+
+
+def test_an_action_is_tried_again_after_one_good_episode() -> None:
+    incumbent, w = Incumbent(1, 3), np.ones(1)
+    for _ in range(30):  # plans earn 8 or 7; an action earned 9 once, and its fellows nothing
+        incumbent.planned()
+        worth = {0: 0.0, 1: 9.0, 2: 0.0, None: 7.5 + 0.5 * (-1.0) ** incumbent.episodes[2, 0]}
+        incumbent.see(worth[incumbent.action], w, 0.0)
+        incumbent.see(worth[incumbent.action], w, 0.0)
+    assert incumbent.episodes[3 + 1, 0] > 10
+    assert incumbent.episodes[3, 0] == incumbent.episodes[3 + 2, 0] == 1
+
+
+def test_plans_hope_and_doubt_in_turn_and_hope_less_often_later() -> None:
+    assert [j for j in range(48) if optimistic_turn(j)] == [*range(0, 32, 2), *range(32, 48, 4)]
+    explore, widths = Spread(Horizon(4), np.full(4, 9.0)), []
+    explore.sums[:] = 4.0, 2.0, 2.0  # a standard deviation of 1/2
+    for _ in range(3):
+        explore.begin()
+        widths.append(float(explore.beta[0]))
+    np.testing.assert_allclose(widths, [HOPE, -DOUBT, HOPE])  # times sqrt(4) / 2
+
+
+def test_the_best_plan_acts_with_its_own_width(hall: GymTask) -> None:
+    agent: Any = linmdp.make_agent("lsvi-ucb-fold", hall)
+    linmdp.run(hall, agent, episodes=40, seed=0)
+    storage, state = agent._planner.storage, hall.reset(seed=0)[0]
+    storage.incumbent.w[:], storage.incumbent.acting = storage.w[0], BEST
+    storage.incumbent.beta[...] = -1.0
+    low = agent.q_values(0, state)
+    storage.incumbent.beta[...] = 1.0
+    forms = storage._forms(storage.rows(state)[None])[0][storage.features.classes]
+    np.testing.assert_allclose(agent.q_values(0, state) - low, 2 * np.sqrt(forms), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("G", "actions", "M"), [(8, 64, 30_000), (7, 1024, 30_000), (4, 2, 100)])
+def test_whatever_the_features_four_mebibytes_are_enough(G: int, actions: int, M: int) -> None:
+    groups = [[Part(0), Part(1, g)] for g in range(G)]
+    task = task_of(Cells(WIDTH, groups, [1 << 16] * G, np.arange(actions)))
+    agent: Any = LSVIUCB(task, M=M)
+    most, rng = agent.bytes_after(10**5), np.random.default_rng(0)
+    storage = agent._planner.storage
+    while len(storage.group) < storage.most:
+        storage.numbered(rng.integers(0, 1 << 20, WIDTH))
+    assert agent.nbytes <= most <= 4 << 20
 
 
 def test_memory_is_what_was_forecast(hall: GymTask) -> None:

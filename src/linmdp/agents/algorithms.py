@@ -14,7 +14,7 @@ from linmdp.types import Task
 FOLD_ALONE = {"M": None, "probes": "reservoir", "correction": "slope"}
 """Parameters of a fold, and their defaults."""
 
-USUAL_REPLAN = {"merged": 0.1, "stagewise": 0.1}
+USUAL_REPLAN = {"merged": 0.1, "stagewise": 0.05}
 """Where beta and lam are "auto", and replan is not given."""
 
 SMALL = 1 << 20
@@ -50,8 +50,8 @@ class LSVIUCB(LSVIAgent):
         where there is no space for that, merged), their precision and (in the other agents) rho, budget, m and M are
         chosen for it, and shown with the reason as `agent.chosen`
     replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in
-        every episode; default: 0; with beta and lam "auto" 0.02, or 0.1 with storage "stagewise", and with "merged" or
-        "centres" where states are not finite
+        every episode; default: 0; with beta and lam "auto" 0.02, or 0.05 with storage "stagewise", and 0.1 with
+        "merged" or "centres" where states are not finite
     lookahead : steps that are planned ahead, with `stationary`; "auto": 200 with storage "merged" or "centres" where
         states are not finite, if beta and lam are "auto", else all
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With

@@ -20,8 +20,9 @@ from linmdp.agents.storage.samples import block_size
 from linmdp.agents.storage.slim import CHUNK as ROWS_AT_ONCE
 from linmdp.agents.storage.sparse import links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
-from linmdp.agents.storage.stagewise import MOST_CELLS
+from linmdp.agents.storage.stagewise import cell_bytes, most_cells
 from linmdp.errors import InvalidParameter, invalid
+from linmdp.features.groups import GroupFeatures
 from linmdp.io.units import human_bytes
 from linmdp.types import WHOLE
 
@@ -196,10 +197,11 @@ def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> 
     return matrices + vectors + kept + work + BUFFERS + absorbing * 8 * G * (d + 1)
 
 
-def stagewise_bytes(G: int, cells: int, C: int, M: int) -> int:
+def stagewise_bytes(features: GroupFeatures, M: int) -> int:
     """Weights and a `Stagewise`, and their planning: a few arrays of all transitions, and of all weights."""
-    rows = 1 << (min(MOST_CELLS, cells + G, 2 * G * M) - 1).bit_length()
-    weights, kept = rows * (1 + (1 + C) * (8 + 4 + 4)) + 2 * cells, M * (4 * G + 2 + 8 + 1)
+    G, C, cells = features.G, features.C, features.cells
+    rows = min(most_cells(features, M), 1 << (min(cells + G, 2 * G * M) - 1).bit_length())
+    weights, kept = rows * cell_bytes(C) + 2 * cells, M * (4 * G + 2 + 8 + 1)
     work = M * (16 * G + 8 * 8) + 5 * 8 * rows * (1 + C) + 4 * 8 * STAGE_CHUNK * (C + 1)
     return weights + kept + work + BUFFERS
 

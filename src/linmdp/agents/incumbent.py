@@ -30,22 +30,23 @@ class Incumbent(Component):
     planning the new plan acts; it is given up as soon as its return falls below that of the best of the others by more
     than a standard error, and becomes the best plan when its return less a standard error is the larger one. Returns
     are means over the episodes of a plan and, PRIOR times, the mean over all plans: one lucky episode makes no best
-    plan. In every other one of the first episodes an action is taken all the time, each action once. The best of them
-    is never forgotten, and acts while no plan earns more.
+    plan. In every other one of the first episodes an action is taken all the time, each action once. It acts again
+    while its return and a standard error are more than the best plan earns: one episode says little.
 
     Attributes
     ----------
-    w : (d,) weights of the best plan, in single precision
+    w, beta : (d,) weights of the best plan, in single precision, and () its width
     episodes : (3 + A, 3) number, mean and sum of squares around it of the returns of late episodes, of those of the
         best plan, of those of the newest, and of those of each action; A is 0 where no action is tried alone
     acting : the row of who acts
     """
 
-    _arrays: ClassVar = ("w", "episodes")
+    _arrays: ClassVar = ("w", "beta", "episodes")
     _counters: ClassVar = ("acting",)
 
     def __init__(self, d: int, A: int) -> None:
         self.w: Any = np.zeros(d, dtype=np.float32)
+        self.beta: Array = np.zeros(())
         self.episodes, self.acting = np.zeros((CONSTANT + A, 3)), NEWEST
 
     def resize(self, d: int) -> None:
@@ -68,8 +69,8 @@ class Incumbent(Component):
         if not self.trial:
             self.acting = NEWEST
 
-    def see(self, earned: float, w: Array) -> None:
-        """An episode is over; w (d,) are the weights of the newest plan. Who acts next?"""
+    def see(self, earned: float, w: Array, beta: float) -> None:
+        """An episode is over; w (d,) are the weights of the newest plan, and beta its width. Who acts next?"""
         count_in(self.episodes[self.acting], earned)
         untried = np.flatnonzero(self.episodes[CONSTANT:, 0] == 0)
         if self.acting < CONSTANT:
@@ -78,29 +79,31 @@ class Incumbent(Component):
             if len(untried):
                 self.acting = CONSTANT + int(untried[0])
                 return
-        self.acting = self._best_of_all(w)
+        self.acting = self._best_of_all(w, beta)
 
-    def _best_of_all(self, w: Array) -> int:
+    def _best_of_all(self, w: Array, beta: float) -> int:
         newest, about = self.judged(NEWEST)
         best, around = self.judged(BEST)
         if newest - about > best - around:
-            self.w[:] = w
+            self.w[:], self.beta[...] = w, beta
             self.episodes[BEST], self.episodes[NEWEST], newest = self.episodes[NEWEST], 0.0, -math.inf
-        returns = [self.judged(row)[0] for row in range(BEST, len(self.episodes))]
-        returns[NEWEST - BEST] = -math.inf
+        actions = [sum(self.judged(row)) for row in range(CONSTANT, len(self.episodes))]
+        returns = [self.judged(BEST)[0], *actions]
         top = int(np.argmax(returns))
-        return NEWEST if newest + about >= returns[top] else BEST + top
+        if newest + about >= returns[top]:
+            return NEWEST
+        return CONSTANT + top - 1 if top else BEST
 
     def judged(self, row: int) -> tuple[float, float]:
         """A return and its standard error; nothing is expected of what was not tried."""
         (total, overall, spread), (n, mean, squares) = self.episodes[LATE], self.episodes[row]
         if not n:
             return -math.inf, 0.0
-        if row >= CONSTANT:  # late episodes are those of good plans, and say nothing of an action
-            times, means = self.episodes[CONSTANT:, 0], self.episodes[CONSTANT:, 1]
-            overall = float(times @ means / times.sum())
         variance = (squares + PRIOR * CALM**2 * spread / max(total, 1.0)) / (n - 1 + PRIOR)
-        return (n * mean + PRIOR * overall) / (n + PRIOR), math.sqrt(variance / n)
+        error = math.sqrt(variance / n)
+        if row >= CONSTANT:  # late episodes are those of good plans, and say nothing of the return of an action
+            return mean, error
+        return (n * mean + PRIOR * overall) / (n + PRIOR), error
 
 
 def with_rows(x: Any, n: int) -> Any:

@@ -190,7 +190,7 @@ class Forms:
             return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
         if choice["storage"] == "stagewise":
             assert self.grouped is not None
-            return stagewise_bytes(self.grouped.G, self.grouped.cells, self.grouped.C, choice["M"])
+            return stagewise_bytes(self.grouped, choice["M"])
         if choice["storage"] == "sparse":
             if not agent.own_M and "M" in choice:
                 return kept_bytes(s, choice["M"])

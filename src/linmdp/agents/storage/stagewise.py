@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import StateDict, prefixed, saved_array, under
+from linmdp.agents.exploration.bonus import optimistic
 from linmdp.agents.incumbent import BEST, Incumbent, with_rows
 from linmdp.agents.stages import Rows, Stages
 from linmdp.agents.storage.base import Parts, Sample, Storage
@@ -20,6 +21,21 @@ CHUNK = 4096
 
 FIRST_CELLS, MOST_CELLS = 256, 1 << 14
 """Cells that have weights of their own, at first and at most; new ones beyond share one for each group."""
+
+MOST_BYTES = (4 << 20) - (1 << 14)
+"""Of everything that is kept, where M is not given: cells with weights of their own are fewer where they would take
+more. The rest is for the arrays of an agent that do not grow."""
+
+
+def cell_bytes(C: int) -> int:
+    """Bytes of a cell with C classes of actions: its group, and the visits, the weights and those of the best plan."""
+    return 1 + (4 + 8 + 4) * (1 + C)
+
+
+def most_cells(features: GroupFeatures, M: int) -> int:
+    """The most cells with weights of their own beside M transitions."""
+    left = MOST_BYTES - 2 * features.cells - M * (4 * features.G + 2 + 8 + 1) - 24 * features.A  # returns of actions
+    return min(MOST_CELLS, max(2 * features.G, left // cell_bytes(features.C)))
 
 
 class Stagewise(Storage):
@@ -47,6 +63,8 @@ class Stagewise(Storage):
     def __init__(self, parts: Parts, features: GroupFeatures, M: int, *, opening: bool) -> None:
         super().__init__(parts)
         self.features, self.M, G = features, M, features.G
+        self.most = most_cells(features, M)
+        self.least = min(FIRST_CELLS, self.most)
         self.before, self.after = np.zeros((M, G), dtype=np.uint16), np.zeros((M, G), dtype=np.uint16)
         self.action, self.reward = np.zeros(M, dtype=np.uint16), np.zeros(M)
         self.ended, self.count, self.place, self.seen = np.zeros(M, dtype=np.bool_), 0, 0, G
@@ -77,9 +95,9 @@ class Stagewise(Storage):
         cells = self.features.cells_of(state)
         for g in np.flatnonzero(self.number[cells] == 0).tolist():
             if self.seen >= len(self.group):
-                if len(self.group) >= MOST_CELLS:
+                if len(self.group) >= self.most:
                     break
-                self.make_room(max(FIRST_CELLS, min(2 * len(self.group), MOST_CELLS)))
+                self.make_room(max(self.least, min(2 * len(self.group), self.most)))
             self.number[cells[g]], self.group[self.seen] = self.seen, g
             self.seen += 1
         return self.rows(state)
@@ -158,7 +176,7 @@ class Stagewise(Storage):
         self.stages.rows = None
 
     def episode_over(self, earned: float) -> None:
-        self.incumbent.see(earned, self.w[0])
+        self.incumbent.see(earned, self.w[0], float(self.exploration.beta[0]))
 
     # acting
 
@@ -171,12 +189,14 @@ class Stagewise(Storage):
 
     def q_values(self, h: int, state: State) -> Array:
         if not len(self.group):
-            self.make_room(FIRST_CELLS)
+            self.make_room(self.least)
         rows, features = self.rows(state), self.features
-        w = self.incumbent.w if self.incumbent.acting == BEST else self.w[0]
+        explore, best = self.exploration, self.incumbent.acting == BEST
+        w, beta = (self.incumbent.w, self.incumbent.beta) if best else (self.w[0], explore.beta[0])
         table = w.reshape(self.visits.shape)[rows].sum(axis=0, dtype=np.float64) * features.scale
-        q: Array = self.exploration.q(0, (table[:1] + table[1:])[None, None], self._forms(rows[None]))[0]
-        return q[features.classes]
+        q = optimistic(table[0] + table[1:], self._forms(rows[None])[0], beta)
+        capped: Array = np.minimum(q, explore.caps[0])
+        return capped[features.classes]
 
     def best_table(self, h: int) -> BoolArray:
         raise InvalidData("A policy for all states needs finite states.")
@@ -189,17 +209,17 @@ class Stagewise(Storage):
 
     def bytes_after(self, samples: int) -> int:
         """With two new cells of every group in each sample."""
-        rows, width = FIRST_CELLS, self.visits.shape[1]
-        while rows < min(MOST_CELLS, self.seen + 2 * self.features.G * samples):
-            rows *= 2
-        return self.nbytes + max(0, rows - len(self.group)) * (1 + (4 + 4 + 8) * width)  # the planner's weights too
+        rows, needed = self.least, self.seen + 2 * self.features.G * samples
+        while rows < min(self.most, needed):
+            rows = min(2 * rows, self.most)
+        return self.nbytes + max(0, rows - len(self.group)) * cell_bytes(self.features.C)
 
     def state_dict(self) -> StateDict:
         return super().state_dict() | prefixed("incumbent", self.incumbent.state_dict())
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         rows = len(saved_array(state, "group"))
-        if rows != len(self.group) and (FIRST_CELLS <= rows <= MOST_CELLS or not rows):
+        if rows != len(self.group) and (self.least <= rows <= self.most or not rows):
             self.make_room(rows)
         super().load_state_dict(state)
         self.incumbent.load_state_dict(under("incumbent", state))
