@@ -3,6 +3,8 @@
 .venv/bin/python docs/measure_games.py quick FOLDER    the folder of `linmdp reproduce table-... --out FOLDER`
 .venv/bin/python docs/measure_games.py paper FOLDER    the same of `--scale paper` (d = 512)
 .venv/bin/python docs/measure_games.py distilled       what benchmarks/distilled.py left in benchmarks/records
+.venv/bin/python docs/measure_games.py default FOLDER [SEEDS]    no parameter, in the models alien512.safetensors and
+    phoenix512.safetensors of that folder; minutes a run, and a command that is stopped goes on where it was
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import linmdp
+from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, GameScale, env_spec
 from linmdp.experiments.games import policies_of, table_page
 from linmdp.experiments.paper import TABLES
@@ -22,10 +27,13 @@ from linmdp.linearize.measure import linearity
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import existing_store
+from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import Array
 
 FOLDER = Path(__file__).parent / "generated"
 RECORDS = Path(__file__).parent.parent / "benchmarks" / "records"
+EPISODES, FIRST_SEED = 500, 8000
+"""Of the runs with no parameter."""
 Policies = dict[tuple[str, str], dict[str, tuple[str, str]]]
 
 
@@ -83,6 +91,29 @@ def distilled_large() -> None:
     write("linearize_distilled_large", markdown(head, rows))
 
 
+def without_parameters(folder: Path, seeds: int) -> None:
+    """LSVI-UCB with no parameter in the learned models with d = 512: a row is written for each game that is done."""
+    rows = []
+    for game in GAMES:
+        env: Any = make_env(f"linearized:model={folder / game.lower()}512.safetensors,mode=model")
+        V, random = env.optimum.V[0, 0], policy_value(env.model, uniform_policy(env.model))[0, 0]
+        regrets = []
+        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+            agent: Any = make_agent("lsvi-ucb", env, EPISODES)
+            kept = folder / f"{game.lower()}-default-{seed}"
+            run = linmdp.run(env, agent, episodes=EPISODES, seed=seed, eval_every=20, checkpoint=kept, every=10)
+            assert run.regret is not None
+            regrets.append(run.regret)
+        curves, last = np.array(regrets), EPISODES // 5
+        late = (curves[:, -1] - curves[:, -1 - last]) / last
+        share = f"{late.mean() / (V - random):.2f}"
+        rows.append(
+            (game, str(seeds), _interval(curves[:, -1] / EPISODES), _interval(late), f"{V - random:.3f}", share)
+        )
+        head = ("game", "seeds", f"regret per episode, all {EPISODES}", f"in the last {last}", "random", "of random")
+        write("linearize_distilled_default", markdown(head, rows))
+
+
 def _interval(values: Array) -> str:
     found = mean_interval(values)
     return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]" if found.low < found.high else f"{found.mean:.3f}"
@@ -109,6 +140,9 @@ def write(name: str, text: str) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "distilled":
         distilled_large()
+        raise SystemExit
+    if sys.argv[1] == "default":
+        without_parameters(Path(sys.argv[2]).resolve(), int(sys.argv[3]) if len(sys.argv) > 3 else 1)
         raise SystemExit
     tables(sys.argv[1], Path(sys.argv[2]))
     if sys.argv[1] == "paper":
