@@ -173,27 +173,44 @@ def _slope(sizes: tuple[int, ...], times: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
+def _in_lockstep(agent: str, K: int, target: float) -> list[Row]:
+    """One run alone, 8 and 16 of them on one core, and 16 on two: the least of three rounds, in turns."""
+    env: Any = linmdp.make_env(spec_of())
+    jobs = jobs_for(spec_of(), [agent], episodes=K, seeds=16, eval_every=20)
+    list(run_jobs(jobs_for(spec_of(), [agent], episodes=2, seeds=16), processes=2))  # starts the processes
+    turns: dict[str, Callable[[], float]] = {
+        f"one run alone, K={K}": lambda: seconds(env, agent, K),
+        "8 in lockstep, one core, per seed": lambda: least(lambda: run_unit(jobs[:8]), calls=1, repeats=1) / 8,
+        "16 in lockstep, one core, per seed": lambda: least(lambda: run_unit(jobs), calls=1, repeats=1) / 16,
+        "linmdp run --seeds 16 on 2 cores, per seed": lambda: (
+            least(lambda: list(run_jobs(jobs, processes=2)), calls=1, repeats=1) / 16
+        ),
+    }
+    took = np.array([[turn() for turn in turns.values()] for _ in range(3)]).min(axis=0)
+    ratios = ["1", *(f"{x / took[0]:.2f} x alone" for x in took[1:])]
+    ratios[-1] += f" (target {target:g})"
+    return [(label, f"{x / K * 1e3:.2f} ms per episode", r) for label, x, r in zip(turns, took, ratios, strict=True)]
+
+
+def batches_auto() -> list[Row]:
+    """The same with no parameter, where each run has a width and a lambda of its own, and what is not shared."""
+    env: Any = linmdp.make_env(spec_of())
+    agent: Any = linmdp.make_agent("lsvi-ucb", env)
+    planned = run(env, agent, episodes=300, eval_every=300).switches
+    storage, everything = agent._planner.storage, np.ones(SIZES["H"], dtype=np.bool_)
+    large = np.random.default_rng(0).random((1000, 1000))
+    product = least(lambda: large @ large, calls=1, repeats=20) / 2e9  # seconds per operation
+    took = least(lambda: storage.refresh(everything), calls=1, repeats=20)
+    operations = SIZES["H"] * SIZES["S"] * SIZES["A"] * SIZES["d"] * (SIZES["d"] + 1)
+    forms = f"{took * planned / 300 * 1e3:.2f} ms per episode"
+    share = f"{operations * product / took:.0%} of the speed of a large product"
+    return [*_in_lockstep("lsvi-ucb", 300, 0.3), ("of one run alone: forms for its new inverses", forms, share)]
+
+
 def batches() -> list[Row]:
     """Sixteen seeds together against one alone; then the real thing, K=12,000."""
     env: Any = linmdp.make_env(spec_of())
-    K = 150
-    alone = min(seconds(env, AGENT, K) for _ in range(3))
-    rows = [("one run alone, K=150", f"{alone / K * 1e3:.2f} ms per episode", "1")]
-    for B in (8, 16):
-        jobs = [Job(spec_of(), AGENT, K, seed, 20) for seed in range(B)]
-        took = min(least(lambda j=jobs: run_unit(j), calls=1, repeats=3), np.inf) / B  # type: ignore[misc]
-        rows.append(
-            (
-                f"{B} in lockstep, one core, per seed",
-                f"{took / K * 1e3:.2f} ms per episode",
-                f"{took / alone:.2f} x alone",
-            )
-        )
-    jobs = jobs_for(spec_of(), [AGENT], episodes=K, seeds=16, eval_every=20)
-    list(run_jobs(jobs, processes=2))  # starts the processes
-    took = least(lambda: list(run_jobs(jobs, processes=2)), calls=1, repeats=3) / 16
-    label = "linmdp run --seeds 16 on 2 cores, per seed"
-    rows.append((label, f"{took / K * 1e3:.2f} ms per episode", f"{took / alone:.2f} x alone (target 0.5)"))
+    rows = _in_lockstep(AGENT, 150, 0.5)
     K = 12_000
     one = seconds(env, AGENT, K)
     start = time.perf_counter()
@@ -353,8 +370,8 @@ def gpu() -> list[Row]:
 PARTS = {
     f.__name__: f
     for f in (
-        *(planning, against_reference, exponents, batches, switching, switching_together, switching_regret),
-        *(large_features, gpu),
+        *(planning, against_reference, exponents, batches, batches_auto, large_features, gpu),
+        *(switching, switching_together, switching_regret),
     )
 }
 

@@ -70,7 +70,7 @@ class Planner:
         mask[:, runs] = True
         self.storage.clear(runs)
         self.ridge.drop(mask)
-        self.exploration.forget()
+        self.exploration.forget(*(() if runs is ... else (runs,)))
 
     def prepare(self, plan: BoolArray, store: BoolArray, there: Any) -> None:
         """Before planning, outside any recorded graph: restarts, fresh inverses, samples that wait for a later plan.
@@ -80,7 +80,7 @@ class Planner:
         """
         ridge, storage = self.ridge, self.storage
         if self.exploration.adaptive and plan.any():
-            ridge.change_lam(self.exploration.lam)
+            ridge.change_lam(self.exploration.lam, ... if plan.ndim == 1 else plan.any(axis=0))
         if (started := ridge.empty & plan).any():
             ridge.restart(started)
             storage.restart(started)
@@ -135,7 +135,7 @@ class Planner:
                 if skip and not mask[g].any():
                     continue
                 z = storage.target(h) if h < last or storage.own_ends else 0.0  # lines 7 and 8
-                new = self._fit(h, z) if explore.adaptive else ridge.solve(g, z)  # line 9
+                new = self._fit(h, z, None if whole else mask[g]) if explore.adaptive else ridge.solve(g, z)  # line 9
                 i = h if stride == 1 else h // stride
                 w[i] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[i])
                 if explore.inflate:
@@ -147,7 +147,8 @@ class Planner:
                 else:
                     storage.sweep(h, change)  # lines 10 and 11
         storage.end(rng)
-        self.exploration.end()
+        if self.exploration.adaptive:
+            self.exploration.end(True if whole else mask.any(0))
 
     def _renew(self) -> None:
         """The weights of the one Q have changed."""
@@ -166,14 +167,14 @@ class Planner:
         new: Array = self._fit(0, z) if self.exploration.adaptive else self._solve(0, z)
         return new
 
-    def _fit(self, h: int, z: Any) -> Array:
-        """w_h of one agent, and the widths that an adaptive exploration reads off the fit."""
+    def _fit(self, h: int, z: Any, mask: Any = None) -> Any:
+        """w_h, and the widths that an adaptive exploration reads off the fit, for the runs in `mask` (*batch)."""
         g, explore = self.horizon.group(h), self.exploration
         if not self.storage.own_ends:
             z = z + explore.ended_target(h)
         target = self.ridge.u[g] + self.horizon.discount * z
-        self.w[self.horizon.level(h)] = new = np.asarray(self.ridge.fit(g, target))
-        explore.fitted(h, *self.storage.residuals(h, new, target))
+        new = self.ridge.fit(g, target)
+        explore.fitted(h, new, *self.storage.residuals(h, new, target), mask)
         return new
 
     def change_beta(self, beta: float) -> None:
