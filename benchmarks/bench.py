@@ -173,8 +173,8 @@ def _slope(sizes: tuple[int, ...], times: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
-def _in_lockstep(agent: str, K: int, target: float) -> list[Row]:
-    """One run alone, 8 and 16 of them on one core, and 16 on two: the least of three rounds, in turns."""
+def _in_lockstep(agent: str, K: int, target: float, rounds: int = 3) -> list[Row]:
+    """One run alone, 8 and 16 of them on one core, and 16 on two: the least over rounds, in turns."""
     env: Any = linmdp.make_env(spec_of())
     jobs = jobs_for(spec_of(), [agent], episodes=K, seeds=16, eval_every=20)
     list(run_jobs(jobs_for(spec_of(), [agent], episodes=2, seeds=16), processes=2))  # starts the processes
@@ -186,7 +186,7 @@ def _in_lockstep(agent: str, K: int, target: float) -> list[Row]:
             least(lambda: list(run_jobs(jobs, processes=2)), calls=1, repeats=1) / 16
         ),
     }
-    took = np.array([[turn() for turn in turns.values()] for _ in range(3)]).min(axis=0)
+    took = np.array([[turn() for turn in turns.values()] for _ in range(rounds)]).min(axis=0)
     ratios = ["1", *(f"{x / took[0]:.2f} x alone" for x in took[1:])]
     ratios[-1] += f" (target {target:g})"
     return [(label, f"{x / K * 1e3:.2f} ms per episode", r) for label, x, r in zip(turns, took, ratios, strict=True)]
@@ -196,15 +196,16 @@ def batches_auto() -> list[Row]:
     """The same with no parameter, where each run has a width and a lambda of its own, and what is not shared."""
     env: Any = linmdp.make_env(spec_of())
     agent: Any = linmdp.make_agent("lsvi-ucb", env)
-    planned = run(env, agent, episodes=300, eval_every=300).switches
+    K = 200
+    planned = run(env, agent, episodes=K, eval_every=K).switches
     storage, everything = agent._planner.storage, np.ones(SIZES["H"], dtype=np.bool_)
     large = np.random.default_rng(0).random((1000, 1000))
     product = least(lambda: large @ large, calls=1, repeats=20) / 2e9  # seconds per operation
     took = least(lambda: storage.refresh(everything), calls=1, repeats=20)
     operations = SIZES["H"] * SIZES["S"] * SIZES["A"] * SIZES["d"] * (SIZES["d"] + 1)
-    forms = f"{took * planned / 300 * 1e3:.2f} ms per episode"
+    forms = f"{took * planned / K * 1e3:.2f} ms per episode"
     share = f"{operations * product / took:.0%} of the speed of a large product"
-    return [*_in_lockstep("lsvi-ucb", 300, 0.3), ("of one run alone: forms for its new inverses", forms, share)]
+    return [*_in_lockstep("lsvi-ucb", K, 0.3, rounds=2), ("of one run alone: forms for its new inverses", forms, share)]
 
 
 def batches() -> list[Row]:

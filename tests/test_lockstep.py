@@ -157,21 +157,23 @@ def test_runs_that_choose_their_own_width_are_the_runs_alone(
     assert_same_runs(env, NUMPY, specs, episodes, seed)
 
 
-@settings(max_examples=10, deadline=None)
-@given(models(), st.lists(st.sampled_from(STATIONARY), min_size=2, max_size=3), st.integers(1, 25), st.booleans())
+@settings(max_examples=12, deadline=None)
+@given(models(), st.permutations(STATIONARY), st.integers(1, 25), st.booleans(), st.sampled_from((1, 0.9, 0.6)))
 @pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 def test_runs_with_one_regression_for_all_steps_are_the_runs_alone(
-    env: str, specs: list[str], episodes: int, auto: bool
+    env: str, specs: list[str], episodes: int, auto: bool, discount: float
 ) -> None:
-    alike = [f"lsvi-ucb:replan={replan},stationary=true" for replan in (0, 0.02, 0.4)]
-    assert_same_runs(env, NUMPY, alike if auto else specs, episodes)
+    own = [f"lsvi-ucb:replan={replan},stationary=true" for replan in (0, 0.02, 0.4)]
+    alike = [f"{spec},discount={discount}" for spec in (own if auto else specs[:3])]
+    assert_same_runs(env, NUMPY, alike, episodes)
 
 
 @pytest.mark.parametrize("stationary", [False, True])
 @pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 def test_they_do_so_on_torch(stationary: bool) -> None:
     pytest.importorskip("torch")
-    specs = ["lsvi-ucb:lam=auto", "lsvi-ucb:replan=0.4"] if stationary else AUTO[2:6]
+    one = "lsvi-ucb:stationary=true,discount=0.9"
+    specs = [one, f"{one},replan=0.4"] if stationary else AUTO[2:6]
     assert_same_runs(f"{ENVS[1]},stationary={str(stationary).lower()}", Backend("torch"), specs, episodes=15)
 
 
@@ -201,9 +203,9 @@ def test_groups_depend_on_the_jobs_alone() -> None:
 
     assert [sizes(n) for n in (1, 3, 4, 5, 16, 20)] == [[1], [1] * 3, [2, 2], [2, 3], [8, 8], [6, 7, 7]]
     assert sizes(4, "random") == [1] * 4
-    for alone in ("beta=0.1,storage=features", "lam=0.1", "storage=counts", "beta=0.1,stationary=true,discount=0.9"):
+    for alone in ("beta=0.1,storage=features", "lam=0.1", "storage=counts", "beta=0.1,stationary=true,lookahead=3"):
         assert sizes(4, f"lsvi-ucb:{alone}") == [1] * 4
-    assert sizes(4, "lsvi-ucb:beta=0.1,stationary=true") == [2, 2]
+    assert sizes(4, "lsvi-ucb:beta=0.1,stationary=true,discount=0.9") == [2, 2]
     names = ["lsvi-ucb:beta=0.1", "lsvi-ucb-fixed:beta=0.1"]
     mixed = jobs_for("lock", names, episodes=3, seeds=4)
     assert [unit[0].agent for unit in units(mixed)] == [names[0]] * 2 + [names[1]] * 2
@@ -370,7 +372,8 @@ def test_a_subclass_that_plans_or_acts_in_its_own_way_is_never_replaced() -> Non
 
 
 @pytest.mark.parametrize(
-    "spec", [*SPECS, "lsvi-phe:beta=0.3,draws=3", AUTO[0], AUTO[3], STATIONARY[0], "lsvi-ucb:stationary=true"]
+    "spec",
+    [*SPECS, "lsvi-phe:beta=0.3,draws=3", AUTO[0], AUTO[3], STATIONARY[0], "lsvi-ucb:stationary=true,discount=0.9"],
 )
 def test_an_agent_of_a_run_in_lockstep_is_the_one_of_the_run_alone(spec: str, tmp_path: Path) -> None:
     """Saved at the end, loaded, and played on."""

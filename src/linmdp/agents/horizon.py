@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from linmdp.agents.ridge import at_least
 from linmdp.types import Array
 
 SWEEPS = 200
@@ -107,20 +109,22 @@ class Horizon:
         return float(self.H) if not self.discounted else (1 - self.discount**self.H) / (1 - self.discount)
 
 
-def fixed_point(w: Array, backup: Callable[[Array], Array], largest: float, sweeps: int = SWEEPS) -> Array:
-    """Where w = backup(w), starting from `w`, to TOLERANCE times the largest value (at least 1).
+def fixed_point(w: Any, backup: Callable[[Any, Any], Any], largest: Any, going: Any, sweeps: int, xp: Any = np) -> Any:
+    """Where w = backup(w), from `w` (*batch, d) on, to TOLERANCE times the largest value (at least 1) of each run.
 
-    Backups of fitted values need not converge: then the w whose backup moved it least.
+    Backups of fitted values need not converge: then the w whose backup moved it least. `going` (*batch): which runs
+    move; `backup` gets those that still do, and what it says of others is not looked at.
     """
-    best, least, tolerance = w, np.inf, TOLERANCE * max(1.0, largest)
+    best, least, tolerance = w, np.inf, TOLERANCE * at_least(largest, 1.0)
     for _ in range(sweeps):
-        new = backup(w)
-        moved = float(np.abs(new - w).max(initial=0.0))
-        if not moved <= DIVERGING * least:  # also true of NaN
-            return best
-        if moved < least:
-            best, least = new, moved
-        w = new
-        if moved <= tolerance:
+        new = backup(w, going)
+        moved = xp.amax(abs(new - w), -1) if w.shape[-1] else w.sum(-1)
+        lost = going & ~(moved <= DIVERGING * least)  # also true of NaN
+        going = going & ~lost
+        better = going & (moved < least)
+        best, least = xp.where(better[..., None], new, best), xp.where(better, moved, least)
+        w = xp.where(lost[..., None], best, xp.where(going[..., None], new, w))
+        going = going & (moved > tolerance)
+        if not going.any():
             break
     return w

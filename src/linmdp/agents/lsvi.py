@@ -346,9 +346,9 @@ class LSVIAgent(Agent):
     # lockstep and files
 
     def lockstep(self) -> Setting | None:
-        """Counts, no discount, and a beta that is fixed or from the evidence share products; the rest must be ours."""
-        explore, whole = type(self._exploration), not self.horizon.discounted and self.horizon.H == self.task.H
-        fits = self._storing.name == "counts" and whole and not self._auto_beta and not self.max_bytes
+        """Counts, and a beta that is fixed or from the evidence, can share their products; the rest must be ours."""
+        explore, fits = type(self._exploration), self._storing.name == "counts" and self.horizon.H == self.task.H
+        fits &= not self._auto_beta and not self.max_bytes
         fits &= not (self.auto and self._storing.unit)  # whose surprises each run counts in its own time
         # weights of samples are not shared, and which are stored is decided before the episode
         plain = explore.weight is Exploration.weight and type(self.schedule).admits is Schedule.admits

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.base import meeting
 from linmdp.agents.lsvi import LSVIAgent, Setting
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import add_sample
@@ -216,7 +215,8 @@ class Lockstep:
             return
         xp, q = self.backend.xp, self.planner.storage.q_values(h, state)
         self.looked[0] += 1
-        self.looked[1] += (q >= meeting(self.exploration.caps[h], q) - self.exploration.tie).sum(-1)
+        top = 0.0 if self.exploration.shortfall else self.exploration.caps[h]
+        self.looked[1] += (q >= top - self.exploration.tie).sum(-1)
         self.looked[2] += self.exploration.best(q, axis=-1).sum(-1) > 1
         self.extremes[0] = xp.minimum(self.extremes[0], action)
         self.extremes[1] = xp.maximum(self.extremes[1], action)

@@ -147,6 +147,9 @@ class Exploration(Component):
         """After an episode with that sum of rewards, counted from `offset`: see `Evidence`."""
         return 0
 
+    def hope(self, runs: Any = ...) -> None:
+        """A planning of those runs is about to begin, where it is adaptive."""
+
     def gained(self, total: Any) -> None:
         """After an episode whose rewards above 0 had that sum, (*batch)."""
 

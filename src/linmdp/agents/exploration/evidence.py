@@ -105,7 +105,7 @@ class Evidence(Bonus):
             backend.array(np.full(batch, x)) for x in (FIRST_LAM, caps[0] / horizon.effective_steps)
         )
         self.returns = backend.zeros((3, *batch))
-        self._hope()
+        self.hope()
 
     @property
     def lam(self) -> Any:
@@ -160,7 +160,6 @@ class Evidence(Bonus):
         return q
 
     def begin(self) -> None:
-        self._hope()
         self.dof = self.ridge.dof()
         self._gathered[:] = 0.0
 
@@ -180,8 +179,8 @@ class Evidence(Bonus):
         step, beta = 0 if self.horizon.discounted else h, WIDTH / math.sqrt(self.horizon.H) * variance**0.5
         self.beta[step] = beta if mask is None else self.backend.xp.where(mask, beta, self.beta[step])
         for i, part in enumerate((variance * self.dof[g], dot(w, w))):
-            before = 0.0 if self.horizon.discounted else self._gathered[i]  # of the last backup alone
-            self._gathered[i] = before + (part if mask is None else part * mask)
+            total = part if self.horizon.discounted else self._gathered[i] + part  # of the last backup alone
+            self._gathered[i] = total if mask is None else self.backend.xp.where(mask, total, self._gathered[i])
 
     def widen(self, h: int, error: float) -> None:
         self.beta[h] += self.inflate * error
@@ -198,10 +197,10 @@ class Evidence(Bonus):
     def gained(self, total: Any) -> None:
         self.most[...] = self.backend.xp.maximum(self.most, self.backend.array(total))
 
-    def _hope(self) -> None:
+    def hope(self, runs: Any = ...) -> None:
         """At a planning, so that a Q that is not planned again stays what it was."""
-        if self.horizon.discounted:
-            self.caps[:] = np.minimum(0.0, HOPE * self.most + self.ended_value)
+        if self.horizon.discounted:  # which has one cap
+            self.caps[:, runs] = (HOPE * self.most + float(self.ended_value[0])).clip(None, 0.0)[runs]
 
     def end(self, runs: Any = True) -> None:
         if self.horizon.discounted:
