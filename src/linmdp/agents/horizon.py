@@ -115,16 +115,22 @@ def fixed_point(w: Any, backup: Callable[[Any, Any], Any], largest: Any, going: 
     Backups of fitted values need not converge: then the w whose backup moved it least. `going` (*batch): which runs
     move; `backup` gets those that still do, and what it says of others is not looked at.
     """
+
+    def told(runs: Any, new: Any, old: Any) -> Any:
+        """`new` for those runs, and `old` for the others."""
+        if one:
+            return new if runs else old
+        return xp.where(runs if new.ndim == 1 else runs[:, None], new, old)
+
+    one = w.ndim == 1
     best, least, tolerance = w, np.inf, TOLERANCE * at_least(largest, 1.0)
     for _ in range(sweeps):
         new = backup(w, going)
         moved = xp.amax(abs(new - w), -1) if w.shape[-1] else w.sum(-1)
-        lost = going & ~(moved <= DIVERGING * least)  # also true of NaN
-        going = going & ~lost
-        better = going & (moved < least)
-        best, least = xp.where(better[..., None], new, best), xp.where(better, moved, least)
-        w = xp.where(lost[..., None], best, xp.where(going[..., None], new, w))
-        going = going & (moved > tolerance)
-        if not going.any():
+        near = moved <= DIVERGING * least  # not true of NaN
+        better, w = going & near & (moved < least), told(going, told(near, new, best), w)
+        best, least = told(better, new, best), told(better, moved, least)
+        going = going & near & (moved > tolerance)
+        if not (going if one else going.any()):
             break
     return w

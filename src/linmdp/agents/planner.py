@@ -70,7 +70,7 @@ class Planner:
         mask[:, runs] = True
         self.storage.clear(runs)
         self.ridge.drop(mask)
-        self.exploration.forget(*(() if runs is ... else (runs,)))
+        self.exploration.forget(*((runs,) if self.exploration.adaptive else ()))
 
     def prepare(self, plan: BoolArray, store: BoolArray, there: Any) -> None:
         """Before planning, outside any recorded graph: restarts, fresh inverses, samples that wait for a later plan.

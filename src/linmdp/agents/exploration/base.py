@@ -121,7 +121,7 @@ class Exploration(Component):
         """Every sample so far counts `factor` times as much."""
 
     def forget(self, runs: Any = ...) -> None:
-        """All samples have been dropped (of some runs in lockstep, which alone are named)."""
+        """All samples have been dropped; where it is adaptive, those of some runs in lockstep."""
 
     def renew(self) -> None:
         """Inverses have been made afresh."""
