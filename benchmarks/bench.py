@@ -173,45 +173,27 @@ def _slope(sizes: tuple[int, ...], times: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
-def _in_lockstep(agent: str, K: int, target: float, rounds: int = 3) -> list[Row]:
-    """One run alone, 8 and 16 of them on one core, and 16 on two: the least over rounds, in turns."""
-    env: Any = linmdp.make_env(spec_of())
-    jobs = jobs_for(spec_of(), [agent], episodes=K, seeds=16, eval_every=20)
-    list(run_jobs(jobs_for(spec_of(), [agent], episodes=2, seeds=16), processes=2))  # starts the processes
-    turns: dict[str, Callable[[], float]] = {
-        f"one run alone, K={K}": lambda: seconds(env, agent, K),
-        "8 in lockstep, one core, per seed": lambda: least(lambda: run_unit(jobs[:8]), calls=1, repeats=1) / 8,
-        "16 in lockstep, one core, per seed": lambda: least(lambda: run_unit(jobs), calls=1, repeats=1) / 16,
-        "linmdp run --seeds 16 on 2 cores, per seed": lambda: (
-            least(lambda: list(run_jobs(jobs, processes=2)), calls=1, repeats=1) / 16
-        ),
-    }
-    took = np.array([[turn() for turn in turns.values()] for _ in range(rounds)]).min(axis=0)
-    ratios = ["1", *(f"{x / took[0]:.2f} x alone" for x in took[1:])]
-    ratios[-1] += f" (target {target:g})"
-    return [(label, f"{x / K * 1e3:.2f} ms per episode", r) for label, x, r in zip(turns, took, ratios, strict=True)]
-
-
-def batches_auto() -> list[Row]:
-    """The same with no parameter, where each run has a width and a lambda of its own, and what is not shared."""
-    env: Any = linmdp.make_env(spec_of())
-    agent: Any = linmdp.make_agent("lsvi-ucb", env)
-    K = 200
-    planned = run(env, agent, episodes=K, eval_every=K).switches
-    storage, everything = agent._planner.storage, np.ones(SIZES["H"], dtype=np.bool_)
-    large = np.random.default_rng(0).random((1000, 1000))
-    product = least(lambda: large @ large, calls=1, repeats=20) / 2e9  # seconds per operation
-    took = least(lambda: storage.refresh(everything), calls=1, repeats=20)
-    operations = SIZES["H"] * SIZES["S"] * SIZES["A"] * SIZES["d"] * (SIZES["d"] + 1)
-    forms = f"{took * planned / K * 1e3:.2f} ms per episode"
-    share = f"{operations * product / took:.0%} of the speed of a large product"
-    return [*_in_lockstep("lsvi-ucb", K, 0.3, rounds=2), ("of one run alone: forms for its new inverses", forms, share)]
-
-
 def batches() -> list[Row]:
     """Sixteen seeds together against one alone; then the real thing, K=12,000."""
     env: Any = linmdp.make_env(spec_of())
-    rows = _in_lockstep(AGENT, 150, 0.5)
+    K = 150
+    alone = min(seconds(env, AGENT, K) for _ in range(3))
+    rows = [("one run alone, K=150", f"{alone / K * 1e3:.2f} ms per episode", "1")]
+    for B in (8, 16):
+        jobs = [Job(spec_of(), AGENT, K, seed, 20) for seed in range(B)]
+        took = min(least(lambda j=jobs: run_unit(j), calls=1, repeats=3), np.inf) / B  # type: ignore[misc]
+        rows.append(
+            (
+                f"{B} in lockstep, one core, per seed",
+                f"{took / K * 1e3:.2f} ms per episode",
+                f"{took / alone:.2f} x alone",
+            )
+        )
+    jobs = jobs_for(spec_of(), [AGENT], episodes=K, seeds=16, eval_every=20)
+    list(run_jobs(jobs, processes=2))  # starts the processes
+    took = least(lambda: list(run_jobs(jobs, processes=2)), calls=1, repeats=3) / 16
+    label = "linmdp run --seeds 16 on 2 cores, per seed"
+    rows.append((label, f"{took / K * 1e3:.2f} ms per episode", f"{took / alone:.2f} x alone (target 0.5)"))
     K = 12_000
     one = seconds(env, AGENT, K)
     start = time.perf_counter()
@@ -232,6 +214,51 @@ def batches() -> list[Row]:
     difference = np.mean([h.final_regret for h in half]) / np.mean(full) - 1
     rows.append(("regret of float32, K=2,000, the same 8 seeds", "-", f"{difference:+.2%} against float64"))
     return rows
+
+
+def batches_auto() -> list[Row]:
+    """No parameter: each run has a width and a lambda of its own. CPU time, the least of two rounds, in turns."""
+    K, H, d = 150, SIZES["H"], SIZES["d"]
+    jobs = [Job(spec_of(), "lsvi-ucb", K, seed, 20) for seed in range(8)]
+
+    def cpu(work: Callable[[], Any]) -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    rounds = [(cpu(lambda: run_unit(jobs[:1])), cpu(lambda: run_unit(jobs)) / 8) for _ in range(2)]
+    alone, together = np.min(rounds, axis=0) / K
+    env: Any = linmdp.make_env(spec_of())
+    agent: Any = linmdp.make_agent("lsvi-ucb", env)
+    planned = run(env, agent, episodes=K, eval_every=K).switches
+    large, everything = np.random.default_rng(0).random((1000, 1000)), np.ones(H, dtype=np.bool_)
+    product = min(cpu(lambda: large @ large) for _ in range(10)) / 2e9  # seconds per operation
+    forms = min(cpu(lambda: agent._planner.storage.refresh(everything)) for _ in range(10))
+    speed = H * SIZES["S"] * SIZES["A"] * d * (d + 1) * product / forms
+    least_each = H * SIZES["S"] * SIZES["A"] * d * (d + 1) * product * planned / K
+    return [
+        (f"one run alone, K={K}", f"{alone * 1e3:.2f} ms per episode", "1"),
+        (
+            "8 in lockstep, one core, per seed",
+            f"{together * 1e3:.2f} ms per episode",
+            f"{together / alone:.2f} x alone",
+        ),
+        (
+            "half of that: 16 seeds on two free cores",
+            f"{together / 2 * 1e3:.2f} ms per episode",
+            f"{together / alone / 2:.2f} x alone (target 0.3)",
+        ),
+        (
+            "forms of one run alone",
+            f"{forms * planned / K * 1e3:.2f} ms per episode",
+            f"{speed:.0%} of the speed of a large product",
+        ),
+        (
+            "the same arithmetic at that speed",
+            f"{least_each * 1e3:.2f} ms per episode",
+            f"{least_each / alone:.2f} x alone",
+        ),
+    ]
 
 
 RARE = AGENT.replace("lsvi-ucb", "lsvi-ucb-rare-switch")
