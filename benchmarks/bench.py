@@ -216,6 +216,51 @@ def batches() -> list[Row]:
     return rows
 
 
+def batches_auto() -> list[Row]:
+    """No parameter: each run has a width and a lambda of its own. CPU time, the least of two rounds, in turns."""
+    K, H, d = 150, SIZES["H"], SIZES["d"]
+    jobs = [Job(spec_of(), "lsvi-ucb", K, seed, 20) for seed in range(8)]
+
+    def cpu(work: Callable[[], Any]) -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    rounds = [(cpu(lambda: run_unit(jobs[:1])), cpu(lambda: run_unit(jobs)) / 8) for _ in range(2)]
+    alone, together = np.min(rounds, axis=0) / K
+    env: Any = linmdp.make_env(spec_of())
+    agent: Any = linmdp.make_agent("lsvi-ucb", env)
+    planned = run(env, agent, episodes=K, eval_every=K).switches
+    large, everything = np.random.default_rng(0).random((1000, 1000)), np.ones(H, dtype=np.bool_)
+    product = min(cpu(lambda: large @ large) for _ in range(10)) / 2e9  # seconds per operation
+    forms = min(cpu(lambda: agent._planner.storage.refresh(everything)) for _ in range(10))
+    speed = H * SIZES["S"] * SIZES["A"] * d * (d + 1) * product / forms
+    least_each = H * SIZES["S"] * SIZES["A"] * d * (d + 1) * product * planned / K
+    return [
+        (f"one run alone, K={K}", f"{alone * 1e3:.2f} ms per episode", "1"),
+        (
+            "8 in lockstep, one core, per seed",
+            f"{together * 1e3:.2f} ms per episode",
+            f"{together / alone:.2f} x alone",
+        ),
+        (
+            "half of that: 16 seeds on two free cores",
+            f"{together / 2 * 1e3:.2f} ms per episode",
+            f"{together / alone / 2:.2f} x alone (target 0.3)",
+        ),
+        (
+            "forms of one run alone",
+            f"{forms * planned / K * 1e3:.2f} ms per episode",
+            f"{speed:.0%} of the speed of a large product",
+        ),
+        (
+            "the same arithmetic at that speed",
+            f"{least_each * 1e3:.2f} ms per episode",
+            f"{least_each / alone:.2f} x alone",
+        ),
+    ]
+
+
 RARE = AGENT.replace("lsvi-ucb", "lsvi-ucb-rare-switch")
 RARER = RARE + ",growth=0.1"
 
@@ -353,8 +398,8 @@ def gpu() -> list[Row]:
 PARTS = {
     f.__name__: f
     for f in (
-        *(planning, against_reference, exponents, batches, switching, switching_together, switching_regret),
-        *(large_features, gpu),
+        *(planning, against_reference, exponents, batches, batches_auto, large_features, gpu),
+        *(switching, switching_together, switching_regret),
     )
 }
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import linmdp
 from linmdp.agents.backend import NUMPY, Backend, backend_for
@@ -48,6 +50,23 @@ ADAPTIVE = (
 )
 
 
+AUTO = (  # each finds its own width and lambda, and plans in its own time
+    "lsvi-ucb:lam=auto",
+    "lsvi-ucb:ties=first",
+    "lsvi-ucb:replan=0",
+    "lsvi-ucb:replan=0.4",
+    "lsvi-ucb-fixed:lam=auto,rho=0.6",
+    "lsvi-ucb-restart:lam=auto,W=9",
+    "lsvi-ucb-rare-switch:lam=auto",
+)
+STATIONARY = (
+    "lsvi-ucb:beta=0.3,stationary=true",
+    "lsvi-ucb:beta=0.1,lam=0.2,replan=0.3,stationary=true",
+    "lsvi-ucb-fixed:beta=0.3,rho=0.6,stationary=true",
+    "lsvi-ucb-rare-switch:beta=0.3,stationary=true",
+)
+
+
 def together(
     env: str, specs: list[tuple[str, int]], episodes: int, backend: Backend = NUMPY, dtype: str = "float64"
 ) -> list[RunResult]:
@@ -58,10 +77,11 @@ def together(
     return run_lockstep(model, runs, env=env, episodes=episodes, eval_every=2, backend=backend)
 
 
-def assert_same_runs(env_spec: str, backend: Backend, chosen: Sequence[str] = SPECS) -> None:
+def assert_same_runs(
+    env_spec: str, backend: Backend, batch: Sequence[str] = SPECS, episodes: int = 50, seed: int = 10
+) -> None:
     """Different agents, betas, lambdas and schedules in one batch, against each of them alone."""
-    episodes = 50
-    specs = [(spec, 10 + i) for i, spec in enumerate(chosen)]
+    specs = [(spec, seed + i) for i, spec in enumerate(batch)]
     for (spec, seed), batched in zip(specs, together(env_spec, specs, episodes, backend), strict=True):
         env = linmdp.make_env(env_spec)
         alone = linmdp.run(
@@ -71,7 +91,7 @@ def assert_same_runs(env_spec: str, backend: Backend, chosen: Sequence[str] = SP
         assert alone.regret is not None
         assert batched.regret is not None
         np.testing.assert_allclose(batched.regret, alone.regret, atol=1e-8, err_msg=spec)
-        for field in ("params", "peak_bytes", "feature_bytes", "updates", "resets", "seed", "episodes", "eval_every"):
+        for field in ("params", "chosen", "peak_bytes", "feature_bytes", "updates", "switches", "resets", "seed"):
             assert getattr(batched, field) == getattr(alone, field), (spec, field)
         assert batched.saturated == pytest.approx(alone.saturated)
         assert batched.tied == pytest.approx(alone.tied)
@@ -117,6 +137,46 @@ def test_an_adaptive_agent_is_taken_out_of_a_batch_as_it_would_be_alone(library:
             np.testing.assert_allclose(taken[i][name], value, atol=1e-9, err_msg=f"{spec}: {name}")
 
 
+@st.composite
+def models(draw: st.DrawFn) -> str:
+    """Small models whose runs with no parameter count what they see: random ones, and one with absorbing states."""
+    H, start = draw(st.integers(1, 6)), draw(st.sampled_from(("fixed", "uniform")))
+    noise, seed = draw(st.sampled_from((0, 0.3))), draw(st.integers(0, 9))
+    if draw(st.booleans()):
+        return f"hypercube:d={draw(st.integers(2, 4))},H={H + 1},noise={noise},seed={seed},start={start}"
+    S, A, d = draw(st.integers(1, 12)), draw(st.integers(1, 4)), draw(st.integers(2, 6))
+    return f"synthetic:S={S},A={A},d={d},H={H},noise={noise},seed={seed},start={start},concentration=0.3"
+
+
+@settings(max_examples=15, deadline=None)
+@given(models(), st.lists(st.sampled_from(AUTO), min_size=2, max_size=4), st.integers(1, 30), st.integers(0, 99))
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_runs_that_choose_their_own_width_are_the_runs_alone(
+    env: str, specs: list[str], episodes: int, seed: int
+) -> None:
+    assert_same_runs(env, NUMPY, specs, episodes, seed)
+
+
+@settings(max_examples=12, deadline=None)
+@given(models(), st.permutations(STATIONARY), st.integers(1, 25), st.booleans(), st.sampled_from((1, 0.9, 0.6)))
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_runs_with_one_regression_for_all_steps_are_the_runs_alone(
+    env: str, specs: list[str], episodes: int, auto: bool, discount: float
+) -> None:
+    own = [f"lsvi-ucb:replan={replan},stationary=true" for replan in (0, 0.02, 0.4)]
+    alike = [f"{spec},discount={discount}" for spec in (own if auto else specs[:3])]
+    assert_same_runs(env, NUMPY, alike, episodes)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_they_do_so_on_torch(stationary: bool) -> None:
+    pytest.importorskip("torch")
+    one = "lsvi-ucb:stationary=true,discount=0.9"
+    specs = [one, f"{one},replan=0.4"] if stationary else AUTO[2:6]
+    assert_same_runs(f"{ENVS[1]},stationary={str(stationary).lower()}", Backend("torch"), specs, episodes=15)
+
+
 def test_on_a_gpu() -> None:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
@@ -143,8 +203,9 @@ def test_groups_depend_on_the_jobs_alone() -> None:
 
     assert [sizes(n) for n in (1, 3, 4, 5, 16, 20)] == [[1], [1] * 3, [2, 2], [2, 3], [8, 8], [6, 7, 7]]
     assert sizes(4, "random") == [1] * 4
-    for alone in ("lsvi-ucb:beta=0.1,storage=features", "lsvi-ucb", "lsvi-ucb:beta=0.1,stationary=true"):
-        assert sizes(4, alone) == [1] * 4
+    for alone in ("beta=0.1,storage=features", "lam=0.1", "storage=counts", "beta=0.1,stationary=true,lookahead=3"):
+        assert sizes(4, f"lsvi-ucb:{alone}") == [1] * 4
+    assert sizes(4, "lsvi-ucb:beta=0.1,stationary=true,discount=0.9") == [2, 2]
     names = ["lsvi-ucb:beta=0.1", "lsvi-ucb-fixed:beta=0.1"]
     mixed = jobs_for("lock", names, episodes=3, seeds=4)
     assert [unit[0].agent for unit in units(mixed)] == [names[0]] * 2 + [names[1]] * 2
@@ -310,7 +371,10 @@ def test_a_subclass_that_plans_or_acts_in_its_own_way_is_never_replaced() -> Non
         np.testing.assert_array_equal(mine.rewards, theirs.rewards)
 
 
-@pytest.mark.parametrize("spec", [*SPECS, "lsvi-phe:beta=0.3,draws=3"])
+@pytest.mark.parametrize(
+    "spec",
+    [*SPECS, "lsvi-phe:beta=0.3,draws=3", AUTO[0], AUTO[3], STATIONARY[0], "lsvi-ucb:stationary=true,discount=0.9"],
+)
 def test_an_agent_of_a_run_in_lockstep_is_the_one_of_the_run_alone(spec: str, tmp_path: Path) -> None:
     """Saved at the end, loaded, and played on."""
     jobs = [Job(ENVS[1], spec, 30, seed, 30, save=str(tmp_path / f"{seed}.safetensors")) for seed in range(4)]

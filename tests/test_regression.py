@@ -11,8 +11,18 @@ import linmdp
 from linmdp import InvalidParameter
 from linmdp.agents.exploration.bonus import Bonus, confidence_width
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.ridge import Ridge, downdate
+from linmdp.agents.ridge import Ridge, downdate, packed, products, quadratic_forms
 from linmdp.types import Array
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(1, 6))
+def test_packed_matrices_have_the_same_quadratic_forms(seed: int, n: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    roots, columns = rng.normal(size=(n, d, d)), rng.normal(size=(d, 7))
+    matrices = roots @ roots.swapaxes(-1, -2)
+    forms = packed(matrices) @ products(columns)
+    expected = np.stack([quadratic_forms(columns.T, matrix) for matrix in matrices])
+    np.testing.assert_allclose(forms, expected, atol=1e-12 * np.abs(matrices).max() * (columns**2).sum())
 
 
 @given(seed=st.integers(0, 500), n=st.integers(1, 4), d=st.integers(1, 80))

@@ -61,7 +61,7 @@ class Afresh(Component):
     def defer(self, mask: Any, where: BoolArray) -> None:
         """Nothing waits: see `refactor`."""
 
-    def change_lam(self, lam: float) -> None:
+    def change_lam(self, lam: Any, runs: Any = ...) -> None:
         """Another ridge parameter, from the next fresh inverse on."""
         self.lam[...] = lam
         self.behind[:] = True

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from linmdp.agents.ridge import at_least
 from linmdp.types import Array
 
 SWEEPS = 200
@@ -107,20 +109,28 @@ class Horizon:
         return float(self.H) if not self.discounted else (1 - self.discount**self.H) / (1 - self.discount)
 
 
-def fixed_point(w: Array, backup: Callable[[Array], Array], largest: float, sweeps: int = SWEEPS) -> Array:
-    """Where w = backup(w), starting from `w`, to TOLERANCE times the largest value (at least 1).
+def fixed_point(w: Any, backup: Callable[[Any, Any], Any], largest: Any, going: Any, sweeps: int, xp: Any = np) -> Any:
+    """Where w = backup(w), from `w` (*batch, d) on, to TOLERANCE times the largest value (at least 1) of each run.
 
-    Backups of fitted values need not converge: then the w whose backup moved it least.
+    Backups of fitted values need not converge: then the w whose backup moved it least. `going` (*batch): which runs
+    move; `backup` gets those that still do, and what it says of others is not looked at.
     """
-    best, least, tolerance = w, np.inf, TOLERANCE * max(1.0, largest)
+
+    def told(runs: Any, new: Any, old: Any) -> Any:
+        """`new` for those runs, and `old` for the others."""
+        if one:
+            return new if runs else old
+        return xp.where(runs if new.ndim == 1 else runs[:, None], new, old)
+
+    one = w.ndim == 1
+    best, least, tolerance = w, np.inf, TOLERANCE * at_least(largest, 1.0)
     for _ in range(sweeps):
-        new = backup(w)
-        moved = float(np.abs(new - w).max(initial=0.0))
-        if not moved <= DIVERGING * least:  # also true of NaN
-            return best
-        if moved < least:
-            best, least = new, moved
-        w = new
-        if moved <= tolerance:
+        new = backup(w, going)
+        moved = xp.amax(abs(new - w), -1) if w.shape[-1] else w.sum(-1)
+        near = moved <= DIVERGING * least  # not true of NaN
+        better, w = going & near & (moved < least), told(going, told(near, new, best), w)
+        best, least = told(better, new, best), told(better, moved, least)
+        going = going & near & (moved > tolerance)
+        if not (going if one else going.any()):
             break
     return w

@@ -143,7 +143,7 @@ class LSVIAgent(Agent):
         """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
         lows = self.horizon.lows(self.task.reward_range[0])
         if self.auto:
-            return self._storing.make_automatic()
+            return self._storing.make_automatic(np.shape(beta)[1:], backend)
         if self.inflate:
             return Inflated(self.horizon, self.caps, beta, lows, self.inflate)
         return Bonus(self.horizon, self.caps, beta, backend)
@@ -248,7 +248,7 @@ class LSVIAgent(Agent):
             self.beta_value = self._auto_beta.choose()
             self._planner.change_beta(self.beta_value)
         self._planner.plan(self._plan, whole=whole, rng=self.rng)
-        self._note_choice()
+        self.note_choice(self._planner)
         if whole:
             self.schedule.planned()
         self.updates += self.task.H if self.horizon.shared else int(self._plan.sum())
@@ -260,9 +260,10 @@ class LSVIAgent(Agent):
         if self._auto_beta and self._auto_beta.stale:
             self._auto_beta.renew(self._planner.greedy())
 
-    def _note_choice(self) -> None:
+    def note_choice(self, planner: Planner, i: Any = ...) -> None:
+        """Let `chosen` be what a planner (for run i in lockstep) has chosen."""
         if self.auto:
-            self.beta_value, self.lam_value = float(self._exploration.beta.mean()), float(self._planner.ridge.lam)
+            self.beta_value, self.lam_value = float(planner.exploration.beta[:, i].mean()), float(planner.ridge.lam[i])
 
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
@@ -345,11 +346,14 @@ class LSVIAgent(Agent):
     # lockstep and files
 
     def lockstep(self) -> Setting | None:
-        """Counts, a regression per step and a fixed beta can share their products; planning and acting must be ours."""
-        fits = self._storing.name == "counts" and not self.horizon.shared and not self._auto_beta and not self.max_bytes
+        """Counts, and a beta that is fixed or from the evidence, can share their products; the rest must be ours."""
+        explore, fits = type(self._exploration), self._storing.name == "counts" and self.horizon.H == self.task.H
+        fits &= not self._auto_beta and not self.max_bytes
+        fits &= not (self.auto and self._storing.unit)  # whose surprises each run counts in its own time
         # weights of samples are not shared, and which are stored is decided before the episode
-        plain = type(self._exploration).weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
-        if not (fits and plain and self._exploration.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
+        plain = explore.weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
+        plain &= self.auto or explore.seen is Exploration.seen
+        if not (fits and plain and explore.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
 
@@ -358,6 +362,7 @@ class LSVIAgent(Agent):
     ) -> None:
         """Become the agent of run i in lockstep, after an episode; see `state_dict` for the counters."""
         self._planner.take_run(batched, i)
+        self.note_choice(batched, i)
         self.schedule, self.rng = schedule, rng
         self.policy_version, self.updates, self.resets = map(int, counters)
 
@@ -383,7 +388,7 @@ class LSVIAgent(Agent):
             self.beta_value = float(beta)
             self._exploration.change_beta(self.beta_value)
         self._planner.load_state_dict(under("planner", state))
-        self._note_choice()
+        self.note_choice(self._planner)
         self.schedule.load_state_dict(under("schedule", state))
 
 

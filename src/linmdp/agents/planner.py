@@ -11,7 +11,7 @@ from linmdp.agents.afresh import Afresh, with_columns
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
-from linmdp.agents.horizon import Horizon, fixed_point
+from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
 from linmdp.agents.ridge import DELAY, Ridge
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.types import Array, BoolArray
@@ -70,7 +70,7 @@ class Planner:
         mask[:, runs] = True
         self.storage.clear(runs)
         self.ridge.drop(mask)
-        self.exploration.forget()
+        self.exploration.forget(*((runs,) if self.exploration.adaptive else ()))
 
     def prepare(self, plan: BoolArray, store: BoolArray, there: Any) -> None:
         """Before planning, outside any recorded graph: restarts, fresh inverses, samples that wait for a later plan.
@@ -80,7 +80,9 @@ class Planner:
         """
         ridge, storage = self.ridge, self.storage
         if self.exploration.adaptive and plan.any():
-            ridge.change_lam(self.exploration.lam)
+            runs = ... if plan.ndim == 1 else plan.any(axis=0)
+            ridge.change_lam(self.exploration.lam, runs)
+            self.exploration.hope(runs)
         if (started := ridge.empty & plan).any():
             ridge.restart(started)
             storage.restart(started)
@@ -124,7 +126,8 @@ class Planner:
         self.exploration.begin()
         storage.begin()
         if horizon.discounted:
-            w[0] = fixed_point(w[0].copy(), self._backup, float(self.exploration.caps[0]), storage.sweeps)
+            xp, largest = self.backend.xp, self.exploration.caps[0]
+            w[0] = fixed_point(w[0] + 0.0, self._backup, largest, mask[0], storage.sweeps, xp)
             self._renew()
         else:
             skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge
@@ -135,7 +138,7 @@ class Planner:
                 if skip and not mask[g].any():
                     continue
                 z = storage.target(h) if h < last or storage.own_ends else 0.0  # lines 7 and 8
-                new = self._fit(h, z) if explore.adaptive else ridge.solve(g, z)  # line 9
+                new = self._fit(h, z, None if whole else mask[g]) if explore.adaptive else ridge.solve(g, z)  # line 9
                 i = h if stride == 1 else h // stride
                 w[i] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[i])
                 if explore.inflate:
@@ -147,7 +150,8 @@ class Planner:
                 else:
                     storage.sweep(h, change)  # lines 10 and 11
         storage.end(rng)
-        self.exploration.end()
+        if self.exploration.adaptive:
+            self.exploration.end(True if whole else mask.any(0))
 
     def _renew(self) -> None:
         """The weights of the one Q have changed."""
@@ -158,22 +162,21 @@ class Planner:
         """w_h (line 9), (*batch, d)."""
         return self.ridge.solve(self.horizon.group(h), self.horizon.discount * z if self.horizon.discounted else z)
 
-    def _backup(self, w: Array) -> Array:
-        """The weights that w, as those of the following step, leads to."""
+    def _backup(self, w: Any, going: Any = None) -> Any:
+        """The weights that w (*batch, d), as those of the following step, leads to, in the runs in `going`."""
         self.w[0] = w
         self._renew()
         z = self.storage.target(0)
-        new: Array = self._fit(0, z) if self.exploration.adaptive else self._solve(0, z)
-        return new
+        return self._fit(0, z, None if w.ndim == 1 else going) if self.exploration.adaptive else self._solve(0, z)
 
-    def _fit(self, h: int, z: Any) -> Array:
-        """w_h of one agent, and the widths that an adaptive exploration reads off the fit."""
+    def _fit(self, h: int, z: Any, mask: Any = None) -> Any:
+        """w_h, and the widths that an adaptive exploration reads off the fit, for the runs in `mask` (*batch)."""
         g, explore = self.horizon.group(h), self.exploration
         if not self.storage.own_ends:
             z = z + explore.ended_target(h)
         target = self.ridge.u[g] + self.horizon.discount * z
-        self.w[self.horizon.level(h)] = new = np.asarray(self.ridge.fit(g, target))
-        explore.fitted(h, *self.storage.residuals(h, new, target))
+        new = self.ridge.fit(g, target)
+        explore.fitted(h, new, *self.storage.residuals(h, new, target), mask)
         return new
 
     def change_beta(self, beta: float) -> None:
@@ -193,7 +196,7 @@ class Planner:
             return new
 
         if horizon.discounted:
-            w[0] = fixed_point(w[0].copy(), lambda x: backup(x, 0), float(self.exploration.caps[0]))
+            w[0] = fixed_point(w[0], lambda x, _: backup(x, 0), self.exploration.caps[0], np.True_, SWEEPS)
         else:
             following = w[0]
             for h in reversed(range(horizon.H)):

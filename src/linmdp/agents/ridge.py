@@ -6,13 +6,14 @@ Arrays have the axes (G, *batch, ...): G regressions; `batch` is empty for one a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.backend import LARGEST_KERNEL, NUMPY, Backend
 from linmdp.agents.base import Component
-from linmdp.types import Array, BoolArray
+from linmdp.types import Array, BoolArray, IntArray
 
 REFACTOR_EVERY = 512
 """Updates between two fresh inversions of Lambda. The error of an inverse that is only ever updated grows with each
@@ -50,10 +51,44 @@ def matvec(matrices: Any, vectors: Any) -> Any:
     return matrices @ vectors if vectors.ndim == 1 else (matrices @ vectors[..., None])[..., 0]
 
 
+def dot(x: Any, y: Any) -> Any:
+    """x'y of (..., d): of two vectors a number."""
+    return float(x @ y) if x.ndim == 1 else (x * y).sum(-1)
+
+
+def at_least(x: Any, low: float) -> Any:
+    """The larger of both, of a number or of each of an array."""
+    return max(x, low) if isinstance(x, float) else x.clip(low)
+
+
 def quadratic_forms(rows: Array, matrix: Array) -> Array:
     """x' M x for every row x of (..., d); not below 0, where rounding might put it."""
     forms: Array = np.abs(np.einsum("...d,...d->...", rows @ matrix, rows))
     return forms
+
+
+@lru_cache(maxsize=8)
+def _pairs(d: int) -> tuple[IntArray, IntArray]:
+    """All i <= j below d."""
+    i, j = np.triu_indices(d)
+    return i, j
+
+
+def packed(matrices: Any, backend: Backend = NUMPY) -> Any:
+    """Symmetric matrices (..., d, d) as rows (..., pairs) whose product with `products` of x is x' M x."""
+    d = matrices.shape[-1]
+    i, j = _pairs(d)
+    rows = matrices.reshape(*matrices.shape[:-2], d * d)[..., backend.array(i * d + j, "int64")]
+    rows *= backend.array(2.0 - (i == j))
+    return rows
+
+
+def products(columns: Any, backend: Backend = NUMPY) -> Any:
+    """x_i x_j, i <= j, of every column x of (d, n), (pairs, n)."""
+    i, j = (backend.array(index, "int64") for index in _pairs(len(columns)))
+    found = columns[i]
+    found *= columns[j]
+    return found
 
 
 def downdate(Lambda_inv: Any, phi: Any) -> Any:
@@ -230,11 +265,11 @@ class Ridge(Component):
         self.pending -= phi
         return v
 
-    def change_lam(self, lam: float) -> None:
-        """Another ridge parameter, for one agent, from the next fresh inverse on."""
-        self.lam[...] = lam
+    def change_lam(self, lam: Any, runs: Any = ...) -> None:
+        """Other ridge parameters (*batch) for those runs, from the next fresh inverse on."""
+        self.lam[runs] = lam[runs]
         self.changed = 1
-        self.behind[:] = True
+        self.behind[:, runs] = True
 
     @property
     def stale(self) -> bool:
@@ -272,7 +307,8 @@ class Ridge(Component):
             return None if rebuild is None else rebuild(g)
         if not self.changed:
             return self.Lambda[g][runs]
-        return self.Lambda[g][runs] + (self.lam - self._lam_kept)[runs][..., None, None] * np.eye(self._d)
+        eye = self.backend.array(np.eye(self._d))
+        return self.Lambda[g][runs] + (self.lam - self._lam_kept)[runs][..., None, None] * eye
 
     def inverse(self, g: int) -> Any:
         """Lambda_g^-1 of the last planning, (*batch, d, d)."""
@@ -290,9 +326,9 @@ class Ridge(Component):
         """Lambda^-1/2 x for independent x (levels, n, *batch, d)."""
         return matvec(np.linalg.cholesky(self.Lambda_inv)[:, None], x)
 
-    def dof(self) -> Array:
-        """Degrees of freedom of each regression, tr (Lambda - lam I) Lambda^-1, (G,), for one agent."""
-        return np.asarray(self._d - float(self.lam) * np.trace(self.Lambda_inv, axis1=1, axis2=2))
+    def dof(self) -> Any:
+        """Degrees of freedom of each regression, tr (Lambda - lam I) Lambda^-1, (G, *batch)."""
+        return self._d - self.lam * self.Lambda_inv.diagonal(0, -2, -1).sum(-1)
 
     def drift(self, rebuild: Rebuild | None = None) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, (*batch)."""

@@ -67,7 +67,7 @@ class Stages(Component):
     def defer(self, mask: Any, where: BoolArray) -> None:
         """Nothing waits."""
 
-    def change_lam(self, lam: float) -> None:
+    def change_lam(self, lam: Any, runs: Any = ...) -> None:
         """Another ridge parameter, from the next regression on."""
         self.lam[...] = lam
 

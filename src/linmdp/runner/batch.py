@@ -193,9 +193,11 @@ def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None
         except LinMDPError:  # it is reported where it is run
             return None
     setting = agent.lockstep()
-    if setting is None or (device != "cpu" and not setting.agent.make_exploration(0.0).on_gpu):
+    if setting is None:
         return None
     learner, schedule = setting.agent, type(setting.schedule)
+    if device != "cpu" and (learner.horizon.shared or not learner.make_exploration(0.0).on_gpu):
+        return None
     decides = getattr(schedule.joined, "__func__", None) is not getattr(Schedule.joined, "__func__", None)
     together = schedule if decides else None  # a schedule that decides for all runs wants them to be of its kind
     return Batch((type(learner).make_exploration, learner.dtype, learner.cap, together), learner.nbytes)

@@ -38,11 +38,12 @@ class Lockstep:
 
     def __init__(self, model: LinearModel, runs: Sequence[Run], backend: Backend = NUMPY) -> None:
         B, H, first = len(runs), model.H, runs[0].agent
-        self.model, self.settings, self.backend, self.B = model, runs, backend, B
+        self.model, self.settings, self.backend, self.B, self.horizon = model, runs, backend, B, first.horizon
         self.schedules = [run.setting.schedule for run in runs]
         self.always = all(type(s) is Always for s in self.schedules)
         kind = type(self.schedules[0])
-        self.joint = kind.joined(self.schedules, backend) if all(type(s) is kind for s in self.schedules) else None
+        alike = all(type(s) is kind for s in self.schedules) and not first.horizon.shared
+        self.joint = kind.joined(self.schedules, backend) if alike else None
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
         self.planner: Any = Planner(
@@ -70,12 +71,12 @@ class Lockstep:
             schedule.seed(rng)
         self._side = ThreadPoolExecutor(1)
         self._ahead: Future[Array] | None = None
-        self._nobody, self._everything = np.zeros(B, dtype=np.bool_), np.ones((H, B), dtype=np.bool_)
+        self._nobody, self._everything = np.zeros(B, dtype=np.bool_), np.ones((first.horizon.groups, B), dtype=np.bool_)
         self._everything_there = backend.array(self._everything, "bool")
         self._zeros = backend.zeros((B,), "int64")
         self.runs = backend.array(np.arange(B), "int64")
         self._step = backend.fused(self._take_step)
-        self.phi = backend.zeros((H, B, model.d))
+        self.phi, self.earned = backend.zeros((H, B, model.d)), backend.zeros((H, B))  # in the episode, step by step
         self.rewards, self.V = backend.zeros((B,)), backend.zeros((B, model.S))
         self.numbers = backend.array([model.noise, *model.reward_range, self.exploration.tie])
         self.looked = backend.zeros((3, B))  # acts, values at the cap, ties
@@ -109,7 +110,7 @@ class Lockstep:
         return every
 
     def decide(self) -> tuple[BoolArray, BoolArray, BoolArray]:
-        """Which runs reset, (B,), and which steps of which runs are planned and get samples, (H, B)."""
+        """Which runs reset, (B,), and which regressions of which runs are planned and get samples, (G, B)."""
         if self.always:
             return self._nobody, self._everything, self._everything
         if self.joint is not None:
@@ -140,23 +141,34 @@ class Lockstep:
             self._watch_together()
             return
         self.rewards[:] = 0.0
-        ridge, storage = self.planner.ridge, self.planner.storage
+        explore, ridge, storage, shared = (
+            self.exploration,
+            self.planner.ridge,
+            self.planner.storage,
+            self.horizon.shared,
+        )
         for h in range(model.H):
-            samples = (ridge.pending[h], ridge.u[h], storage.N[h] if h < model.H - 1 else None)
+            g = self.horizon.group(h)
+            if shared:  # several samples come before the next planning
+                ridge.defer(None, self._everything)
             action, following = self._step(
-                storage.best[h],
-                samples,
+                explore.best(storage.q_values(h, state), axis=-1) if shared else storage.best[h],
+                (ridge.pending[g], ridge.u[g], storage.N[g] if g < len(storage.N) else None),
                 state,
                 draws[:, h],
                 self.theta[h],
                 self.mu_cdf[h],
-                None if whole else store[h],
+                None if whole else store[g],
                 self.phi[h],
-                self.rewards,
+                self.earned[h],
             )
+            self.rewards += self.earned[h]
+            if explore.adaptive:
+                storage.followed(h, following, self.earned[h] - explore.offset, store[g] * 1.0)
             if look:
                 self._look(h, state, action)
             state = following
+        explore.seen_together(self.phi, self.earned, store)
         self._watch_together()
 
     def _watch_together(self) -> None:
@@ -174,7 +186,7 @@ class Lockstep:
         mu_cdf: Any,
         store: Any,
         phi_seen: Any,
-        rewards: Any,
+        earned: Any,
     ) -> tuple[Any, Any]:
         """Act, move and remember in every run: actions (B,) and next states (B,). Arrays in, so that a GPU can fuse it.
 
@@ -183,7 +195,7 @@ class Lockstep:
         """
         model, xp, (noise, moves, ties) = self.model, self.backend.xp, draws
         storage, (pending, u, N) = self.planner.storage, samples
-        order = best[self.runs, :, state].cumsum(-1)
+        order = (best if best.ndim == 2 else best[self.runs, :, state]).cumsum(-1)
         pick = xp.floor(ties * order[:, -1])
         pick = pick * ~self.first if self.any_first else pick
         action = (order <= pick[:, None]).sum(-1)
@@ -191,10 +203,9 @@ class Lockstep:
         reward = xp.minimum(xp.maximum(phi @ theta + model.noise * noise, self.low), self.high)  # faster than clip
         cdf = phi @ mu_cdf
         following = (cdf[:, :-1] <= (moves * cdf[:, -1])[:, None]).sum(-1)
-        phi_seen[...] = phi
-        rewards += reward
+        phi_seen[...], earned[...] = phi, reward
         learned = phi if store is None else phi * store[:, None]
-        add_sample(pending, u, learned, reward[:, None])
+        add_sample(pending, u, learned, (reward - self.exploration.offset)[:, None])
         if N is not None:  # nothing follows the last step
             storage.count(N, learned, following)
         return action, following
@@ -204,7 +215,8 @@ class Lockstep:
             return
         xp, q = self.backend.xp, self.planner.storage.q_values(h, state)
         self.looked[0] += 1
-        self.looked[1] += (q >= self.exploration.caps[h] - self.exploration.tie).sum(-1)
+        top = 0.0 if self.exploration.shortfall else self.exploration.caps[h]
+        self.looked[1] += (q >= top - self.exploration.tie).sum(-1)
         self.looked[2] += self.exploration.best(q, axis=-1).sum(-1) > 1
         self.extremes[0] = xp.minimum(self.extremes[0], action)
         self.extremes[1] = xp.maximum(self.extremes[1], action)

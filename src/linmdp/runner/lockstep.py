@@ -46,6 +46,7 @@ def run_lockstep(
     engine = Lockstep(model, runs, backend)
     recorder, ledger, clock = Recorder(engine), Ledger(engine, episodes), Stopwatch()
     V_star, gap = backend.array(optimum(model).V[0]), backend.zeros((engine.B, model.S))
+    replanned = False
     with clock, progress_bar("episodes", episodes, progress) as advance:
         for k in range(episodes):
             if k % CHUNK == 0:
@@ -61,9 +62,10 @@ def run_lockstep(
                 engine.planner.prepare(plan, store, there)
             if plan.any():
                 recorder.plan(there, np.flatnonzero(plan.any(axis=0)), whole=whole)
-            if k % eval_every == 0:
+            replanned |= bool(plan.any())
+            if replanned and k % eval_every == 0:
                 with clock.paused():
-                    gap = V_star - recorder.evaluate()
+                    gap, replanned = V_star - recorder.evaluate(), False
             start = engine.starts(gap)
             recorder.play(draws[k % CHUNK], start, stored, whole=all_stored, look=k >= probe_from(episodes))
             engine.watch()
@@ -90,16 +92,17 @@ class Ledger:
         """Episodes that are brought in."""
 
     def decided(self, k: int, reset: BoolArray, plan: BoolArray) -> None:
-        """Which runs reset, (B,), and which steps are planned, (H, B); `late` counts those of the last tenth."""
+        """Which runs reset, (B,), and which regressions are planned, (G, B); `late` counts those of the last tenth."""
         self.resets += reset
         if k >= probe_from(self.episodes):
             self.late_resets += reset
         if not plan.any():
             return
-        self.updates += plan.sum(axis=0)
+        solved = plan.sum(axis=0) * (self.engine.model.H if self.engine.horizon.shared else 1)
+        self.updates += solved
         self.switches += plan.any(axis=0)
         if k >= probe_from(self.episodes):
-            self.late += plan.sum(axis=0)
+            self.late += solved
 
     def played(self, k: int, lost: Any, earned: Any) -> None:
         """Regret and reward of episode k, (B,) each; held where they are, since looking waits for a GPU."""
@@ -131,10 +134,11 @@ class Ledger:
         drift, A = host(engine.planner.ridge.drift()), engine.model.A
         found = []
         for i, s in enumerate(engine.settings):
+            s.agent.note_choice(engine.planner, i)
             seen = max(acts[i], 1)
             saturated, ties = float(capped[i] / (seen * A)), float(tied[i] / seen)
             constant = int(least[i]) if least[i] == largest[i] and A > 1 else None
-            name = s.agent.name
+            name, beta = s.agent.name, s.agent.beta_value
             idle = s.agent.may_stop_learning and bool(
                 self.late[i] == 0 and self.late_resets[i] < self.episodes - probe_from(self.episodes)
             )
@@ -157,7 +161,7 @@ class Ledger:
                 saturated=saturated,
                 tied=ties,
                 drift=float(drift[i]),
-                warnings=verdicts(name, s.setting.beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
+                warnings=verdicts(name, beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
             )
             found.append(result)
         return found

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Moments(NamedTuple):
-    """The samples of a regression: how many, the sum of their targets, and that of their squares."""
+    """The samples of a regression: how many, the sum of their targets, and that of their squares, (*batch) each."""
 
-    n: float
-    total: float
-    squares: float
+    n: Any
+    total: Any
+    squares: Any
 
 
 class Exploration(Component):
@@ -36,7 +36,7 @@ class Exploration(Component):
 
     Attributes
     ----------
-    caps : (H,) the largest value of each planned step, the last ones of those of the episode
+    caps : (H,), or (H, *batch), the largest value of each planned step, the last ones of those of the episode
     beta : (H, *batch) the width of the exploration at each step
     terminal, ended_value : (H,) what an episode that ends is worth after each step, and in it
     width : vectors per step, without v
@@ -114,11 +114,14 @@ class Exploration(Component):
     def seen(self, g: int, sample: Sample) -> None:
         """A sample of regression g."""
 
+    def seen_together(self, phi: Any, rewards: Any, store: Any) -> None:
+        """An episode of B runs in lockstep: phi (H, B, d), rewards (H, B), and 1 where they are stored, (G, B)."""
+
     def fade(self, factor: float) -> None:
         """Every sample so far counts `factor` times as much."""
 
-    def forget(self) -> None:
-        """All samples have been dropped."""
+    def forget(self, runs: Any = ...) -> None:
+        """All samples have been dropped; where it is adaptive, those of some runs in lockstep."""
 
     def renew(self) -> None:
         """Inverses have been made afresh."""
@@ -130,27 +133,33 @@ class Exploration(Component):
     def ended_target(self, h: int) -> Any:
         """sum phi V over the terminal samples of step h, (d,), where it is adaptive."""
 
-    def moments(self, h: int, total: float, squares: float) -> Moments:
+    def moments(self, h: int, total: Any, squares: Any) -> Moments:
         """What the regression of step h rests on, where it is adaptive; see `Storage.ahead`."""
         raise NotImplementedError
 
-    def fitted(self, h: int, moments: Moments, rss: float) -> None:
-        """The regression of step h has just been solved, where it is adaptive; `rss`: its squared residuals."""
+    def fitted(self, h: int, w: Any, moments: Moments, rss: Any, mask: Any) -> None:
+        """Step h has just got weights w (*batch, d), where it is adaptive; `rss` (*batch): its squared residuals.
+
+        `mask` (*batch): the runs for which that counts; None: all.
+        """
 
     def urge(self, realised: float) -> int:
         """After an episode with that sum of rewards, counted from `offset`: see `Evidence`."""
         return 0
 
-    def gained(self, total: float) -> None:
-        """After an episode whose rewards above 0 had that sum."""
+    def hope(self, runs: Any = ...) -> None:
+        """A planning of those runs is about to begin, where it is adaptive."""
 
-    def end(self) -> None:
-        """The planning is over, where it is adaptive."""
+    def gained(self, total: Any) -> None:
+        """After an episode whose rewards above 0 had that sum, (*batch)."""
+
+    def end(self, runs: Any = True) -> None:
+        """The planning (of those runs, (*batch)) is over, where it is adaptive."""
 
     @property
-    def lam(self) -> float:
-        """The ridge parameter of the next planning, where it is adaptive."""
-        return float(self.ridge.lam)
+    def lam(self) -> Any:
+        """The ridge parameter of the next planning, (*batch), where it is adaptive."""
+        return self.ridge.lam
 
     @property
     def on_gpu(self) -> bool:
@@ -163,7 +172,8 @@ class Exploration(Component):
 
     def q(self, h: int, products: Any, forms: Any) -> Any:
         """Optimistic values."""
-        return self.backend.xp.minimum(self.raised(h, products, forms), self.caps[h])
+        q = self.raised(h, products, forms)
+        return self.backend.xp.minimum(q, meeting(self.caps[h], q))
 
     def forms(self, h: int, rows: Array) -> Array:
         """The quadratic forms of rows (..., d) at step h, for one agent; none where they are not needed."""
@@ -179,6 +189,11 @@ class Exploration(Component):
     def best(self, q: Any, axis: int = 0) -> Any:
         """Which actions share the largest Q along `axis`."""
         return q >= self.largest(q, axis=axis, keepdims=True) - self.tie
+
+
+def meeting(numbers: Any, values: Any) -> Any:
+    """A number for all, or one for each run, (*batch), in a shape that meets values (*batch, ...)."""
+    return numbers if numbers.ndim == 0 else numbers.reshape(numbers.shape + (1,) * (values.ndim - numbers.ndim))
 
 
 def stacked(vectors: Sequence[Array], dtype: str = "float64") -> Array:

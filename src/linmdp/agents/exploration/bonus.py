@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.exploration.base import Exploration, meeting
 from linmdp.agents.horizon import Horizon
 from linmdp.errors import check_number, invalid
 from linmdp.types import Array
@@ -68,9 +68,7 @@ class Bonus(Exploration):
             self.backend.xp.abs(forms, out=forms)  # at least 0; rounding may leave it slightly below
         if self.scaled:
             return optimistic(products[0], forms, None, self.backend, change)
-        beta = self.beta[h]
-        beta = beta if beta.ndim == 0 else beta.reshape(beta.shape + (1,) * (forms.ndim - beta.ndim))
-        return optimistic(products[0], forms, beta, self.backend, change)
+        return optimistic(products[0], forms, meeting(self.beta[h], forms), self.backend, change)
 
 
 class Inflated(Bonus):

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import count_in, saved_array, tie_tolerance
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
+from linmdp.agents.ridge import at_least, dot
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import is_unit
@@ -55,59 +57,86 @@ SURPRISE = 10.0
 
 
 class Evidence(Bonus):
-    """A bonus whose width, and the ridge parameter, follow from the data.
+    """A bonus whose width, and the ridge parameter, follow from the data; in lockstep those of each run from its own.
 
     Attributes
     ----------
-    lam : of the next planning
-    ended : (G, d) sum of phi over terminal samples, where the storage does not count them
-    sums : (G, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
+    lam : (*batch) of the next planning
+    ended : (G, *batch, d) sum of phi over terminal samples, where the storage does not count them
+    sums : (G, *batch, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
-    returns : (3,) number of episodes, mean of what they missed, and sum of squares around it, where `urge` is asked
-    most : () the largest sum of rewards above 0 in an episode, at least one best reward
+    returns : (3, *batch) number of episodes, mean of what they missed, and sum of squares around it, for `urge`
+    most : (*batch) the largest sum of rewards above 0 in an episode, at least one best reward
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
 
     adaptive: ClassVar = True
     clipped: ClassVar = True
     shortfall: ClassVar = True
-    batched: ClassVar = False
     _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "returns", "most", "caps")
     _counters: ClassVar = ("repeats", "surprises")
     _derived: ClassVar = ("floors", "terminal", "ended_value", "dof", "_gathered")
+    _run_axis: ClassVar = {"_lam": 0, "most": 0}
 
-    def __init__(self, horizon: Horizon, features: FeatureMap, caps: Array, lows: Array, *, own_ends: bool) -> None:
-        super().__init__(horizon, np.zeros(horizon.H), 0.0)
+    def __init__(
+        self,
+        horizon: Horizon,
+        features: FeatureMap,
+        caps: Array,
+        lows: Array,
+        *,
+        own_ends: bool,
+        batch: tuple[int, ...] = (),
+        backend: Backend = NUMPY,
+    ) -> None:
         G, d, H = horizon.groups, features.d, horizon.H
+        super().__init__(horizon, np.zeros((H, *batch)), np.zeros((H, *batch)), backend)
         caps = caps[-H:]
         following = caps[0] if horizon.discounted else (caps[1] if H > 1 else 0.0)
         self.offset = float(caps[0] - horizon.discount * following)
-        self.floors = np.minimum(lows - caps, 0.0)
+        self.floors = backend.array(np.minimum(lows - caps, 0.0))
         self.terminal, self.ended_value = -np.append(caps[1:], caps[0] if horizon.discounted else 0.0), -caps
         self.d, self.tie = d, tie_tolerance(caps)
         self.table, self.unit = isinstance(features, TableFeatures), is_unit(features)
-        self.ended, self.sums = np.zeros((G, 0 if own_ends else d)), np.zeros((G, 6))
-        self.last, self.repeats, self.surprises = np.zeros(0, dtype=np.int64), 1, 1
-        self._lam, self._gathered = np.full((), FIRST_LAM), np.zeros(2)
-        self.dof: Array = np.zeros(G)
-        self.returns, self.most = np.zeros(3), np.full((), caps[0] / horizon.effective_steps)
-        self._hope()
+        self.ended, self.sums = (backend.zeros((G, *batch, n)) for n in (0 if own_ends else d, 6))
+        self.last, self.repeats, self.surprises = backend.zeros((0, *batch), "int64"), 1, 1
+        self._gathered, self.dof = backend.zeros((2, *batch)), backend.zeros((G, *batch))
+        self._lam, self.most = (
+            backend.array(np.full(batch, x)) for x in (FIRST_LAM, caps[0] / horizon.effective_steps)
+        )
+        self.returns = backend.zeros((3, *batch))
+        self.hope()
 
     @property
-    def lam(self) -> float:
+    def lam(self) -> Any:
         """That of the next planning."""
-        return float(self._lam)
+        return self._lam
 
     def seen(self, g: int, sample: Sample) -> None:
         phi, reward, weight = sample.phi, sample.reward, sample.weight
-        norm = 1.0 if self.unit else float(phi @ phi)
-        self.sums[g] += weight * np.array((1.0, reward, reward * reward, 0.0, 0.0, norm))
+        self._count(self.sums[g], weight, reward, 1.0 if self.unit else dot(phi, phi))
         if sample.terminated and self.ended.size:
             self.ended[g] += weight * phi
             self.sums[g, 3:5] += weight, weight * reward
         if self.unit:
             cell = sample.cell if sample.cell >= 0 else int(phi.argmax())
             self._surprised(cell, sample.to if sample.to >= 0 else self.d if sample.terminated else sample.next_state)
+
+    def seen_together(self, phi: Any, rewards: Any, store: Any) -> None:
+        self.gained(rewards.clip(0.0).sum(0))
+        rewards = rewards - self.offset
+        if not self.horizon.shared:
+            self._count(self.sums, store, rewards, dot(phi, phi))
+            return
+        for h in range(len(phi)):
+            self._count(self.sums[0], store[0], rewards[h], dot(phi[h], phi[h]))
+
+    def _count(self, sums: Any, weight: Any, reward: Any, norm: Any) -> None:
+        """Samples that count `weight`, in the sums (..., 6) of their regressions."""
+        sums[..., 0] += weight
+        sums[..., 1] += weight * reward
+        sums[..., 2] += weight * reward * reward
+        sums[..., 5] += weight * norm
 
     def _surprised(self, cell: int, to: int) -> None:
         """A unit vector came again or for the first time: did it lead elsewhere than last time?"""
@@ -122,36 +151,36 @@ class Evidence(Bonus):
         self.ended *= factor
         self.sums *= factor
 
-    def forget(self) -> None:
-        self.ended[:], self.sums[:], self.last[:] = 0.0, 0.0, -1
+    def forget(self, runs: Any = ...) -> None:
+        self.ended[:, runs], self.sums[:, runs], self.last[:] = 0.0, 0.0, -1
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
         q = super().raised(h, products, forms)
-        np.maximum(q, self.floors[h], out=q)
+        self.backend.xp.maximum(q, self.floors[h], out=q)
         return q
 
     def begin(self) -> None:
-        self._hope()
         self.dof = self.ridge.dof()
         self._gathered[:] = 0.0
 
     def ended_target(self, h: int) -> Any:
-        return self.terminal[h] * self.ended[self.horizon.group(h)]
+        return float(self.terminal[h]) * self.ended[self.horizon.group(h)]
 
-    def moments(self, h: int, total: float, squares: float) -> Moments:
-        n, r, rr, ends, ended, _ = self.sums[self.horizon.group(h)]
-        value = self.horizon.discount * self.terminal[h]
+    def moments(self, h: int, total: Any, squares: Any) -> Moments:
+        n, r, rr, ends, ended, _ = self.sums[self.horizon.group(h)].T
+        value = self.horizon.discount * float(self.terminal[h])
         return Moments(n, r + total + ends * value, rr + squares + ends * value * value + 2 * ended * value)
 
-    def fitted(self, h: int, moments: Moments, rss: float) -> None:
-        g, w, n = self.horizon.group(h), self.w[self.horizon.level(h)], max(moments.n, 1.0)
+    def fitted(self, h: int, w: Any, moments: Moments, rss: Any, mask: Any) -> None:
+        g, n = self.horizon.group(h), at_least(moments.n, 1.0)
         spread, least = moments.squares / n - (moments.total / n) ** 2, ROUNDING * moments.squares
         rss, spread = rss * (rss > least), spread * (n * spread > least)
-        variance = (rss + NU * spread) / (max(moments.n - self.dof[g], 0.0) + NU)
-        self.beta[0 if self.horizon.discounted else h] = WIDTH / math.sqrt(self.horizon.H) * math.sqrt(variance)
-        if self.horizon.discounted:  # of the last backup alone
-            self._gathered[:] = 0.0
-        self._gathered += (variance * self.dof[g], float(w @ w))
+        variance = (rss + NU * spread) / (at_least(moments.n - self.dof[g], 0.0) + NU)
+        step, beta = 0 if self.horizon.discounted else h, WIDTH / math.sqrt(self.horizon.H) * variance**0.5
+        self.beta[step] = beta if mask is None else self.backend.xp.where(mask, beta, self.beta[step])
+        for i, part in enumerate((variance * self.dof[g], dot(w, w))):
+            total = part if self.horizon.discounted else self._gathered[i] + part  # of the last backup alone
+            self._gathered[i] = total if mask is None else self.backend.xp.where(mask, total, self._gathered[i])
 
     def widen(self, h: int, error: float) -> None:
         self.beta[h] += self.inflate * error
@@ -165,25 +194,26 @@ class Evidence(Bonus):
             return -1 if n else 0
         return int(realised < mean - spread)
 
-    def gained(self, total: float) -> None:
-        self.most[...] = max(float(self.most), total)
+    def gained(self, total: Any) -> None:
+        self.most[...] = self.backend.xp.maximum(self.most, self.backend.array(total))
 
-    def _hope(self) -> None:
+    def hope(self, runs: Any = ...) -> None:
         """At a planning, so that a Q that is not planned again stays what it was."""
-        if self.horizon.discounted:
-            self.caps[:] = np.minimum(0.0, HOPE * self.most + self.ended_value)
+        if self.horizon.discounted:  # which has one cap
+            self.caps[:, runs] = (HOPE * self.most + float(self.ended_value[0])).clip(None, 0.0)[runs]
 
-    def end(self) -> None:
+    def end(self, runs: Any = True) -> None:
         if self.horizon.discounted:
             self.beta[:] = self.beta[0]
-        else:  # the width belongs to the weights that are kept
+        elif self.horizon.stride > 1:  # the width belongs to the weights that are kept
             steps = np.arange(self.horizon.H)
             self.beta[:] = self.beta[steps - steps % self.horizon.stride]
-        n = self.sums[:, 0].sum()
-        if n:
-            trace = self.sums[:, 5].sum() / n
-            floor = self._floor(trace)
-            self._lam[...] = min(max(self._gathered[0] / max(self._gathered[1], 1e-12), floor), max(trace, floor))
+        xp, n, norms = self.backend.xp, self.sums[..., 0].sum(0), self.sums[..., 5].sum(0)
+        trace = norms / (n + (n == 0))
+        floor = self._floor(trace)
+        evidence = self._gathered[0] / at_least(self._gathered[1], 1e-12)
+        lam = xp.minimum(xp.maximum(evidence, floor), xp.maximum(trace, floor))
+        self._lam[...] = xp.where((n > 0) & runs, lam, self._lam)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         last = saved_array(state, "last")
@@ -191,7 +221,7 @@ class Evidence(Bonus):
             self.last = np.zeros_like(last)  # as long as the unit vectors that came
         super().load_state_dict(state)
 
-    def _floor(self, trace: float) -> float:
+    def _floor(self, trace: Any) -> Any:
         if self.unit:
             return UNIT_FLOOR * min(1.0, SURPRISE * self.surprises / self.repeats)
         return (TABLE_FLOOR if self.table else SMOOTH_FLOOR) * trace / self.d

@@ -41,7 +41,7 @@ class WeightedBonus(Bonus):
     def fade(self, factor: float) -> None:
         self.squared *= factor * factor
 
-    def forget(self) -> None:
+    def forget(self, runs: Any = ...) -> None:
         self.squared[:] = 0.0
 
     def renew(self) -> None:

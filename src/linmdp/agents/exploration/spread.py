@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Spread(Bonus):
     def seen(self, g: int, sample: Sample) -> None:
         self.sums += 1.0, sample.reward, sample.reward**2
 
-    def forget(self) -> None:
+    def forget(self, runs: Any = ...) -> None:
         self.sums[:] = 0.0
 
     def begin(self) -> None:

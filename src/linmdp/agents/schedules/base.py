@@ -101,9 +101,9 @@ class Schedule(Component):
         """phi(s, a) of a step of this episode that belongs to regression g, stored or not."""
 
     def watch_all(self, phi: Array) -> None:
-        """The same of all steps of an episode, (H, d), where each has a regression of its own."""
-        for g in range(len(phi)):
-            self.watch(g, phi[g])
+        """The same of all steps of an episode, (H, d)."""
+        for h in range(len(phi)):
+            self.watch(h if len(self._all) > 1 else 0, phi[h])
 
     def bind(self, ridge: Ridge | Afresh) -> None:
         """Share the regressions of a planner."""
@@ -165,6 +165,9 @@ class Growing(Schedule):
     def watch(self, g: int, phi: Any) -> None:
         self.steps += 1
 
+    def watch_all(self, phi: Array) -> None:
+        self.steps += len(phi)
+
     def planned(self) -> None:
         before = self.steps if self.by_steps else self.k - 1
         self.due = before + max(1, int(self.fraction * before))
@@ -203,7 +206,10 @@ class Proxy(Schedule):
         self._phi[g] = phi
 
     def watch_all(self, phi: Array) -> None:
-        self._phi[:] = phi
+        if len(self._phi) == 1:
+            super().watch_all(phi)
+        else:
+            self._phi[:] = phi
 
     def end_episode(self, earned: float = 0.0) -> None:
         self._move()

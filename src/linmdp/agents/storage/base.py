@@ -12,7 +12,7 @@ import numpy as np
 from linmdp.agents.base import Component
 from linmdp.agents.exploration.base import Exploration, Moments
 from linmdp.agents.horizon import SWEEPS, Horizon
-from linmdp.agents.ridge import Ridge
+from linmdp.agents.ridge import Ridge, at_least, dot
 from linmdp.errors import InvalidParameter
 from linmdp.types import Array, BoolArray, IntArray, State
 
@@ -92,18 +92,18 @@ class Storage(Component):
     def greedy_target(self, h: int, w: Any) -> Any:
         """The same with Q = min(phi'w, cap), for one agent: weights w (d,) of the following step, no exploration."""
 
-    def ahead(self, h: int) -> tuple[float, float]:
+    def ahead(self, h: int) -> tuple[Any, Any]:
         """sum discount V and sum (discount V)^2 + 2 r discount V over the samples of step h that `target` counts."""
         raise InvalidParameter(f"lam='auto' does not work with {type(self).__name__.lower()} as storage.")
 
     def moments(self, h: int) -> Moments:
-        """What the regression of step h rests on, for one agent."""
+        """What the regression of step h rests on."""
         return self.exploration.moments(h, *(self.ahead(h) if self.horizon.leads_on(h) else (0.0, 0.0)))
 
-    def residuals(self, h: int, w: Array, target: Array) -> tuple[Moments, float]:
-        """`moments`, and the sum of squared residuals of w = Lambda^-1 target."""
+    def residuals(self, h: int, w: Any, target: Any) -> tuple[Moments, Any]:
+        """`moments`, and the sum of squared residuals of w = Lambda^-1 target, (*batch)."""
         moments = self.moments(h)
-        return moments, max(0.0, moments.squares - float(w @ target) - float(self.ridge.lam) * float(w @ w))
+        return moments, at_least(moments.squares - dot(w, target) - self.ridge.lam * dot(w, w), 0.0)
 
     @abstractmethod
     def bytes_after(self, samples: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.agents.afresh import Afresh
+from linmdp.agents.backend import Backend
 from linmdp.agents.budget import Choice, common_bytes, kept_bytes, merged_bytes, parse_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
@@ -188,13 +189,15 @@ class StorageChoice(Forms):
         blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
         return Afresh(agent.horizon.groups, self.width, agent.lam_value, blocks)
 
-    def make_automatic(self) -> Exploration:
+    def make_automatic(self, batch: tuple[int, ...], backend: Backend) -> Exploration:
         """How Q is made optimistic where beta and lam are "auto"."""
         agent = self.agent
         if self.asked == "stagewise":
             return Spread(agent.horizon, agent.caps)
         lows = agent.horizon.lows(agent.task.reward_range[0])
-        found = Evidence(agent.horizon, agent._features, agent.caps, lows, own_ends=self.own_ends)
+        found = Evidence(
+            agent.horizon, agent._features, agent.caps, lows, own_ends=self.own_ends, batch=batch, backend=backend
+        )
         found.inflate = float(agent.inflate)
         return found
 

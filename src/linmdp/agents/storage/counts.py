@@ -8,10 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.ridge import masked_groups, matvec, runs_in
+from linmdp.agents.exploration.base import meeting
+from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray, State
+
+LARGEST_PACKED, PRODUCTS_BYTES = 128, 1 << 22
+"""Features up to which the forms of many matrices are one product, and the bytes of its right side at a time."""
 
 
 class Counts(Storage):
@@ -24,8 +28,8 @@ class Counts(Storage):
     ----------
     N : (G, *batch, d, S) of the regressions that lead to a next step
     forms : (G, *batch, A*S) phi' Lambda^-1 phi of every state and action, kept up by rank-one changes
-    seen : (G, 2, S) how often each state followed, and with which rewards; empty unless lam is "auto"
-    V : (H+1, *batch, S) max_a Q_h, zero after the last step; (1, S) with one regression for all steps
+    seen : (G, *batch, 2, S) how often each state followed, and with which rewards; empty unless lam is "auto"
+    V : (H+1, *batch, S) max_a Q_h, zero after the last step; (1, *batch, S) with one regression for all steps
     best : (H, *batch, A, S) which actions share the largest Q; empty where they are found when asked for
     """
 
@@ -50,7 +54,7 @@ class Counts(Storage):
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
         self.kernels = backend.kernels(d, A)
         self.N = backend.zeros((self.horizon.followed, *batch, d, S), dtype)
-        self.seen = np.zeros((self.horizon.followed * explore.adaptive, 2, S))
+        self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
         self.best = backend.zeros((H * (self.tables and self.kernels is None), *batch, A, S), "bool") | True
@@ -77,6 +81,11 @@ class Counts(Storage):
             if len(self.seen):
                 self.seen[g, :, sample.next_state] += sample.weight, sample.weight * sample.reward
 
+    def followed(self, h: int, next_state: Any, reward: Any, store: Any) -> None:
+        """`seen` of a step of B runs in lockstep, (B,) each; N has been counted."""
+        if (g := self.horizon.group(h)) < len(self.seen):
+            self.seen[g][self._runs, :, next_state] += self.backend.xp.stack((store, store * reward), -1)
+
     def count(self, N: Any, phi: Any, next_state: State) -> None:
         """N += phi e_{s'}', in every run."""
         if self._runs is None:
@@ -86,7 +95,7 @@ class Counts(Storage):
 
     def clear(self, runs: Any = ...) -> None:
         self.N[:, runs] = 0.0
-        self.seen[:] = 0.0
+        self.seen[:, runs] = 0.0
 
     def fade(self, factor: float) -> None:
         self.N *= factor
@@ -104,6 +113,9 @@ class Counts(Storage):
     def refresh(self, mask: BoolArray) -> None:
         if not self.exploration.keeps_forms:
             return
+        if self.ridge.exact and len(self.columns) <= min(LARGEST_PACKED, int(mask.sum())):  # a sketch has no matrices
+            self._refresh_together(mask)
+            return
         # runs at once: on a CPU the product of one fits the cache, a GPU wants many
         size = 1 if self.backend.is_numpy else 64
         for g in masked_groups(mask):
@@ -116,16 +128,32 @@ class Counts(Storage):
                     forms = self._cast(forms * self.exploration.scale(g, part)[..., None])
                 self.forms[g][part] = forms
 
+    def _refresh_together(self, mask: BoolArray) -> None:
+        """`refresh` of at least d matrices: one product of all of them with x x', which takes half the arithmetic."""
+        rows, backend = [], self.backend
+        for g in masked_groups(mask):
+            runs = runs_in(mask, g)
+            matrices = packed(self.exploration.metric(g)[runs], backend)
+            if self.exploration.scaled:
+                matrices *= self.exploration.scale(g, runs)[..., None]
+            rows.append(self._cast(matrices.reshape(-1, matrices.shape[-1])))
+        left, forms = backend.xp.concatenate(rows), self.forms.reshape(mask.size, -1)
+        which = slice(None) if mask.all() else backend.array(np.flatnonzero(mask), "int64")
+        room = min(PRODUCTS_BYTES, forms.itemsize * forms.shape[1] * len(self.columns) // 2 * mask[0].size)
+        size = max(64, room // (left.shape[1] * forms.itemsize))  # for each run less than the product of one matrix
+        for part in (slice(i, i + size) for i in range(0, forms.shape[1], size)):
+            forms[which, part] = abs(left @ products(self.columns[:, part], backend))
+
     def rescale(self, factors: Array) -> None:
         self.forms *= factors[:, None].astype(self.forms.dtype)
 
     def target(self, h: int) -> Any:
         return self._product(self.N[h], self.V[h + 1]) if self.tables else self._product(self.N[0], self.V[0])
 
-    def ahead(self, h: int) -> tuple[float, float]:
-        (times, rewards), V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
-        V = self.horizon.discount * V
-        return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
+    def ahead(self, h: int) -> tuple[Any, Any]:
+        seen, V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
+        times, rewards, V = seen[..., 0, :], seen[..., 1, :], self.horizon.discount * V
+        return dot(times, V), dot(times * V + 2 * rewards, V)
 
     def sweep(self, h: int, v: Any) -> None:
         """One pass over the features: a product with a few vectors, then a few operations in place."""
@@ -159,7 +187,7 @@ class Counts(Storage):
         xp, explore = self.backend.xp, self.exploration
         q = explore.raised(h, rows, forms)
         explore.largest(q, -2, out=V)
-        xp.minimum(V, explore.caps[h], out=V)
+        xp.minimum(V, meeting(explore.caps[h], V), out=V)
         if best is not None:
             xp.greater_equal(q, (V - explore.tie)[..., None, :], out=best)
 
@@ -180,18 +208,22 @@ class Counts(Storage):
     def best_table(self, h: int) -> Any:
         if self.tables and self.kernels is None:
             return self.best[h]
-        if not self.tables:
-            q = self.exploration.q_of_rows(h, self.features.columns.T)
+        explore = self.exploration
+        if not self.tables and self._runs is None:
+            q = explore.q_of_rows(h, self.features.columns.T)
         else:
-            q = self.exploration.q(h, self._cast(self.w[h])[None] @ self.columns, self.forms[h])
-        return self.exploration.best(q.reshape(self.shape), axis=-2)
+            vectors = self._cast(self.backend.xp.stack(tuple(explore.vectors(h))))
+            q = explore.q(
+                h, vectors @ self.columns, self.forms[self.horizon.group(h)] if len(self.forms) else self.forms
+            )
+        return explore.best(q.reshape(self.shape), axis=-2)
 
     def q_values(self, h: int, state: State) -> Any:
         explore, xp = self.exploration, self.backend.xp
-        if not self.tables:
+        if not self.tables and self._runs is None:
             return explore.q_of_rows(h, self.features.phi(state))
         vectors = self._cast(xp.stack(tuple(explore.vectors(h))))
-        forms = self._forms[h] if explore.keeps_forms else self.forms
+        forms = self._forms[self.horizon.group(h)] if explore.keeps_forms else self.forms
         if self._runs is None:
             return explore.q(h, vectors @ self._columns_of(state), forms[:, state] if len(forms) else forms)
         products = xp.einsum("nbd,dab->nba", vectors, self._columns_of(state))
@@ -201,7 +233,7 @@ class Counts(Storage):
         return self.nbytes
 
     def take_run(self, batched: Any, i: int) -> None:
-        for name in ("N", "forms", "V"):
+        for name in ("N", "forms", "V", "seen"):
             getattr(self, name)[:] = batched.backend.host(getattr(batched, name)[:, i])
         for h in range(len(self.best)):  # which a GPU does not keep
             self.best[h] = batched.backend.host(batched.best_table(h)[i])
