@@ -7,7 +7,15 @@ import pytest
 
 from linmdp.report.narrative import paired_comparisons
 from linmdp.results.curves import thinned
-from linmdp.results.stats import growth_exponent, mean_interval, paired_ratio, regret_area
+from linmdp.results.stats import (
+    KEPT,
+    TOGETHER,
+    growth_exponent,
+    mean_interval,
+    mean_intervals,
+    paired_ratio,
+    regret_area,
+)
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
 
@@ -27,6 +35,23 @@ def test_bca_interval_agrees_with_scipy(seed: int) -> None:
 def test_interval_of_one_value_or_of_equal_values_is_that_value() -> None:
     assert mean_interval(np.array([2.0])) == (2.0, 2.0, 2.0)
     assert mean_interval(np.array([3.0, 3.0, 3.0])) == (3.0, 3.0, 3.0)
+
+
+def test_intervals_of_columns_are_those_of_each_column() -> None:
+    """Of few values and of many, whose resamples are made in several blocks."""
+    rng = np.random.default_rng(0)
+    for n, m in ((2, 3), (5, TOGETHER + 3), (KEPT + 200, 2)):
+        values = rng.gamma(1.5, size=(n, m))
+        values[:, 1] = 7.0
+        for one, column in zip(mean_intervals(values), values.T, strict=True):
+            assert one == pytest.approx(mean_interval(column), rel=1e-12)
+
+
+def test_an_interval_does_not_depend_on_the_last_bits_of_a_sum() -> None:
+    """0.1 + 0.2 + 0.3 adds up to two numbers: resamples that hold all values once are the mean, in any order."""
+    values = np.array([0.1, 0.2, 0.3])
+    whole = mean_interval(np.array([1.0, 2.0, 3.0]))
+    assert mean_interval(values) == pytest.approx(tuple(x / 10 for x in whole), rel=1e-9)
 
 
 def test_coverage_of_the_interval() -> None:

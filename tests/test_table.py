@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,9 @@ import numpy as np
 import pytest
 
 from linmdp.errors import InvalidData, InvalidParameter, OutputError
+from linmdp.report.comparison import Comparison, comparison_text
 from linmdp.results.store import Store, existing_store
+from linmdp.results.summary import by_setting
 from linmdp.results.table import BESIDE, CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.sweep import run_sweep
@@ -87,6 +94,47 @@ def test_curves_are_one_row_a_point(folder: Path, tmp_path: Path) -> None:
     assert [float(row["reward"]) for row in text] == [row["reward"] for row in typed]
     assert text[-1]["regret"] == ""
     assert typed[-1]["regret"] is None
+
+
+def test_settings_are_the_stored_runs_one_setting_after_the_other(folder: Path, tmp_path: Path) -> None:
+    """Also where their runs lie apart, and where a number is none, which is no plain JSON."""
+    with closing(existing_store(folder)) as store:
+        runs = list(store.stored())
+    runs[4].result.tied = float("nan")
+    with closing(Store(tmp_path)) as store:
+        store.add([(run.key, run.result) for run in [*runs[::2], *runs[-1::-2]]])
+        settings, expected = list(store.settings()), by_setting(store.results())
+        assert [len(runs) for runs in settings] == [2] * 4
+        for found, other in zip(chain(*settings), chain(*expected), strict=True):
+            assert found.costs == []
+            np.testing.assert_equal(vars(found) | {"costs": other.costs}, vars(other))
+        assert comparison_text(settings) == Comparison(store.results()).table()
+
+
+def test_costs_in_the_middle_of_a_record_or_in_a_parameter_are_read(folder: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    with sqlite3.connect(copy / "runs.sqlite") as db:
+        (text,) = db.execute("SELECT record FROM runs WHERE rowid = 1").fetchone()
+        record = {"costs": [[1, 2, 3, 4]]} | json.loads(text) | {"chosen": {"costs": [[1]]}}
+        del record["warnings"]
+        db.execute("UPDATE runs SET record = ? WHERE rowid = 1", (json.dumps(record),))
+    with closing(existing_store(copy)) as store:
+        assert next(store.stored(costs=False)).result.chosen == {"costs": [[1]]}
+        assert next(store.settings())[0].chosen == {"costs": [[1]]}
+
+
+def test_a_damaged_run_is_named_in_one_line(folder: Path, tmp_path: Path) -> None:
+    for i, change in enumerate(("record = '{'", "record = '[1]'", "rewards = x'00'", "at = x'00'", "regret = x''")):
+        copy = Path(shutil.copytree(folder, tmp_path / str(i)))
+        with sqlite3.connect(copy / "runs.sqlite") as db:
+            db.execute(f"UPDATE runs SET {change} WHERE rowid = 2")
+        with closing(existing_store(copy)) as store, pytest.raises(InvalidData, match="is damaged at"):
+            list(store.settings())
+        with closing(existing_store(copy)) as store:
+            runs = store.stored()
+            assert next(runs).result.seed == 0
+            with pytest.raises(InvalidData, match="is damaged at run"):
+                next(runs)
 
 
 def test_a_table_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ def sweep(
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
     if dask is not None and save:
         invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
-    pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
-    planned = plan(read_sweep(spec), spec, device)
+    pool, tracker = None if dask is None else Dask(dask, gpus=device != "cpu"), make_tracker(track, out)
+    planned = plan(read_sweep(spec), spec, device, here=pool is None)
     if save:
         planned = [saving(out, job) for job in planned]
     with closing(Store(output_folder(out))) as store:

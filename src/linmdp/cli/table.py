@@ -19,21 +19,22 @@ def table(
     curves: Annotated[bool, typer.Option("--curves", help="one row per point of a curve, not per run")] = False,
 ) -> None:
     """Print the comparisons of a folder, or write its runs as a table."""
-    from linmdp.report.comparison import Comparison
+    from linmdp.report.comparison import comparison_text
     from linmdp.results import table as tables
     from linmdp.results.run_folder import LINES, read_folder, write_lines
     from linmdp.results.store import existing_store
+    from linmdp.results.summary import by_setting
 
     if curves and csv is None and parquet is None:
         invalid("table", "curves", "given with --csv or --parquet", curves)
     written = [path for path in (csv, parquet, jsonl) if path is not None]
     if not written and not (folder / "runs.sqlite").exists() and (folder / LINES).exists():
-        print(Comparison(read_folder(folder).results).table())  # of an older version
+        print(comparison_text(by_setting(read_folder(folder).results)))  # of an older version
         return
     with closing(existing_store(folder)) as store:
         if not written:
-            results = read_folder(folder).results if (folder / LINES).exists() else store.results()
-            print(Comparison(results).table())
+            lines = (folder / LINES).exists()
+            print(comparison_text(by_setting(read_folder(folder).results) if lines else store.settings()))
             return
         rows = [] if curves else list(tables.run_rows(store))
         columns = tables.CURVES if curves else tables.run_columns(rows)

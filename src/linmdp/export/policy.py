@@ -46,7 +46,7 @@ def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
 def _lows(explore: Bonus) -> Array:
     """The least value of each planned step, (H,)."""
     if isinstance(explore, Evidence):
-        return explore.floors
+        return np.asarray(explore.floors)
     return explore.lows if isinstance(explore, Inflated) else np.full(explore.horizon.H, -LARGEST)
 
 

@@ -16,8 +16,8 @@ from linmdp.report.section_data import returns_curve
 from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import comparison_table
 from linmdp.results.stats import Interval
-from linmdp.results.summary import Summary, by_agent
-from linmdp.results.verdict import verdicts
+from linmdp.results.summary import Summary, by_agent, by_setting, summarize
+from linmdp.results.verdict import verdict, verdicts
 from linmdp.types import RunResult
 
 if TYPE_CHECKING:
@@ -56,12 +56,7 @@ class Comparison(Sequence[RunResult]):
 
     def table(self) -> str:
         """A Markdown table for each environment and number of episodes, and what it says in words."""
-        parts = []
-        for env, episodes, runs in self._groups():
-            rows = runs.summaries
-            said = [*paired_comparisons(rows), *runs.verdicts()]
-            parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *said]))
-        return "\n\n".join(parts) or "There are no runs yet."
+        return comparison_text(by_setting(self.results))
 
     __str__ = table
 
@@ -70,8 +65,10 @@ class Comparison(Sequence[RunResult]):
         return [f"{agent}: {words}" for _, _, runs in self._groups() for agent, words in verdicts(runs.results).items()]
 
     def _groups(self) -> list[tuple[str, int, Comparison]]:
-        kinds = dict.fromkeys((r.env, r.episodes) for r in self.results)
-        return [(env, episodes, self.select(env=env, episodes=episodes)) for env, episodes in kinds]
+        groups: dict[tuple[str, int], list[RunResult]] = {}
+        for r in self.results:
+            groups.setdefault((r.env, r.episodes), []).append(r)
+        return [(env, episodes, Comparison(runs)) for (env, episodes), runs in groups.items()]
 
     def rows(self, curves: bool = False) -> list[dict[str, Any]]:
         """One row per run, with a column `param.NAME` for each parameter; or one per episode, with sums up to it."""
@@ -118,6 +115,25 @@ class Comparison(Sequence[RunResult]):
     def _shown(self, s: Summary) -> tuple[str, ...]:
         regret, end = (_interval(i, s.seeds) for i in (s.regret, s.end))
         return s.agent, str(s.seeds), regret, end, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
+
+
+def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:
+    """A Markdown table for each environment and number of episodes, and what it says in words.
+
+    Each of the `settings` is the runs of one agent there. Of their curves nothing but the end is kept, so that a store
+    is shown without being in memory.
+    """
+    groups: dict[tuple[str, int], list[tuple[Summary, str]]] = {}
+    for runs in settings:
+        found, words = summarize(runs), verdict(runs)
+        found = found._replace(curve=None if found.curve is None else found.curve[:, -1:].copy())
+        groups.setdefault((found.env, found.episodes), []).append((found, f"{found.agent}: {words}" if words else ""))
+    parts = []
+    for (env, episodes), shown in groups.items():
+        rows = [summary for summary, _ in shown]
+        said = [*paired_comparisons(rows), *(line for _, line in shown if line)]
+        parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *said]))
+    return "\n\n".join(parts) or "There are no runs yet."
 
 
 def _interval(interval: Interval | None, seeds: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from linmdp.io.files import write_atomic
 from linmdp.report.style import RC, pyplot
 from linmdp.results.curves import spaced
-from linmdp.results.stats import Interval, mean_interval
+from linmdp.results.stats import Interval, mean_intervals
 from linmdp.results.summary import Summary
 from linmdp.types import Array
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MIB = 2**20
-INTERVALS = 60
-"""Points of a curve where its interval is computed; between them it is a straight line."""
+INTERVALS, KNOTS = 60, 30
+"""Points of a curve that is drawn, and those where its interval is computed; between them it is a straight line."""
 
 
 class Curve(NamedTuple):
@@ -38,8 +38,8 @@ class Curve(NamedTuple):
 
 def mean_curve(values: Array, episode: Array) -> Curve:
     """The mean of curves (seeds, points) that were taken after the episodes (points,)."""
-    knots = spaced(len(episode), INTERVALS)
-    intervals = np.array([mean_interval(values[:, i]) for i in knots])
+    knots = spaced(len(episode), KNOTS)
+    intervals = np.array(mean_intervals(values[:, knots]))
     mean = values.mean(axis=0)
     below, above = (np.interp(episode, episode[knots], intervals[:, i] - intervals[:, 0]) for i in (1, 2))
     return Curve(episode, mean, mean + below, mean + above)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,12 @@ def written_tables(folder: Path) -> str:
 
 def settings(results: Sequence[RunResult]) -> str:
     """Every parameter of every environment and agent."""
-    envs = [_env_row(env, [r for r in results if r.env == env]) for env in dict.fromkeys(r.env for r in results)]
-    names = dict.fromkeys(r.agent for r in results)
-    agents = [_agent_row(agent, [r for r in results if r.agent == agent]) for agent in names]
+    by_env, by_name = dict[str, list[RunResult]](), dict[str, list[RunResult]]()
+    for r in results:
+        by_env.setdefault(r.env, []).append(r)
+        by_name.setdefault(r.agent, []).append(r)
+    envs = [_env_row(env, runs) for env, runs in by_env.items()]
+    agents = [_agent_row(agent, runs) for agent, runs in by_name.items()]
     head: tuple[str, ...] = ("environment", "K", "seeds", "regret evaluated", "features")
     body = table("Environments", head, envs, text_columns=head)
     title, head = "Every parameter of the agents", ("agent", "given as", "parameters")
@@ -136,8 +140,8 @@ def _env_row(env: str, runs: Sequence[RunResult]) -> list[Cell]:
 
 def _agent_row(agent: str, runs: Sequence[RunResult]) -> list[Cell]:
     values: dict[str, dict[str, None]] = {}
-    for r in runs:
-        for key, value in r.params.items():
+    for params in (params for params, _ in groupby(r.params for r in runs)):
+        for key, value in params.items():
             values.setdefault(str(key), {})[_written(value)] = None
     parameters = " ".join(f"<code>{text(key)}={text(', '.join(found))}</code>" for key, found in values.items())
     return [

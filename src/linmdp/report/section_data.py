@@ -11,8 +11,8 @@ import numpy as np
 from linmdp.report.plots import Curve, mean_curve
 from linmdp.report.style import is_baseline
 from linmdp.results.curves import curve_at, returns
-from linmdp.results.stats import Interval, growth_exponent, mean_interval
-from linmdp.results.summary import Summary, by_agent
+from linmdp.results.stats import Interval, growth_exponent, mean_intervals
+from linmdp.results.summary import Summary, by_setting, summarize
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
@@ -115,14 +115,15 @@ def sections_of(results: Sequence[RunResult], most: int | None = None) -> list[S
 
 def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Section:
     """At most `MOST_AGENTS`, the baselines among them, in the order in which they come."""
-    everyone = by_agent(runs)
+    own = {group[0].agent: group for group in by_setting(runs)}
+    everyone = [summarize(group) for group in own.values()]
     measure = "regret" if all(s.regret for s in everyone) else "reward"
     whole = Section(env=env, episodes=episodes, measure=measure, summaries=everyone, curves={})
     best = sorted(everyone, key=lambda s: (not is_baseline(s.agent), whole.loss(s)))[:MOST_AGENTS]
     names = {s.agent for s in best}
     summaries, runs = [s for s in everyone if s.agent in names], [r for r in runs if r.agent in names]
-    curves = {s.agent: curve for s in summaries if (curve := _curve(s, runs, measure)) is not None}
-    earned = {s.agent: curve for s in summaries if (curve := returns_curve([r for r in runs if r.agent == s.agent]))}
+    curves = {s.agent: curve for s in summaries if (curve := _curve(s, own[s.agent], measure)) is not None}
+    earned = {s.agent: curve for s in summaries if (curve := returns_curve(own[s.agent]))}
     left_out = len(everyone) - len(summaries)
     return replace(
         whole, number=number, runs=runs, summaries=summaries, curves=curves, returns=earned, left_out=left_out
@@ -132,8 +133,7 @@ def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Sec
 def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
     """None where regret is unknown, or only the sum of rewards was kept."""
     at = curve_at(s.episodes)
-    rewards = [np.cumsum(r.rewards) for r in runs if r.agent == s.agent]
-    values = s.curve if measure == "regret" else np.stack(rewards)
+    values = s.curve if measure == "regret" else np.stack([np.cumsum(r.rewards) for r in runs])
     if values is None or values.shape[1] != len(at):
         return None
     return mean_curve(values, at + 1.0)
@@ -141,11 +141,11 @@ def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
 
 def returns_curve(runs: Sequence[RunResult]) -> Curve | None:
     """Mean returns of groups of episodes that follow each other, as many as a figure can show; None of one group."""
-    rewards, episodes = [returns(r) for r in runs], runs[0].episodes
-    points = min(GROUPS, len(rewards[0]))
+    rewards, episodes = np.stack([returns(r) for r in runs]), runs[0].episodes
+    points = min(GROUPS, rewards.shape[1])
     if points < 2:
         return None
-    values = np.array([[part.mean() for part in np.array_split(r, points)] for r in rewards])
+    values = np.stack([part.mean(axis=1) for part in np.array_split(rewards, points, axis=1)], axis=1)
     return mean_curve(values, np.linspace(episodes / points, episodes, points))
 
 
@@ -176,7 +176,7 @@ def _growth(agent: str, sizes: list[int], runs: list[list[RunResult]]) -> Growth
             continue
         array = np.array(table, dtype=np.float64)
         if np.any(array > 0):
-            values[name] = [mean_interval(column) for column in array.T]
+            values[name] = mean_intervals(array)
         if np.all(array > 0):
             exponents[name] = growth_exponent(np.array(sizes), array)
     return Growth(agent, len(runs), sizes, values, exponents)

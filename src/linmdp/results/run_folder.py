@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, check_number, one_line
 from linmdp.io.files import write_atomic
-from linmdp.results.curves import SHOWN, curve_at, spaced, thinned, whole
+from linmdp.results.curves import SHOWN, curve_at, is_long, spaced, thinned, whole
 from linmdp.results.store import Store
 from linmdp.types import NUMBER, RunResult
 
@@ -126,7 +126,7 @@ def _run_of(line: bytes) -> tuple[Any, ...]:
 
 def _from_store(folder: Path) -> RunFolder:
     with closing(Store(folder)) as store:
-        runs = _once((run.key, _drawn(run.result)) for run in store.stored())
+        runs = _once((run.key, _drawn(run.result)) for run in store.stored(costs=False))
         machines, commands = store.machines(), store.notes("command")
         older = _from_lines(folder / LINES).results if store.notes(OLDER) and (folder / LINES).exists() else []
     there = {_identity(r)[:3] for _, r in runs}  # a curve of sums alone does not go with whole ones of the same agent
@@ -169,8 +169,10 @@ def _result(record: Any) -> RunResult:
         if shown in record and column.kind in (str, int, NUMBER, dict):
             said[name] = _value(shown, column.kind, record[shown])
     regret = None if record["regret"] is None else np.array(record["regret"], dtype=np.float64)
-    if regret is not None and (regret.shape != (said["episodes"],) or not np.isfinite(regret).all()):
-        raise InvalidData(f"regret of a run must be {said['episodes']} finite numbers.")
+    K = said["episodes"]
+    points = len(thinned(K)) if is_long(K) else K
+    if regret is not None and (regret.shape != (points,) or not np.isfinite(regret).all()):
+        raise InvalidData(f"regret of a run must be {points} finite numbers.")
     return RunResult(**said, regret=regret, rewards=np.array([_value("reward", NUMBER, record["reward"])]))
 
 
@@ -184,7 +186,7 @@ def _value(name: str, kind: Any, value: Any) -> Any:
 
 
 def _drawn(r: RunResult) -> RunResult:
-    """`r` with its curves at `curve_at` alone, rewards summed up in between; names without control characters.
+    """`r`, changed: its curves at `curve_at` alone, rewards summed up in between; names without control characters.
 
     The curves of a store have the points of `thinned`; a line has regret in every episode, and one sum of rewards.
     """
@@ -193,7 +195,8 @@ def _drawn(r: RunResult) -> RunResult:
     regret = r.regret
     if regret is not None:
         regret = regret[curve_at(r.episodes) if len(regret) == r.episodes else at]
-    return replace(r, env=_printable(r.env), agent=_printable(r.agent), regret=regret, rewards=rewards)
+    r.env, r.agent, r.regret, r.rewards = _printable(r.env), _printable(r.agent), regret, rewards
+    return r
 
 
 def _once(runs: Iterable[tuple[str, RunResult]]) -> list[tuple[str, RunResult]]:
@@ -206,13 +209,14 @@ def _once(runs: Iterable[tuple[str, RunResult]]) -> list[tuple[str, RunResult]]:
     return list(kept.values())
 
 
+@lru_cache(maxsize=4096)
 def _natural(text: str) -> list[tuple[float, str]]:
     parts = re.split(r"(\d+\.?\d*)", text)
     return [(float(p), "") if i % 2 else (-1.0, p) for i, p in enumerate(parts)]
 
 
 def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _reason(error: Exception) -> str:

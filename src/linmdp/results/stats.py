@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -11,6 +12,10 @@ import numpy as np
 from linmdp.types import Array, IntArray
 
 RESAMPLES = 4000
+TOGETHER = 64
+"""Columns that are resampled at once."""
+KEPT, BLOCK = 1000, 1 << 22
+"""Weights of so many values are kept; of more, so many weights are made at a time."""
 
 
 class Interval(NamedTuple):
@@ -30,28 +35,56 @@ def mean_interval(values: Array, *, level: float = 0.95, seed: int = 0) -> Inter
     The acceleration comes from the jackknife, which for a mean is the skewness of the values. With few seeds (n < 8) a
     bootstrap interval is somewhat too narrow; the number of seeds is therefore always shown beside it.
     """
+    return mean_intervals(np.asarray(values, dtype=np.float64)[:, None], level=level, seed=seed)[0]
+
+
+def mean_intervals(values: Array, *, level: float = 0.95, seed: int = 0) -> list[Interval]:
+    """The same of each column of (n, m) values, which share their resamples: a few matrix products for all of them."""
     values = np.asarray(values, dtype=np.float64)
-    mean = float(values.mean())
-    if len(values) < 2 or np.ptp(values) == 0:
-        return Interval(mean, mean, mean)
-    means = np.sort(values[_picks(len(values), seed)].mean(axis=1))
-    below = float(np.mean(means < mean) + np.mean(means == mean) / 2)
-    normal = NormalDist()
-    z0 = normal.inv_cdf(min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES))
-    centred = mean - values
-    acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5)) * -1
+    mean = values.mean(axis=0)
+    found = [Interval(m, m, m) for m in mean.tolist()]
+    spread = np.flatnonzero(np.ptp(values, axis=0) > 0) if len(values) > 1 else np.arange(0)
+    for some in (spread[i : i + TOGETHER] for i in range(0, len(spread), TOGETHER)):
+        means = np.concatenate([weights @ values[:, some] for weights in _weights(len(values), seed)])
+        for j, means_of_one in zip(some.tolist(), np.sort(means.T), strict=True):
+            found[j] = Interval(found[j].mean, *_bca(values[:, j], found[j].mean, means_of_one, level))
+    return found
+
+
+def _bca(values: Array, mean: float, means: Array, level: float) -> tuple[float, float]:
+    """The ends of the interval, from the means of the resamples in order."""
+    near = 1e-12 * float(np.abs(values).max())  # the same values may add up to another last bit
+    below, not_above = np.searchsorted(means, (mean - near, mean + near)) / len(means)
+    normal, least = NormalDist(), 1 / len(means)
+    z0 = normal.inv_cdf(min(max(float(below + not_above) / 2, least), 1 - least))
+    centred = values - mean
+    acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
 
     def quantile(p: float) -> float:
         z = z0 + normal.inv_cdf(p)
-        return float(np.quantile(means, normal.cdf(z0 + z / (1 - acceleration * z))))
+        place = normal.cdf(z0 + z / (1 - acceleration * z)) * (len(means) - 1)
+        return float(np.interp(place, (int(place), int(place) + 1), means[int(place) : int(place) + 2]))
 
-    return Interval(mean, quantile((1 - level) / 2), quantile((1 + level) / 2))
+    return quantile((1 - level) / 2), quantile((1 + level) / 2)
+
+
+def _weights(n: int, seed: int) -> Iterable[Array]:
+    """How much of each of n values is in the mean of each resample, (RESAMPLES, n) in all, some rows at a time."""
+    return _kept_weights(n, seed) if n <= KEPT else _drawn_weights(n, seed)
+
+
+def _drawn_weights(n: int, seed: int) -> Iterator[Array]:
+    rng, block = np.random.default_rng(seed), max(1, BLOCK // n)
+    for begin in range(0, RESAMPLES, block):
+        rows = min(block, RESAMPLES - begin)
+        picks = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        yield np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n) / n
 
 
 @lru_cache(maxsize=4)
-def _picks(n: int, seed: int) -> IntArray:
-    """Which of n values each resample holds, (RESAMPLES, n); the same for all settings of a table."""
-    return np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
+def _kept_weights(n: int, seed: int) -> tuple[Array, ...]:
+    """The same for all settings of a table."""
+    return tuple(_drawn_weights(n, seed))
 
 
 def paired_ratio(values: Array, base: Array) -> Interval:

@@ -11,21 +11,23 @@ import hashlib
 import json
 import os
 import platform
+import re
 import sqlite3
 import subprocess
 import time
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from linmdp.errors import InvalidData, OutputError, check_int, check_number, described
 from linmdp.io.files import output_folder
-from linmdp.results.curves import POINTS, thinned
-from linmdp.types import IntArray, RunResult
+from linmdp.results.curves import POINTS, is_long, thinned
+from linmdp.types import Array, IntArray, RunResult
 
 VERSION = 1
 RECORD = 3000
@@ -48,6 +50,24 @@ INSERT = """
 INSERT OR IGNORE INTO runs (rowid, key, record, at, regret, rewards, machine, finished)
 VALUES (CASE WHEN EXISTS (SELECT 1 FROM runs WHERE rowid = ?) THEN NULL ELSE ? END, ?, ?, ?, ?, ?, ?, ?)
 """
+
+
+COLUMNS = "key, record, at, regret, rewards, machine, finished"
+Row: TypeAlias = tuple[str, str, bytes, bytes | None, bytes, str, float]
+TOGETHER = 256
+"""Rows that are read together."""
+
+DAMAGE = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What is raised where a part of the store is not what it must be."""
+
+KINDS_OF_RUNS = """
+SELECT rowid, CASE WHEN json_valid(record) THEN json_extract(record, '$.env', '$.episodes', '$.agent') ELSE record END
+FROM runs ORDER BY rowid
+"""
+"""Of every run its environment, K and agent, from its record alone: curves lie on other pages, which are not read."""
+
+COSTS = re.compile(r', "costs": [][0-9eE+., -]*}\Z')
+"""The costs on the way at the end of a record, which are half of it and in no table."""
 
 
 class StoredRun(NamedTuple):
@@ -168,21 +188,46 @@ class Store:
         """Every stored run, or those of `keys`; curves are as stored: `rewards` are sums between stored episodes."""
         return (run.result for run in self.stored() if keys is None or run.key in keys)
 
-    def stored(self) -> Iterator[StoredRun]:
-        """Every stored run with what is stored beside it."""
-        columns = "key, record, at, regret, rewards, machine, finished"
+    def stored(self, *, costs: bool = True) -> Iterator[StoredRun]:
+        """Every stored run with what is stored beside it; without `costs` on the way it is read in half the time."""
         with self._errors("cannot be read"):
-            for row in self._db.execute(f"SELECT {columns} FROM runs ORDER BY rowid"):
+            cursor = self._db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY rowid")
+            while rows := cursor.fetchmany(TOGETHER):
+                yield from self._decoded(rows, costs=costs)
+
+    def settings(self) -> Iterator[list[RunResult]]:
+        """The runs of one environment, K and agent after the other, as they first appear, each in order of its seeds.
+
+        Only those of one setting are in memory, without their costs on the way.
+        """
+        texts, kinds = dict[str, list[int]](), dict[tuple[Any, ...], list[int]]()
+        one = f"SELECT {COLUMNS} FROM runs WHERE rowid = ?"
+        with self._errors("cannot be read"):
+            for place, text in self._db.execute(KINDS_OF_RUNS):
+                texts.setdefault(text, []).append(place)
+            for text, places in texts.items():
+                with self._reading(f"run {places[0]}"):
+                    kinds.setdefault(_kind(json.loads(text)), []).extend(places)
+            for places in kinds.values():
+                rows = [self._db.execute(one, (place,)).fetchone() for place in places]
+                yield sorted((run.result for run in self._decoded(rows, costs=False)), key=lambda r: r.seed)
+
+    def _decoded(self, rows: Sequence[Row], *, costs: bool) -> Iterator[StoredRun]:
+        """The runs in these rows, together or, where one is damaged, up to that one, which is named."""
+        try:
+            yield from _runs(rows, costs=costs)
+        except DAMAGE:
+            for row in rows:
                 with self._reading(f"run {row[0]!r:.20}"):
-                    stored = _stored(row)
-                yield stored
+                    (found,) = _runs([row], costs=costs)
+                yield found
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:
         """A part of the store that cannot be understood, in one line."""
         try:
             yield
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except DAMAGE as error:
             raise InvalidData(f"'{self.path}' is damaged at {what}: {described(error)}.") from error
 
     def machines(self) -> list[dict[str, Any]]:
@@ -210,23 +255,56 @@ class Store:
         self._db.close()
 
 
-def _stored(row: tuple[Any, ...]) -> StoredRun:
-    """A row of the store, if its parts are what they must be."""
-    key, record, at, regret, rewards, where, finished = row
-    said = _object(record)
+def _record(text: str, *, costs: bool) -> dict[str, Any]:
+    """The record of a run, if its fields are what they must be."""
+    said = _object(text if costs else COSTS.sub("}", text))
     if wrong := [name for name, value in said.items() if not isinstance(value, KINDS.get(name, ()))]:
         raise ValueError(f"its record must have known fields, each of its type, not {', '.join(wrong)}")
     for value in said.get("random_returns", ()):
         check_number("a run", "random_returns", value)
-    episodes = check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
-    places, points = np.frombuffer(at, dtype=np.int32), thinned(episodes)
-    curves = [np.frombuffer(c, dtype=np.float32).astype(np.float64) for c in (rewards, regret) if c is not None]
-    if not (np.array_equal(places, points) and all(c.shape == points.shape and np.isfinite(c).all() for c in curves)):
-        raise ValueError(f"its curves must be {len(points)} finite numbers each, in their places")
-    each = curves[0].copy()
-    each[1:] -= curves[0][:-1]
-    result = RunResult(**said, regret=None if regret is None else curves[1], rewards=each)
-    return StoredRun(key, result, places, dict(_machine(where)), finished)
+    check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
+    return said
+
+
+def _kind(said: Any) -> tuple[Any, ...]:
+    """Environment, K and agent, of a record or as SQL found them."""
+    return tuple(said[name] for name in ("env", "episodes", "agent")) if isinstance(said, dict) else tuple(said)
+
+
+def _runs(rows: Sequence[Row], *, costs: bool) -> list[StoredRun]:
+    """The runs in these rows, if their parts are what they must be; curves of the same length are read together."""
+    said, found = [_record(row[1], costs=costs) for row in rows], list[StoredRun]()
+    for (K, unknown), group in groupby(
+        zip(rows, said, strict=True), lambda each: (each[1]["episodes"], each[0][3] is None)
+    ):
+        some = list(group)
+        points, where = _points(K)
+        if any(row[2] != where for row, _ in some):
+            raise ValueError(f"its curves must have {len(points)} points, in their places")
+        sums = _numbers([row[4] for row, _ in some], len(points))
+        each = sums.copy()
+        each[:, 1:] -= sums[:, :-1]
+        regret = [None] * len(some) if unknown else list(_numbers([row[3] or b"" for row, _ in some], len(points)))
+        for (row, record), lost, rewards in zip(some, regret, each, strict=True):
+            result = RunResult(**record, regret=lost, rewards=rewards)
+            found.append(StoredRun(row[0], result, points, dict(_machine(row[5])), row[6]))
+    return found
+
+
+def _numbers(blobs: Sequence[bytes], points: int) -> Array:
+    if all(len(blob) == 4 * points for blob in blobs):
+        found = np.frombuffer(b"".join(blobs), dtype=np.float32).astype(np.float64).reshape(-1, points)
+        if np.isfinite(found).all():
+            return found
+    raise ValueError(f"its curves must be {points} finite numbers each")
+
+
+@lru_cache(maxsize=256)
+def _points(episodes: int) -> tuple[IntArray, bytes]:
+    """The episodes of stored points, and as they stand in the file."""
+    points = thinned(episodes).astype(np.int32)
+    points.flags.writeable = False
+    return points, points.tobytes()
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -290,7 +368,9 @@ def _processor() -> str:
 
 def _row(key: str, result: RunResult, ran_on: str) -> tuple[Any, ...]:
     at = thinned(result.episodes)
+    if is_long(result.episodes):
+        at = np.arange(len(at))  # such a run has no other points
     record = {name: getattr(result, name) for name in KINDS}
     regret = None if result.regret is None else result.regret[at].astype(np.float32).tobytes()
     rewards = np.cumsum(result.rewards)[at].astype(np.float32).tobytes()
-    return key, json.dumps(record), at.astype(np.int32).tobytes(), regret, rewards, ran_on, time.time()
+    return key, json.dumps(record), _points(result.episodes)[1], regret, rewards, ran_on, time.time()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.results.curves import returns
+from linmdp.results.curves import late_return
 from linmdp.results.stats import Interval, mean_interval
-from linmdp.results.verdict import last_tenth
 from linmdp.types import Array, RunResult
 
 SAID_APART = ("bytes", "reason")
@@ -59,7 +58,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         episodes=first.episodes,
         regret=None if curve is None else mean_interval(curve[:, -1]),
         reward=mean_interval(np.array([r.reward / r.episodes for r in results])),
-        end=mean_interval(np.array([last_tenth(returns(r)).mean() for r in results])) if whole else None,
+        end=mean_interval(np.array([late_return(r) for r in results])) if whole else None,
         agent_bytes=max(r.peak_bytes for r in results),
         **{name: float(np.mean([getattr(r, name) for r in results])) for name in MEANS},
         curve=curve,
@@ -79,6 +78,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def chosen_words(chosen: Sequence[Mapping[str, Any]]) -> str:
     """What several runs chose, as "lam=0.01, storage=merged"; numbers that differ as a range."""
+    if all(one == chosen[0] for one in chosen):
+        chosen = chosen[:1]
     names = dict.fromkeys(name for one in chosen for name in one if name not in SAID_APART)
     return ", ".join(f"{name}={_values([one[name] for one in chosen if name in one])}" for name in names)
 
@@ -92,9 +93,14 @@ def _values(values: Sequence[Any]) -> str:
     return (" to " if numbers else " or ").join(dict.fromkeys(words))
 
 
-def by_agent(results: Sequence[RunResult]) -> list[Summary]:
+def by_agent(results: Iterable[RunResult]) -> list[Summary]:
     """One summary for each agent, environment and K, in the order in which they first appear; seeds in order."""
+    return [summarize(runs) for runs in by_setting(results)]
+
+
+def by_setting(results: Iterable[RunResult]) -> list[list[RunResult]]:
+    """The runs of each agent, environment and K, in the order in which they first appear; seeds in order."""
     groups: dict[tuple[str, str, int], list[RunResult]] = {}
     for result in results:
         groups.setdefault((result.env, result.agent, result.episodes), []).append(result)
-    return [summarize(sorted(group, key=lambda r: r.seed)) for group in groups.values()]
+    return [sorted(group, key=lambda r: r.seed) for group in groups.values()]

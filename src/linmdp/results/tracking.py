@@ -12,7 +12,7 @@ import numpy as np
 
 from linmdp.errors import invalid, needed, unknown
 from linmdp.io.files import output_folder, write_atomic
-from linmdp.results.curves import spaced
+from linmdp.results.curves import spaced, spans
 from linmdp.types import RunResult
 
 Tracker = Callable[[RunResult], None]
@@ -68,12 +68,15 @@ def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
     """Numbers to draw after so many episodes: both curves, and at the end what there is once."""
     K = len(result.rewards)
     totals, last = np.cumsum(result.rewards), -1
+    played = np.cumsum(spans(K, result.episodes))
     for k in spaced(K, POINTS).tolist():
-        earned = totals[k] - (totals[last] if last >= 0 else 0.0)
-        values = {"reward per episode": float(earned / (k - last))}
+        earned, before = totals[k], 0.0
+        if last >= 0:
+            earned, before = totals[k] - totals[last], played[last]
+        values = {"reward per episode": float(earned / (played[k] - before))}
         if result.regret is not None:
             values["regret"] = float(result.regret[k])
         if k == K - 1:
             values |= {"agent bytes": result.peak_bytes, "saturated": result.saturated, "resets": result.resets}
-        yield k + 1, values
+        yield int(played[k]), values
         last = k

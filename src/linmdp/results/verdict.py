@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.results.curves import returns
+from linmdp.results.curves import last_tenth, returns, spans
 from linmdp.types import Array, RunResult
 
 NOT_JUDGED = ("random", "constant", "optimal")
@@ -41,20 +41,38 @@ def judge(runs: Sequence[RunResult]) -> Judgement | None:
     first = runs[0]
     if not first.random_returns or first.agent.partition(":")[0] in NOT_JUDGED:
         return None
-    random = np.array(first.random_returns)
     if first.optimal_return is not None:
-        earned = first.optimal_return - float(np.mean([_last_gap(run) for run in runs]))
-        least = LEAST_GAIN * (first.optimal_return - random[0])
-        return Judgement(earned, bool(least > 0 and earned - random[0] > least))
+        return _exact(first, float(np.mean([_last_gap(run) for run in runs])))
     last = np.concatenate([last_tenth(returns(run)) for run in runs])
-    mine, others = np.append(last, random.mean()), np.append(random, last.mean())
-    error = np.sqrt(mine.var(ddof=1) / len(mine) + others.var(ddof=1) / len(others))
-    return Judgement(float(last.mean()), bool(mine.mean() - others.mean() > ERRORS * error))
+    return _sampled(first, last[None])[0]
 
 
-def last_tenth(values: Array) -> Array:
-    """Of values in the order of the episodes."""
-    return values[-max(1, len(values) // 10) :]
+def _each(runs: Sequence[RunResult]) -> list[Judgement]:
+    """Each run by itself, beside the random play of the first."""
+    first = runs[0]
+    if first.optimal_return is not None:
+        return [_exact(first, _last_gap(run)) for run in runs]
+    lasts = [last_tenth(returns(run)) for run in runs]
+    together = [np.stack(lasts)] if len({len(last) for last in lasts}) == 1 else [last[None] for last in lasts]
+    return [found for last in together for found in _sampled(first, last)]
+
+
+def _exact(run: RunResult, gap: float) -> Judgement:
+    """A policy that loses so much an episode, where the values are known."""
+    assert run.optimal_return is not None
+    earned, random = run.optimal_return - gap, run.random_returns[0]
+    least = LEAST_GAIN * (run.optimal_return - random)
+    return Judgement(earned, bool(least > 0 and earned - random > least))
+
+
+def _sampled(run: RunResult, last: Array) -> list[Judgement]:
+    """Each row of returns (n, episodes) beside those of random play."""
+    random, earned = np.array(run.random_returns), last.mean(axis=1)
+    mine = np.column_stack([last, np.full(len(last), random.mean())])
+    others = np.column_stack([np.tile(random, (len(last), 1)), earned])
+    error = np.sqrt(sum(side.var(axis=1, ddof=1) / side.shape[1] for side in (mine, others)))
+    learned = mine.mean(axis=1) - others.mean(axis=1) > ERRORS * error
+    return [Judgement(*pair) for pair in zip(earned.tolist(), learned.tolist(), strict=True)]
 
 
 def _last_gap(run: RunResult) -> float:
@@ -63,7 +81,7 @@ def _last_gap(run: RunResult) -> float:
     points = len(run.regret)
     n = max(1, points // 10)
     before = float(run.regret[-n - 1]) if n < points else 0.0
-    return (float(run.regret[-1]) - before) / n * points / run.episodes
+    return (float(run.regret[-1]) - before) / float(spans(points, run.episodes)[-n:].sum())
 
 
 def verdict(runs: Sequence[RunResult]) -> str:
@@ -76,8 +94,7 @@ def verdict(runs: Sequence[RunResult]) -> str:
         figures += f", optimal {number(first.optimal_return)}"
     if not found.learned:
         return f"NOT better than random after {first.episodes} episodes: try {advice(runs)} ({figures})"
-    alone = [judge([run]) for run in runs]
-    failed = sum(one is not None and not one.learned for one in alone)
+    failed = sum(not one.learned for one in _each(runs))
     return f"learned: {figures}" + (f" ({failed} of {len(runs)} seeds are not better than random)" if failed else "")
 
 

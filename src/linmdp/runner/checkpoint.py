@@ -123,7 +123,8 @@ class Checkpoints:
         }
         if hasattr(run.env.unwrapped, "random_state"):
             state["random"] = run.env.unwrapped.random_state()
-        curves = {"rewards": run.rewards[: run.k], "regret": run.regret[: run.k], "gaps": run.meter.gaps}
+        log, n = run.log, run.log.points(run.k)
+        curves = {"rewards": log.rewards[:n], "regret": log.gaps[:n], "gaps": run.meter.gaps}
         arrays = curves | prefixed("agent", run.agent.state_dict())
         words = {"run": self._identity(), "agent": run.agent._identity(), "state": state}
         return packed("checkpoint", words, arrays)
@@ -149,8 +150,9 @@ class Checkpoints:
     def _restore_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         run = self.run
         k = check_int("a checkpoint", "k", state["k"], low=1, high=run.episodes)
-        load_array(run.rewards[:k], arrays, "rewards")
-        load_array(run.regret[:k], arrays, "regret")
+        n = run.log.points(k)
+        load_array(run.log.rewards[:n], arrays, "rewards")
+        load_array(run.log.gaps[:n], arrays, "regret")
         load_array(run.meter.gaps, arrays, "gaps")
         run.meter.version = state["evaluated"]
         run.probe.restore(state["probe"])
@@ -162,7 +164,8 @@ class Checkpoints:
         run.certified[0], *run.certificates[:] = map(float, state.get("certificates", [0.0]))
         run.stale = float(state.get("stale", 0.0))
         run.steps = check_int("a checkpoint", "steps", state["steps"], low=k, high=k * run.agent.task.H)
-        run.k, run.next_seed = k, None
+        run.k = run.log.k = k
+        run.next_seed = None
         if "random" in state:
             run.env.unwrapped.restore_random_state(state["random"])
         self._seed_afresh()

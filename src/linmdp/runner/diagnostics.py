@@ -10,7 +10,7 @@ import numpy as np
 from linmdp.agents.base import Agent, tie_tolerance
 
 MOST_EPISODES = 10**9
-"""More than anyone runs; curves of that length would no longer fit into memory."""
+"""More than anyone runs."""
 
 MANY = 10_000
 """With more actions than this only the first step of an episode is looked at: it takes the Q of all of them."""

@@ -35,14 +35,14 @@ class Measurements(Watch):
 
     def __init__(self, state: RunState, advance: Meter, on_episode: OnEpisode | None) -> None:
         self._state, self._advance, self._on_episode = state, advance, on_episode
+        self._earned = self._gap = 0.0
 
     def options(self, k: int) -> dict[str, Any] | None:
         """Finish the episode before, and evaluate the policy where it is due."""
         state, cpu = self._state, self._state.clock.cpu_so_far
         with state.clock.paused():
             if k > 0:
-                state.rewards[k - 1] = state.guard.original(state.rewards[k - 1])
-                state.finish_episode(cpu)
+                state.finish_episode(state.guard.original(self._earned), self._gap, cpu)
                 if self._on_episode:
                     self._on_episode(state.record())
                 self._advance(1, state.recent)
@@ -55,9 +55,9 @@ class Measurements(Watch):
     def started(self, k: int, state: State) -> None:
         """Note what the current policy loses from there."""
         if k < self._state.episodes:
-            self._state.regret[k] = self._state.meter.gap(state)
+            self._earned, self._gap = 0.0, self._state.meter.gap(state)
 
     def paid(self, k: int, h: int, reward: Any) -> None:
         """Add up the rewards, and the steps."""
         self._state.steps += 1
-        self._state.rewards[k] += check_reward(reward, self._state.agent.task.reward_range, k, h)
+        self._earned += check_reward(reward, self._state.agent.task.reward_range, k, h)

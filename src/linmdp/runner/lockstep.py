@@ -16,6 +16,7 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum
 from linmdp.errors import InvalidData
+from linmdp.runner.curve_log import CurveLog
 from linmdp.runner.diagnostics import probe_from, verdicts
 from linmdp.runner.engine import Lockstep, Run
 from linmdp.runner.measured import build_result
@@ -69,7 +70,7 @@ def run_lockstep(
             start = engine.starts(gap)
             recorder.play(draws[k % CHUNK], start, stored, whole=all_stored, look=k >= probe_from(episodes))
             engine.watch()
-            ledger.played(k, gap[engine.runs, start], engine.rewards + 0.0)
+            ledger.played(gap[engine.runs, start], engine.rewards + 0.0)
             advance(1, ledger.recent)
         ledger.collect()
     results = ledger.results(env, eval_every, clock)
@@ -80,16 +81,14 @@ def run_lockstep(
 
 
 class Ledger:
-    """What is noted of all runs: regret and rewards (K, B), regressions solved, resets, plannings."""
+    """What is noted of all runs: what they earned and lost, regressions solved, resets, plannings."""
 
     def __init__(self, engine: Lockstep, episodes: int) -> None:
         self.engine, self.episodes = engine, episodes
-        self.regret, self.rewards = np.zeros((episodes, engine.B)), np.zeros((episodes, engine.B))
+        self.log = CurveLog(episodes, (engine.B,))
         self.updates, self.resets, self.switches = np.zeros((3, engine.B), dtype=np.int64)
         self.late, self.late_resets = np.zeros((2, engine.B), dtype=np.int64)
-        self._held: list[tuple[int, Any, Any]] = []
-        self.known = 0
-        """Episodes that are brought in."""
+        self._held: list[tuple[Any, Any]] = []
 
     def decided(self, k: int, reset: BoolArray, plan: BoolArray) -> None:
         """Which runs reset, (B,), and which regressions are planned, (G, B); `late` counts those of the last tenth."""
@@ -104,28 +103,28 @@ class Ledger:
         if k >= probe_from(self.episodes):
             self.late += solved
 
-    def played(self, k: int, lost: Any, earned: Any) -> None:
-        """Regret and reward of episode k, (B,) each; held where they are, since looking waits for a GPU."""
-        self._held.append((k, lost, earned))
+    def played(self, lost: Any, earned: Any) -> None:
+        """Regret and reward of an episode, (B,) each; held where they are, since looking waits for a GPU."""
+        self._held.append((lost, earned))
 
     def collect(self) -> None:
         """Bring in what is held."""
         if not self._held:
             return
-        first, self.known = self._held[0][0], self._held[-1][0] + 1
-        _, lost, earned = zip(*self._held, strict=True)
-        for kept, held in ((self.regret, lost), (self.rewards, earned)):
-            kept[first : self.known] = self.engine.backend.host(self.engine.backend.xp.stack(held))
-        if not (finite := np.isfinite(self.regret[first : self.known]).all(axis=1)).all():
-            k = first + int(finite.argmin())
+        backend = self.engine.backend
+        lost, earned = (backend.host(backend.xp.stack(held)) for held in zip(*self._held, strict=True))
+        if not (finite := np.isfinite(lost).all(axis=1)).all():
+            k = self.log.k + int(finite.argmin())
             raise InvalidData(f"Q is not a number in episode {k}: beta, lam or the features are too extreme.")
+        for each in zip(earned, lost, strict=True):
+            self.log.add(*each)
         self._held.clear()
 
     def recent(self) -> str:
         """How the last episodes went, for a progress bar; what a GPU still computes is not waited for."""
         if self.engine.backend.is_numpy:
             self.collect()
-        return recent(self.rewards[: self.known], self.regret[: self.known])
+        return recent(*self.log.last())
 
     def results(self, env: str, eval_every: int, clock: Stopwatch) -> list[RunResult]:
         """One result per run."""
@@ -149,8 +148,9 @@ class Ledger:
                 chosen=dict(s.agent.chosen),
                 seed=s.seed,
                 eval_every=eval_every,
-                gaps=self.regret[:, i],
-                rewards=self.rewards[:, i],
+                episodes=self.episodes,
+                gaps=self.log.gaps[:, i],
+                rewards=self.log.rewards[:, i].copy(),
                 peak_bytes=s.agent.nbytes,
                 feature_bytes=engine.model.features.nbytes,
                 clock=clock,

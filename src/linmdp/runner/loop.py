@@ -15,6 +15,7 @@ from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.planning import policy_value
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
 from linmdp.runner.checkpoint import Checkpoints
+from linmdp.runner.curve_log import CurveLog
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.external import OnEpisode, play_external
 from linmdp.runner.guard import Guard, RunStopped
@@ -119,7 +120,7 @@ class RunState:
     ----------
     k, steps : episodes that are finished, and their steps
     next_seed : with what the environment is reset next; None where its own randomness goes on
-    rewards, regret : (K,) of each episode; zero from k on
+    log : what they earned and lost
     notes : what the result has to tell beside its numbers
     """
 
@@ -139,7 +140,7 @@ class RunState:
         agent.rng = np.random.default_rng(agent_seed)
         self.next_seed: int | None = int(env_seed.generate_state(1)[0])
         self.meter, self.probe = RegretMeter(env.unwrapped, agent, self.eval_every), Probe(agent)
-        self.rewards, self.regret = np.zeros(self.episodes), np.zeros(self.episodes)
+        self.log = CurveLog(self.episodes)
         self.k, self.steps, self.peak, self.before = 0, 0, agent.nbytes, counters(agent)
         self.feature_bytes = task.features.nbytes
         self.clock, self.notes = Stopwatch(), list[str]()
@@ -159,17 +160,17 @@ class RunState:
                 meter.evaluate()
         state = self.guard.reset(k, self.next_seed, meter.reset_options())
         self.next_seed = None
-        self.regret[k] = meter.gap(state)
+        gap = meter.gap(state)
         watch = self.probe if k >= probe_from(self.episodes) else None
         reward = 0.0
         for step in play(self.env, agent, state, k, watch, self.guard):
             reward += step.reward
             self.steps += 1
-        self.rewards[k] = self.guard.original(reward)
-        self.finish_episode(self.clock.cpu_so_far)
+        self.finish_episode(self.guard.original(reward), gap, self.clock.cpu_so_far)
 
-    def finish_episode(self, cpu: float) -> None:
-        """Note what the run has cost after one more episode."""
+    def finish_episode(self, reward: float, gap: float, cpu: float) -> None:
+        """Note what one more episode earned and lost, and what the run has cost after it."""
+        self.log.add(reward, gap)
         self.peak = max(self.peak, self.agent.nbytes)
         self.k += 1
         if self.k in self._points:
@@ -179,14 +180,16 @@ class RunState:
 
     def record(self) -> EpisodeRecord:
         """The last episode that was played."""
-        k, certificate = self.k - 1, self.agent.certificate()
-        regret = self.regret[k] if self.meter.known else None
+        certificate, (reward, gap) = self.agent.certificate(), self.log.recent[-1]
         last = None if certificate is None else certificate - self.certified[1]
-        return EpisodeRecord(k, self.rewards[k], regret, self.agent.nbytes, last)
+        return EpisodeRecord(
+            self.k - 1, float(reward), float(gap) if self.meter.known else None, self.agent.nbytes, last
+        )
 
     def recent(self) -> str:
         """How the last episodes went, for a progress bar."""
-        return recent(self.rewards[: self.k], self.regret[: self.k] if self.meter.known else None)
+        rewards, gaps = self.log.last()
+        return recent(rewards, gaps if self.meter.known else None)
 
     def findings(self) -> list[str]:
         """What a user should hear of it, once all episodes are played."""
@@ -195,7 +198,7 @@ class RunState:
 
     def result(self) -> RunResult:
         """The episodes so far."""
-        agent, k = self.agent, self.k
+        agent, k, (rewards, gaps) = self.agent, self.k, self.log.curves()
         updates, resets, switches = (now - before for now, before in zip(counters(agent), self.before, strict=True))
         return build_result(
             env=self.name,
@@ -204,8 +207,9 @@ class RunState:
             chosen=chosen_by(self.env, agent),
             seed=self.seed,
             eval_every=self.eval_every,
-            gaps=self.regret[:k] if self.meter.known else None,
-            rewards=self.rewards[:k],
+            episodes=k,
+            gaps=gaps if self.meter.known else None,
+            rewards=rewards,
             peak_bytes=self.peak,
             feature_bytes=self.feature_bytes,
             clock=self.clock,

@@ -12,17 +12,15 @@ from linmdp.types import Array, RunResult
 
 
 def build_result(
-    *, gaps: Array | None, rewards: Array, clock: Stopwatch, runs: int = 1, chosen: Mapping[str, Any], **measured: Any
+    *, gaps: Array | None, clock: Stopwatch, runs: int = 1, chosen: Mapping[str, Any], **measured: Any
 ) -> RunResult:
     """The result of one of `runs` runs that share the clock equally.
 
-    `gaps` are V* - V^pi of each episode, (K,), or None where V* is unknown; `measured` are the other fields of a
-    `RunResult` by name.
+    `gaps` are V* - V^pi, summed up between the points of its curves, or None where V* is unknown; `measured` are the
+    other fields of a `RunResult` by name.
     """
     return RunResult(
-        episodes=len(rewards),
         regret=None if gaps is None else np.cumsum(gaps),
-        rewards=rewards.copy(),
         cpu_seconds=clock.cpu / runs,
         wall_seconds=clock.wall / runs,
         chosen={name: value.item() if isinstance(value, np.generic) else value for name, value in chosen.items()},

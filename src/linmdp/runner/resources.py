@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, OutputError
+from linmdp.results.curves import is_long, thinned
 from linmdp.results.store import row_bytes
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import AGENTS, construct, make_agent, make_env
@@ -65,7 +66,8 @@ def unit_bytes(work: Sequence[Sequence[Job]], sizes: Mapping[Job, Footprint] | N
     """Peak bytes of each unit: runs in lockstep share the model, and each has its agent and its two curves twice."""
     sizes = sizes_of([unit[0] for unit in work]) if sizes is None else sizes
     first = [(unit[0], len(unit), sizes[setting(unit[0])]) for unit in work]
-    return [runs * (size.agent + 2 * 2 * 8 * job.episodes) + size.env for job, runs, size in first]
+    points = {job: len(thinned(job.episodes)) if is_long(job.episodes) else job.episodes for job, *_ in first}
+    return [runs * (size.agent + 2 * 2 * 8 * points[job]) + size.env for job, runs, size in first]
 
 
 def setting(job: Job) -> Job:

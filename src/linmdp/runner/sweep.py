@@ -30,9 +30,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from linmdp.agents.backend import backend_for
 from linmdp.errors import InvalidParameter, LinMDPError, one_line
 from linmdp.results.store import Store
-from linmdp.runner.batch import Job, check_device, local_pool, run_units, units
+from linmdp.runner.batch import Job, check_device, gpu_room, local_pool, run_units, units
 from linmdp.runner.diagnostics import MOST_EPISODES
-from linmdp.runner.pool import Pool
+from linmdp.runner.pool import Dask, Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.resources import check_room
 from linmdp.runner.spec import parse_spec, value_text
@@ -118,9 +118,13 @@ def check_sweep(data: Mapping[str, Any], path: Path = Path("sweep")) -> Sweep:
         raise InvalidSweep(_together(path, found)) from None
 
 
-def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu") -> list[Job]:
-    """Every run of the sweep, once; all bad specs are reported at once, before anything runs."""
-    backend_for(device)
+def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, here: bool = True) -> list[Job]:
+    """Every run of the sweep, once; all bad specs are reported at once, before anything runs.
+
+    `here` says whether the device must be on this machine.
+    """
+    if here:
+        backend_for(device)
     jobs: dict[Job, None] = {}
     wrong: list[str] = []
     for index, block in enumerate(sweep.runs):
@@ -264,7 +268,9 @@ def run_missing(
     """
     keys, done = {job: run_key(job) for job in jobs}, store.keys()
     place_of = {job: place for place, job in enumerate(jobs)}
-    left = [unit for unit in units(jobs) if not all(keys[job] in done for job in unit)]
+    on_gpus = any(job.device != "cpu" for job in jobs)
+    work = units(jobs, gpu_room(pool) if on_gpus and isinstance(pool, Dask) else None)
+    left = [unit for unit in work if not all(keys[job] in done for job in unit)]
     if not left:
         return
     pool = pool or local_pool(left, processes)

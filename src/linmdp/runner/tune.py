@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.errors import InvalidParameter, LinMDPError, check_int
-from linmdp.results.curves import returns
+from linmdp.results.curves import late_return
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.store import Store
-from linmdp.results.verdict import last_tenth
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.spec import parse_spec, value_text
@@ -81,7 +80,7 @@ class Judged(NamedTuple):
     @property
     def end(self) -> Interval:
         """The return of an episode in the last tenth."""
-        return mean_interval(np.array([last_tenth(returns(run)).mean() for run in self.runs]))
+        return mean_interval(np.array([late_return(run) for run in self.runs]))
 
     @property
     def regret(self) -> Interval:
@@ -105,7 +104,7 @@ def score(run: RunResult) -> float:
     """What a setting is to have most of."""
     if run.regret is not None:
         return -float(run.regret[-1]) / run.episodes
-    return float(last_tenth(returns(run)).mean())
+    return late_return(run)
 
 
 class Search:

@@ -14,6 +14,7 @@ from linmdp.agents.exploration.spread import Spread
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.stages import Stages
+from linmdp.agents.storage import seen_counts
 from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
@@ -242,7 +243,9 @@ class StorageChoice(Forms):
         agent, features = self.agent, self.agent._features
         if self.name == "counts":
             assert isinstance(features, TableFeatures)
-            return Counts(parts, features, self.dtype)
+            # with max_bytes the arrays are to have their full size from the start, as was forecast
+            many = features.S >= seen_counts.MANY_STATES and agent.max_bytes is None
+            return (seen_counts.SeenCounts if many else Counts)(parts, features, self.dtype)
         if self.name == "search":
             assert isinstance(features, BilinearFeatures)
             if not isinstance(parts.exploration, Bonus):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,6 +17,9 @@ from linmdp.types import Array, BoolArray, IntArray, State
 
 LARGEST_PACKED, PRODUCTS_BYTES = 128, 1 << 22
 """Features up to which the forms of many matrices are one product, and the bytes of its right side at a time."""
+
+BLOCK = 1 << 17
+"""Columns of the features that are looked at together where Lambda^-1 is new."""
 
 
 class Counts(Storage):
@@ -53,7 +57,7 @@ class Counts(Storage):
         self.columns = backend.array(features.columns, dtype)
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
         self.kernels = backend.kernels(d, A)
-        self.N = backend.zeros((self.horizon.followed, *batch, d, S), dtype)
+        self.N = self.make_counts(backend, (self.horizon.followed, *batch, d, S), dtype)
         self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
@@ -72,6 +76,10 @@ class Counts(Storage):
         self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
         self.restart(np.ones((G, *batch), dtype=np.bool_))
+
+    def make_counts(self, backend: Backend, shape: tuple[int, ...], dtype: str) -> Any:
+        """N of that shape, all zero."""
+        return backend.zeros(shape, dtype)
 
     def add(self, h: int, sample: Sample) -> None:
         g = self.horizon.group(h)
@@ -104,7 +112,7 @@ class Counts(Storage):
     def restart(self, mask: BoolArray) -> None:
         if not self.exploration.keeps_forms:
             return
-        squares = (self.columns * self.columns).sum(0)
+        squares = self._by_blocks(lambda columns: (columns * columns).sum(0))
         for g in masked_groups(mask):
             runs = runs_in(mask, g)
             scale = self.exploration.scale(g, runs) / self.ridge.lam[runs]
@@ -123,7 +131,7 @@ class Counts(Storage):
             for part in [...] if mask.ndim == 1 else [which[i : i + size] for i in range(0, len(which), size)]:
                 metric = self.exploration.metric(g)
                 inverses = self._cast(metric if part is ... else metric[part])
-                forms = abs((self.columns * (inverses @ self.columns)).sum(-2))
+                forms = self._by_blocks(partial(_forms, inverses))
                 if self.exploration.scaled:
                     forms = self._cast(forms * self.exploration.scale(g, part)[..., None])
                 self.forms[g][part] = forms
@@ -144,11 +152,22 @@ class Counts(Storage):
         for part in (slice(i, i + size) for i in range(0, forms.shape[1], size)):
             forms[which, part] = abs(left @ products(self.columns[:, part], backend))
 
+    def _by_blocks(self, function: Callable[[Any], Any]) -> Any:
+        """A function of the columns, some at a time: its temporary arrays need not be as large as the features."""
+        rows = self.columns.shape[-1]
+        if rows <= BLOCK or not self.backend.is_numpy:
+            return function(self.columns)
+        return np.concatenate([function(self.columns[:, i : i + BLOCK]) for i in range(0, rows, BLOCK)], axis=-1)
+
     def rescale(self, factors: Array) -> None:
         self.forms *= factors[:, None].astype(self.forms.dtype)
 
     def target(self, h: int) -> Any:
-        return self._product(self.N[h], self.V[h + 1]) if self.tables else self._product(self.N[0], self.V[0])
+        return self.followed_by(h, self.V[h + 1]) if self.tables else self.followed_by(0, self.V[0])
+
+    def followed_by(self, g: int, V: Any) -> Any:
+        """N V of regression g: sum_i phi_i V(s'_i)."""
+        return self._product(self.N[g], V)
 
     def ahead(self, h: int) -> tuple[Any, Any]:
         seen, V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
@@ -194,7 +213,7 @@ class Counts(Storage):
     def greedy_target(self, h: int, w: Any) -> Any:
         V = (self._cast(w) @ self.columns).reshape(self.shape).max(axis=-2)
         cap = self.exploration.caps[self.horizon.level(h + 1)]
-        return self._product(self.N[self.horizon.group(h)], np.minimum(V, cap))
+        return self.followed_by(self.horizon.group(h), np.minimum(V, cap))
 
     def best_actions(self, h: int, state: State) -> Any:
         if self.tables and self._runs is None:
@@ -233,10 +252,20 @@ class Counts(Storage):
         return self.nbytes
 
     def take_run(self, batched: Any, i: int) -> None:
-        for name in ("N", "forms", "V", "seen"):
+        self.N[:] = batched.backend.host(batched.N[:, i])
+        self.take_tables(batched, i)
+
+    def take_tables(self, batched: Any, i: int) -> None:
+        """Become what `batched` is for run i, but for N."""
+        for name in ("forms", "V", "seen"):
             getattr(self, name)[:] = batched.backend.host(getattr(batched, name)[:, i])
         for h in range(len(self.best)):  # which a GPU does not keep
             self.best[h] = batched.backend.host(batched.best_table(h)[i])
+
+
+def _forms(inverses: Any, columns: Any) -> Any:
+    """phi' Lambda^-1 phi of every column phi, (*runs, columns)."""
+    return abs((columns * (inverses @ columns)).sum(-2))
 
 
 def _matvec_in_one_pass(matrices: Any, vectors: Any) -> Any:
