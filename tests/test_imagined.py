@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linmdp import LSVIUCB
-from linmdp.agents.storage.imagined import RIDGE, STATES, WEIGHT, Imagined
+from linmdp.agents.storage.imagined import KINDS, RIDGE, STATES, Imagined
 from linmdp.features.basis import RandomFourier
 from linmdp.features.scaling import Scaling
 from linmdp.types import Task
@@ -48,9 +48,21 @@ def played(noise: float, episodes: int = 20, **own: Any) -> Any:
     return agent
 
 
-def test_what_is_imagined_is_what_the_page_says() -> None:
+def drawn_kind(storage: Any) -> tuple[int, Any, np.random.Generator]:
+    """The kind of the next planning, the factors of the weights, and what draws the states."""
+    rng = np.random.default_rng(int(storage.sums[0].sum()))
+    factor = rng.exponential(size=storage.count)
+    return int(rng.integers(len(KINDS))), factor, rng
+
+
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_what_is_imagined_is_what_the_page_says(kind: int) -> None:
     """Against loops over the transitions, one after the other."""
     agent = played(0.0)
+    while drawn_kind(agent._planner.storage)[0] != kind:  # one more sample, and others are drawn
+        agent.begin_episode()
+        agent.observe(0, np.array([0.1, 0.1]), 0, 0.0, push((0.1, 0.1), 0), False)
+        agent.end_episode()
     assert type(agent._planner.storage) is Imagined
     storage: Any = agent._planner.storage
     assert storage.count > 200
@@ -60,15 +72,18 @@ def test_what_is_imagined_is_what_the_page_says() -> None:
     low, width = before.min(axis=0), np.ptp(before, axis=0)
     scaled = [(s - low) / width for s in before]
     finals = [(after[i] - low) / width for i in range(n) if ended[i]]
-    rng = np.random.default_rng(n)
-    factor, drawn = rng.exponential(size=n), rng.uniform(size=(STATES, 2))
+    factor, rng = drawn_kind(storage)[1:]
+    share, weight = KINDS[kind]
+    box = np.quantile(scaled, share, axis=0), np.quantile(scaled, 1 - share, axis=0)
+    drawn = rng.uniform(*box, size=(STATES, 2))
 
     def over(x: Any) -> bool:
         nearest = min(((x - s) ** 2).sum() for s in finals)
         return bool(nearest < min(((x - s) ** 2).sum() for s in scaled))
 
     new = [x for x in drawn if not over(x)]
-    assert 0 < len(new) < STATES
+    assert new
+    assert len(new) < STATES or kind  # there are ends near the border of the box
     assert len(held.times) == n + A * len(new)
     for a in range(A):
         mine = [i for i in range(n) if action[i] == a]
@@ -82,7 +97,7 @@ def test_what_is_imagined_is_what_the_page_says() -> None:
             predicted = np.array([*psi((low + width * x)[None])[0], *x]) @ W
             np.testing.assert_allclose(held.X[row], psi((low + width * x)[None])[0], atol=1e-12)
             np.testing.assert_allclose(held.Y[row], psi((low + width * (x + predicted[:2]))[None])[0], atol=1e-6)
-            assert held.times[row] == WEIGHT
+            assert held.times[row] == weight
             assert held.reward[row] == pytest.approx(min(max(predicted[2], -1.0), 0.0), abs=1e-6)
             assert held.ended[row] == over(x + predicted[:2])
             state = low + width * x
@@ -91,13 +106,13 @@ def test_what_is_imagined_is_what_the_page_says() -> None:
 
 def test_samples_and_ends_that_were_seen_count_as_without_imagined_ones() -> None:
     storage = played(0.0)._planner.storage
-    factor = np.random.default_rng(storage.count).exponential(size=storage.count)
+    kind, factor, _ = drawn_kind(storage)
     real, held = storage._seen(0, factor), storage.hold(0)
     pairs = zip(real.part, held.part, strict=True)
     imagined = [np.arange(part.start + old.stop - old.start, part.stop) for old, part in pairs]
     outer = storage.gram(0)
     for a, rows in enumerate(imagined):
-        outer[a] -= WEIGHT * held.X[rows].T @ held.X[rows]
+        outer[a] -= KINDS[kind][1] * held.X[rows].T @ held.X[rows]
     np.testing.assert_array_equal(held.final, real.final)
     storage._held = {0: real}
     np.testing.assert_allclose(outer, storage.gram(0), atol=1e-9)

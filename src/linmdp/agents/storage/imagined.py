@@ -13,8 +13,10 @@ from linmdp.types import Array, BoolArray
 STATES = 1000
 """Imagined states, each with every action."""
 
-WEIGHT = 0.1
-"""What an imagined transition counts, in samples: next to nothing where there are real ones."""
+KINDS = ((0.0, 0.1), (0.05, 10.0))
+"""Two kinds of imagined transitions, of which one is drawn at each planning: the share of the visited states that is
+left out at either end of each coordinate, and what a transition counts, in samples. All of the box and next to nothing
+where there are real ones, or its middle and much."""
 
 ENOUGH = 200
 """Transitions that must be there before any is imagined, and a tenth of them with each action."""
@@ -55,8 +57,8 @@ class Imagined(Merged):
     over actions looks for just these errors; an agent that repeats one mistake learns nothing new. So the next state is
     predicted, by a regression of change and reward on psi(s) and s for each action. Where it is right about transitions
     that it was not fitted to, states are drawn evenly from the box that was visited, and what follows them is predicted
-    and counts a little; the weights of real transitions are multiplied by random numbers of mean 1, so that another
-    plan follows one that fails. Where the next state cannot be predicted, as with chance, a wall or a wrapped angle,
+    and counts as well; the weights of real transitions are multiplied by random numbers of mean 1, so that another plan
+    follows one that fails. Where the next state cannot be predicted, as with chance, a wall or a wrapped angle,
     nothing is imagined, and this is `Merged`. Nothing more is kept than there, but
 
     imagined : the number of samples at the last planning with imagined transitions, 0 before it and after one without
@@ -112,7 +114,9 @@ class Imagined(Merged):
         return found
 
     def _with_imagined(self, held: Held, scene: Scene, weights: list[Array], rng: np.random.Generator) -> Held:
-        x = rng.uniform(size=(STATES, len(scene.low)))
+        outside, weight = KINDS[rng.integers(len(KINDS))]
+        low, high = np.quantile(scene.x, (outside, 1 - outside), axis=0)
+        x = rng.uniform(low, high, (STATES, len(low)))
         x = x[~scene.over(x)]
         X, m = self.rows(scene.low + scene.width * x), len(x)
         inputs, bounds = np.concatenate((X, x), axis=1), (held.reward.min(), held.reward.max())
@@ -122,7 +126,7 @@ class Imagined(Merged):
             y, paid = x + output[:, :-1], output[:, -1].clip(*bounds)
             Y, unseen = self.rows(scene.low + scene.width * y), np.zeros(m, dtype=np.bool_)
             old = (held.X, held.Y, held.times, held.reward, held.ended, held.over)
-            new = (X, Y, np.full(m, WEIGHT), paid, scene.over(y), unseen)
+            new = (X, Y, np.full(m, weight), paid, scene.over(y), unseen)
             blocks.append([np.concatenate((a[real], b)) for a, b in zip(old, new, strict=True)])
             part.append(slice(first, first + real.stop - real.start + m))
             first = part[-1].stop
