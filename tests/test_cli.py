@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -214,13 +215,20 @@ def test_a_refused_command_writes_nothing(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def stored(path: Path) -> int:
+    """How many runs a store has that another process writes; 0 before it is there."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
+    return 0
+
+
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from linmdp.cli import main; main()", "run", "synthetic", "lsvi-ucb"]
     command += ["--episodes", "150", "--seeds", "12", "--jobs", "1", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    saved = tmp_path / "agents"  # once the second is there, the first run is stored
-    while len(list(saved.glob("*.safetensors"))) < 2 and time.monotonic() < deadline:
+    deadline = time.monotonic() + 120
+    while not stored(tmp_path / "runs.sqlite") and time.monotonic() < deadline:  # the first of two groups in lockstep
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
