@@ -217,10 +217,11 @@ def test_a_refused_command_writes_nothing(tmp_path: Path) -> None:
 
 def stored(path: Path) -> int:
     """How many runs a store has that another process writes; 0 before it is there."""
-    with contextlib.suppress(sqlite3.OperationalError):
+    try:
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             return int(connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
-    return 0
+    except sqlite3.OperationalError:
+        return 0
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
