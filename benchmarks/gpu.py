@@ -117,6 +117,7 @@ def main() -> None:
         found["scenarios"].append(measured(name, args.episodes, args.cpu_seeds, bandwidth))
         print(json.dumps(found["scenarios"][-1], indent=2), flush=True)
         if args.out:
+            args.out.mkdir(parents=True, exist_ok=True)
             (args.out / "gpu.json").write_text(json.dumps(found, indent=1))
 
 

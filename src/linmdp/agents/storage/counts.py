@@ -121,7 +121,8 @@ class Counts(Storage):
     def refresh(self, mask: BoolArray) -> None:
         if not self.exploration.keeps_forms:
             return
-        if self.ridge.exact and len(self.columns) <= min(LARGEST_PACKED, int(mask.sum())):  # a sketch has no matrices
+        many = len(self.columns) <= min(LARGEST_PACKED, int(mask.sum()))
+        if many and self.ridge.exact and self.backend.is_numpy:  # a sketch has no matrices, a GPU is as fast without
             self._refresh_together(mask)
             return
         # runs at once: on a CPU the product of one fits the cache, a GPU wants many
