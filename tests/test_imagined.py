@@ -11,6 +11,7 @@ from linmdp import LSVIUCB
 from linmdp.agents.storage.imagined import KINDS, RIDGE, STATES, Imagined
 from linmdp.features.basis import RandomFourier
 from linmdp.features.scaling import Scaling
+from linmdp.runner.diagnostics import Probe
 from linmdp.types import Task
 
 A, P, STEPS = 2, 6, 30
@@ -155,3 +156,19 @@ def test_a_saved_agent_plans_the_same() -> None:
         one.begin_episode()
     assert len(agent._planner.storage._make_held(0).times) > agent._planner.storage.count
     np.testing.assert_array_equal(agent.q_values(0, np.zeros(2)), other.q_values(0, np.zeros(2)))
+
+
+def test_values_at_the_cap_are_no_fault_where_no_episode_can_be_better() -> None:
+    agent, found = made(), []
+    for reward in (1.0, 0.0):  # always the best reward, then always the worst
+        for _ in range(2):
+            agent.rng = np.random.default_rng(0)
+            agent.begin_episode()
+            for h in range(STEPS):
+                agent.observe(h, np.zeros(2), 0, reward, np.zeros(2), False)
+            agent.end_episode()
+        probe = Probe(made())  # knows nothing: all its values are at the cap
+        probe.look(0, np.zeros(2), 0)
+        probe._agent.content = agent.content
+        found.append(any("largest possible" in words for words in probe.findings(10)))
+    assert found == [False, True]

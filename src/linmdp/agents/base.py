@@ -213,6 +213,8 @@ class Agent(ABC):
     """Parameters with which `linmdp.testing.check_agent` tries the class."""
     may_stop_learning: ClassVar[bool] = False
     """Whether it stops storing samples when it has seen enough, so that a run may hear of it."""
+    content: bool = False
+    """Whether the last episode was known to be as good as any can be."""
     _derived: ClassVar[tuple[str, ...]] = ("caps",)
     """Arrays that follow from the parameters, and are not saved."""
 

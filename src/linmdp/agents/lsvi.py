@@ -302,6 +302,7 @@ class LSVIAgent(Agent):
             missed = (self.task.H - self._next) * self._over * max(self.task.reward_range[1], 0.0)
             realised = self._earned - self._next * self._exploration.offset - missed
             self._urge = self._exploration.urge(realised) or int(self._planner.storage.restless)
+            self.content = self._urge < 0
         self._next = self.task.H
         self._planner.storage.episode_over(self._earned)
         self.schedule.end_episode(self._earned)
