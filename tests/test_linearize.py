@@ -481,7 +481,7 @@ def test_tracking_writes_tensorboard_events(tmp_path: Path) -> None:
 BAD = [
     (("Pendulum-v1",), "action space of 'Pendulum-v1' must be Discrete"),
     (("NoSuchEnv-v0",), "no Gymnasium environment 'NoSuchEnv-v0'"),
-    (("ALE/Alien-v5",), "use the RAM: ALE/NAME-ram-v5"),
+    (("ALE/Alien-v5,obs_type=rgb",), "leave 'obs_type' out"),
     (("CartPole-v1", "--form", "round"), "'form' parameter of linearize"),
     (("CartPole-v1", "--explore", "hard"), "'explore' parameter of linearize"),
     (("CartPole-v1", "--dim", "1"), "'d' parameter of linearize"),

@@ -37,7 +37,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     reward : what to do with a reward outside its range: "error", "clip", "rescale", or "auto": an error where
         reward_low and reward_high are given, else clip (see `envs.rewards`)
     features : onehot, hashed, cells, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by
-        default onehot where observations are whole numbers that can be counted, hashed where they cannot, else auto
+        default onehot where observations are whole numbers that can be counted, hashed where they cannot but come
+        again, cells of bytes that do not (the RAM of games, which is what is seen of `ALE/` by default), else auto
     order : of onehot and fourier
     coupling : of fourier, the most coordinates that one cosine joins
     tilings, tiles : of tiles
@@ -86,7 +87,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:
-            if features == "cells" and id.startswith("ALE/"):  # pictures are no whole numbers that a cell could be of
+            if features in (None, "cells") and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
             env = make_gym(id, kwargs)
         super().__init__(env)

@@ -66,7 +66,7 @@ def layout_of(id: str, space: spaces.Space[Any]) -> Layout:
     parts = tuple(_parts(id, space))
     width = width_of(parts)
     if not 0 < width <= LARGEST_WIDTH:
-        hint = " (for Atari use the RAM: ALE/NAME-ram-v5)" if id.startswith("ALE/") else ""
+        hint = " (for Atari leave 'obs_type' out: the RAM)" if id.startswith("ALE/") else ""
         raise InvalidParameter(f"Observations of '{id}' must have 1 to {LARGEST_WIDTH} numbers{hint}. Got {width}.")
     return parts
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from linmdp.envs import observations
 from linmdp.envs.actions import Actions
+from linmdp.envs.games import leaves
 from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
@@ -233,7 +234,8 @@ def usual_map(view: EnvView, given: Collection[str]) -> str:
     """The map where none is named: whole numbers are told apart one by one, others are seen through `auto`.
 
     Whole numbers that are too many to be counted are hashed if states come again in random play; if they do not,
-    nothing learned of one would ever be used.
+    nothing learned of one would ever be used. Then bytes, whose values are codes as often as quantities, are told
+    apart in cells of a few of them.
     """
     if not whole(view.space):
         return "auto"
@@ -241,7 +243,9 @@ def usual_map(view: EnvView, given: Collection[str]) -> str:
     if "order" in given or (finite is not None and finite.S is not None):
         return "onehot"
     codes = view.warm_up(observations.hashed(view.id, view.space), RECURRING, seed=0)
-    return "hashed" if len(np.unique(codes)) <= RECURRING // 2 else "auto"
+    if len(np.unique(codes)) <= RECURRING // 2:
+        return "hashed"
+    return "cells" if all(one.dtype == np.uint8 for one in leaves(view.space).values()) else "auto"
 
 
 def map_by_name(name: str, view: EnvView, given: dict[str, Any]) -> Mapped:

@@ -49,6 +49,8 @@ def dataset_of(
 ) -> Dataset:
     """Transitions of an environment, `ID,key=value,...`: those in the file if it exists, else new ones, written to it.
 
+    Of an Atari game its RAM is seen, unless `obs_type` says otherwise.
+
     New ones come from a random policy or, with explore="ucb", from LSVI-UCB on features that each of `rounds` improves.
     Random play needs no settings but the seed.
     """
@@ -56,6 +58,8 @@ def dataset_of(
 
     kwargs = parse_spec(f"gym:{env_id}")[1]
     name = str(kwargs.pop("id", ""))
+    if name.startswith("ALE/") and "-ram-" not in name:
+        kwargs.setdefault("obs_type", "ram")
     if path is not None and path.exists():
         dataset = read_dataset(path, name)
         found = dataset.meta.get("kwargs", {})
@@ -97,11 +101,9 @@ def _explored(
 
 
 def write_cells(env_id: str, path: Path | None, out: Path, *, transitions: int, H: int, seed: int, say: Say) -> Cells:
-    """Cells from random play, or from a dataset of it, written to `out`; of a game, those of its RAM."""
+    """Cells from random play, or from a dataset of it, written to `out`."""
     from linmdp.linearize.cells import cells_of_dataset
 
-    if env_id.startswith("ALE/") and "-ram-" not in env_id and "obs_type" not in env_id:
-        env_id += ",obs_type=ram"
     dataset = dataset_of(env_id, path, seed, transitions=transitions, H=H, say=say)
     cells = cells_of_dataset(dataset, seed)
     cells.save(out)
