@@ -31,7 +31,7 @@ def test_a_game_is_seen_through_cells_of_its_ram() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")  # three episodes teach little, and may pay what was never seen
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")  # three episodes teach little
 @pytest.mark.parametrize("game", GAMES)
 def test_every_game_is_linearized_and_learned(tmp_path: Path, game: str) -> None:
     cells = write_cells(game, None, tmp_path / "cells", transitions=500, H=50, seed=0, say=print)
