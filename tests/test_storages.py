@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -317,6 +317,26 @@ def test_merging_keeps_real_transitions_their_number_and_their_rewards(features:
     other.load_state_dict(agent.state_dict())
     np.testing.assert_array_equal(other.q_values(0, np.zeros(2)), agent.q_values(0, np.zeros(2)))
     assert agent.nbytes == other.nbytes
+
+
+@many
+@given(seed=st.integers(0, 2**16), dtype=st.sampled_from(["float16", "float32", "float64"]), even=st.booleans())
+def test_looking_at_those_near_in_one_coordinate_finds_the_nearest_of_all(seed: int, dtype: str, even: bool) -> None:
+    task = continuous_task(waves(), H=60)
+    agents = [LSVIUCB(task, storage="merged", M=20) for _ in range(2)]
+    near, literal = (cast(Any, agent._planner.storage) for agent in agents)
+    literal._near = lambda _, key: np.flatnonzero((literal.key[: literal.count] == key) & (literal.radius > 0))
+    rng = np.random.default_rng(seed)
+    for agent in agents:
+        agent.begin_episode()
+    for h in range(task.H):
+        ends = (rng.integers(4, size=(2, 2)) / 4 if even else rng.random((2, 2))).astype(dtype)  # even: many are tied
+        action, reward, over = int(rng.integers(3)), float(rng.integers(2)), bool(rng.random() < 0.2)
+        for agent in agents:
+            agent.observe(h, ends[0], action, reward, ends[1], over)
+    assert near.count == literal.count < task.H
+    for name, value in literal.state_dict().items():
+        np.testing.assert_array_equal(near.state_dict()[name], value)
 
 
 def test_merging_needs_space_for_one_transition_of_each_step_and_action() -> None:

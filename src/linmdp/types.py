@@ -27,6 +27,11 @@ WHOLE = (int, np.integer)
 """What counts as a whole number, for `isinstance`."""
 
 
+def all_finite(x: np.ndarray) -> bool:
+    """Whether no number is NaN or infinite: mostly one product tells, and where that overflows, each is looked at."""
+    return math.isfinite(np.vdot(x, x)) or bool(np.isfinite(x).all())
+
+
 class Transition(NamedTuple):
     """One step of an episode. After `terminated` the value is 0; a truncated episode just has no more steps."""
 

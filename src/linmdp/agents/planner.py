@@ -18,6 +18,9 @@ from linmdp.types import Array, BoolArray
 
 MakeStorage = Callable[[Parts], Storage]
 
+EVERYWHERE: BoolArray = np.ones((), dtype=np.bool_)
+"""A mask of all regressions."""
+
 
 class Planner:
     """The regressions, the samples and the weights, and the order in which they are renewed.
@@ -211,7 +214,7 @@ class Planner:
         self.storage.prepare(sample)
         phi = sample.phi
         if self.horizon.shared:  # several may come before the next planning
-            self.ridge.defer(None, np.ones_like(self.ridge.behind))
+            self.ridge.defer(None, EVERYWHERE)
         sample.reward = reward
         if self._shows:
             self.exploration.seen(g, sample)

@@ -74,18 +74,18 @@ def _pairs(d: int) -> tuple[IntArray, IntArray]:
     return i, j
 
 
-def packed(matrices: Any, backend: Backend = NUMPY) -> Any:
+def packed(matrices: Array) -> Array:
     """Symmetric matrices (..., d, d) as rows (..., pairs) whose product with `products` of x is x' M x."""
     d = matrices.shape[-1]
     i, j = _pairs(d)
-    rows = matrices.reshape(*matrices.shape[:-2], d * d)[..., backend.array(i * d + j, "int64")]
-    rows *= backend.array(2.0 - (i == j))
+    rows: Array = matrices.reshape(*matrices.shape[:-2], d * d).take(i * d + j, axis=-1)
+    rows *= 2.0 - (i == j)
     return rows
 
 
-def products(columns: Any, backend: Backend = NUMPY) -> Any:
+def products(columns: Array) -> Array:
     """x_i x_j, i <= j, of every column x of (d, n), (pairs, n)."""
-    i, j = (backend.array(index, "int64") for index in _pairs(len(columns)))
+    i, j = _pairs(len(columns))
     found = columns[i]
     found *= columns[j]
     return found

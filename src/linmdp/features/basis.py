@@ -40,8 +40,16 @@ class Fourier(BlockFeatures):
 
     def psi(self, states: np.ndarray) -> Array:
         """(n, p)"""
-        cosines: Array = np.cos(np.pi * (self.scaling(states) @ self._c))
-        return cosines / math.sqrt(self.p)
+        angles: Array = self.scaling(states) @ self._c
+        angles *= np.pi
+        return normalised_cosines(angles)
+
+
+def normalised_cosines(angles: Array) -> Array:
+    """cos / sqrt(p) of (n, p), in place."""
+    np.cos(angles, out=angles)
+    angles /= math.sqrt(angles.shape[1])
+    return angles
 
 
 def coefficients(k: int, order: int, coupling: int) -> Array:
@@ -196,9 +204,12 @@ class RBF(BlockFeatures):
 
 def squared_distances(x: Array, y: Array) -> Array:
     """|x_i - y_j|^2 of (n, k) and (m, k), (n, m)."""
-    squares = (x * x).sum(axis=1)[:, None] - 2 * (x @ y.T) + (y * y).sum(axis=1)
-    distances: Array = np.maximum(squares, 0.0)
-    return distances
+    squares: Array = x @ y.T  # and the rest in place: there may be millions
+    squares *= -2
+    squares += (x * x).sum(axis=1)[:, None]
+    squares += (y * y).sum(axis=1)
+    np.maximum(squares, 0.0, out=squares)
+    return squares
 
 
 def farthest_points(data: Array, count: int) -> Array:
@@ -252,5 +263,6 @@ class RandomFourier(BlockFeatures):
 
     def psi(self, states: np.ndarray) -> Array:
         """(n, p)"""
-        cosines: Array = np.cos(self.scaling(states) @ self._omega + self._b)
-        return cosines / math.sqrt(self.p)
+        angles: Array = self.scaling(states) @ self._omega
+        angles += self._b
+        return normalised_cosines(angles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -63,8 +64,15 @@ class Scaling:
 
     def __call__(self, states: np.ndarray) -> Array:
         """(n, ...) -> (n, k), in [-margin, 1 + margin]."""
-        width = self.high - self.low
-        part = np.asarray(states, dtype=np.float64).reshape(len(states), -1) - self.low
-        part = np.divide(part, width, out=np.zeros_like(part), where=width > 0)
-        scaled: Array = np.clip(part, -self.margin, 1 + self.margin)
-        return scaled
+        width, least, most = self._range
+        part: Array = np.asarray(states, dtype=np.float64).reshape(len(states), -1) - self.low
+        part /= width
+        np.maximum(part, least, out=part)
+        np.minimum(part, most, out=part)
+        return part
+
+    @cached_property
+    def _range(self) -> tuple[Array, Array | float, Array | float]:
+        """What to divide by, infinity where the range is empty, and the bounds of what comes of it."""
+        width = np.where(self.high > self.low, self.high - self.low, np.inf)
+        return width, -self.margin, 1 + self.margin

@@ -8,7 +8,7 @@ import numpy as np
 
 from linmdp.agents.base import check_reward
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, described, one_line
-from linmdp.types import WHOLE, RunResult, State, Task
+from linmdp.types import WHOLE, RunResult, State, Task, all_finite
 
 
 class RunStopped(InvalidData):
@@ -86,4 +86,4 @@ class Guard:
         if (array.shape, array.dtype) != self._form:
             shape, dtype = self._form
             return f"{dtype} of shape {shape}, as the first one"
-        return "" if np.isfinite(array).all() else "finite"
+        return "" if all_finite(array) else "finite"

@@ -197,8 +197,8 @@ def meeting(numbers: Any, values: Any) -> Any:
 
 
 def stacked(vectors: Sequence[Array], dtype: str = "float64") -> Array:
-    """Vectors (d,) as rows of one array; faster than `np.stack`."""
-    rows = np.empty((len(vectors), len(vectors[0])), dtype=dtype)
+    """Arrays of one shape as rows of one array; faster than `np.stack`."""
+    rows = np.empty((len(vectors), *vectors[0].shape), dtype=dtype)
     for i, vector in enumerate(vectors):
         rows[i] = vector
     return rows

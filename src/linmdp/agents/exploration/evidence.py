@@ -114,7 +114,7 @@ class Evidence(Bonus):
 
     def seen(self, g: int, sample: Sample) -> None:
         phi, reward, weight = sample.phi, sample.reward, sample.weight
-        self._count(self.sums[g], weight, reward, 1.0 if self.unit else dot(phi, phi))
+        self.sums[g] += counted(weight, reward, 1.0 if self.unit else dot(phi, phi))
         if sample.terminated and self.ended.size:
             self.ended[g] += weight * phi
             self.sums[g, 3:5] += weight, weight * reward
@@ -132,11 +132,10 @@ class Evidence(Bonus):
             self._count(self.sums[0], store[0], rewards[h], dot(phi[h], phi[h]))
 
     def _count(self, sums: Any, weight: Any, reward: Any, norm: Any) -> None:
-        """Samples that count `weight`, in the sums (..., 6) of their regressions."""
-        sums[..., 0] += weight
-        sums[..., 1] += weight * reward
-        sums[..., 2] += weight * reward * reward
-        sums[..., 5] += weight * norm
+        """Samples of several runs that count `weight`, in the sums (..., 6) of their regressions."""
+        parts = counted(weight, reward, norm)
+        for i in (0, 1, 2, 5):
+            sums[..., i] += parts[i]
 
     def _surprised(self, cell: int, to: int) -> None:
         """A unit vector came again or for the first time: did it lead elsewhere than last time?"""
@@ -225,3 +224,8 @@ class Evidence(Bonus):
         if self.unit:
             return UNIT_FLOOR * min(1.0, SURPRISE * self.surprises / self.repeats)
         return (TABLE_FLOOR if self.table else SMOOTH_FLOOR) * trace / self.d
+
+
+def counted(weight: Any, reward: Any, norm: Any) -> tuple[Any, ...]:
+    """What a sample that does not end an episode adds to `Evidence.sums`."""
+    return weight, weight * reward, weight * reward * reward, 0.0, 0.0, weight * norm

@@ -139,19 +139,20 @@ class Counts(Storage):
 
     def _refresh_together(self, mask: BoolArray) -> None:
         """`refresh` of at least d matrices: one product of all of them with x x', which takes half the arithmetic."""
-        rows, backend = [], self.backend
-        for g in masked_groups(mask):
-            runs = runs_in(mask, g)
-            matrices = packed(self.exploration.metric(g)[runs], backend)
-            if self.exploration.scaled:
-                matrices *= self.exploration.scale(g, runs)[..., None]
-            rows.append(self._cast(matrices.reshape(-1, matrices.shape[-1])))
-        left, forms = backend.xp.concatenate(rows), self.forms.reshape(mask.size, -1)
-        which = slice(None) if mask.all() else backend.array(np.flatnonzero(mask), "int64")
+        whole, metric = mask.all(), np.stack([self.exploration.metric(g) for g in range(len(mask))])
+        left = packed(metric if whole else metric[mask]).reshape(int(mask.sum()), -1)
+        if self.exploration.scaled:
+            scales = np.stack([np.broadcast_to(self.exploration.scale(g), mask.shape[1:]) for g in range(len(mask))])
+            left *= scales[mask][:, None]
+        left, forms = self._cast(left), self.forms.reshape(mask.size, -1)
         room = min(PRODUCTS_BYTES, forms.itemsize * forms.shape[1] * len(self.columns) // 2 * mask[0].size)
         size = max(64, room // (left.shape[1] * forms.itemsize))  # for each run less than the product of one matrix
         for part in (slice(i, i + size) for i in range(0, forms.shape[1], size)):
-            forms[which, part] = abs(left @ products(self.columns[:, part], backend))
+            found = left @ products(self.columns[:, part])
+            if whole:
+                np.abs(found, out=forms[:, part])
+            else:
+                forms[mask.ravel(), part] = np.abs(found, out=found)
 
     def _by_blocks(self, function: Callable[[Any], Any]) -> Any:
         """A function of the columns, some at a time: its temporary arrays need not be as large as the features."""

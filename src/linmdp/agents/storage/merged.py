@@ -10,12 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import saved_array
-from linmdp.agents.exploration.base import Moments
+from linmdp.agents.exploration.base import Moments, stacked
 from linmdp.agents.storage.base import FADED, Parts, Sample
 from linmdp.agents.storage.rows import RowStorage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
-from linmdp.types import Array, BoolArray, IntArray
+from linmdp.types import Array, BoolArray, IntArray, all_finite
 
 FIRST_RADIUS = 1 / 1.4
 """The first radius, in units of the median distance from a transition to the one nearest to it."""
@@ -25,6 +25,9 @@ WIDER = 1.2
 
 LEFT = 0.9
 """Merging goes on until this share of M is left."""
+
+ROUNDED = 1.01
+"""A coordinate's distance beyond the radius by this factor is no rounding of one within it, in half floats neither."""
 
 PROBED = 64
 """Transitions whose nearest neighbour is looked for, to find the first radius."""
@@ -75,6 +78,7 @@ class Merged(RowStorage):
         self._held: dict[int, Held] = {}
         self._forms: dict[int, Array] = {}
         self._V = np.zeros(0)
+        self._widest = 0  # the coordinate, of both ends, in which transitions differ most
 
     # samples
 
@@ -86,7 +90,7 @@ class Merged(RowStorage):
         if not len(self.ends):
             self._make_space(np.asarray(sample.state))
         ends = np.concatenate((np.ravel(sample.state), np.ravel(sample.next_state)))
-        if not np.isfinite(ends).all():
+        if not all_finite(ends):
             raise InvalidData(f"A state must be finite. Got {sample.next_state!r}.")
         key, squared = self._key(self.horizon.group(h), sample.action, sample.terminated), sample.reward * sample.reward
         self._merge(ends, key, (sample.weight, sample.reward, squared))
@@ -100,25 +104,35 @@ class Merged(RowStorage):
         if scaling is not None:
             np.divide(1.0, scaling.high - scaling.low, out=self.scale, where=scaling.high > scaling.low)
 
+    def _near(self, ends: Array, key: int) -> IntArray:
+        """Those of the same key that are not too far away in one coordinate, all within the radius among them."""
+        n, j, reach = self.count, self._widest, ROUNDED * float(self.radius)
+        if not reach:
+            return np.arange(0)
+        away = np.abs(self.ends.reshape(self.M + 1, -1)[:n, j] - ends[j])
+        away *= float(self.scale[j % len(self.scale)])
+        near: IntArray = ((away <= reach) & (self.key[:n] == key)).nonzero()[0]
+        return near
+
     def _distances(self, ends: Array, among: IntArray) -> Array:
         """Squared distances from both ends of a transition, (2k,), to those of some others, (n,)."""
         away = self.ends.reshape(self.M + 1, -1).take(among, axis=0) - ends
-        away *= np.tile(self.scale, 2)
+        away.reshape(len(among), 2, -1)[...] *= self.scale
         squares: Array = np.einsum("nk,nk->n", away, away)
         return squares
 
     def _merge(self, ends: Array, key: int, sums: Any) -> None:
         """Add to the weight of the kept transition that is nearest, if it is within the radius, or keep this one."""
         n = self.count
-        if self.radius > 0:
-            alike = np.flatnonzero(self.key[:n] == key)
-            distances = self._distances(ends, alike)
-            nearest = int(distances.argmin()) if len(alike) else 0
-            if len(alike) and distances[nearest] <= self.radius**2:
-                i = alike[nearest]
-                self.sums[0, i] += sums[0]
-                share = sums[0] / self.sums[0, i]
-                self.sums[1:, i] += share * (np.array(sums[1:]) - self.sums[1:, i])
+        if len(near := self._near(ends, key)):
+            distances = self._distances(ends, near)
+            nearest, radius = int(distances.argmin()), float(self.radius)
+            if float(distances[nearest]) <= radius * radius:
+                i, (weight, reward, squared) = near[nearest], sums
+                times, mean, mean_square = self.sums[:, i].tolist()
+                share = weight / (times + weight)
+                means = mean + share * (reward - mean), mean_square + share * (squared - mean_square)
+                self.sums[:, i] = times + weight, *means
                 return
         self.ends[n].flat, self.key[n], self.sums[:, n] = ends, key, sums
         self.count = n + 1
@@ -127,6 +141,8 @@ class Merged(RowStorage):
         """Merge with a larger radius, the heaviest first, until there is space again."""
         if not self.radius > 0:
             self._first_radius()
+        spread = self.ends[: self.count].reshape(self.count, 2, -1).astype(np.float64).std(axis=0)
+        self._widest = int((spread * self.scale).argmax())
         while self.count > LEFT * self.M:
             self.radius *= WIDER
             n, self.count = self.count, 0
@@ -225,7 +241,7 @@ class Merged(RowStorage):
         self._V = np.zeros(len(held.times))
         if self.horizon.leads_on(h) and len(held.times):
             after = 0 if self.horizon.discounted else h + 1
-            products = np.stack([self.products(held.Y, vector) for vector in explore.vectors(after)])
+            products = stacked([self.products(held.Y, vector) for vector in explore.vectors(after)])
             q = explore.q(after, products, self._forms_after(g, after).copy())
             self._V = explore.largest(q, axis=-1)
             self._V[held.ended] = explore.terminal[h]

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from linmdp.agents.exploration.base import stacked
 from linmdp.agents.ridge import quadratic_forms
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.blocks import BlockFeatures
-from linmdp.types import Array, BoolArray, State
+from linmdp.types import Array, BoolArray, State, all_finite
 
 
 class RowStorage(Storage):
@@ -51,13 +52,13 @@ class RowStorage(Storage):
             rows = self.rows(np.asarray(sample.state)[None])
         rows = rows[0]
         sample.phi = rows if self.blocks else rows[sample.action]
-        if not np.isfinite(sample.phi.sum()):
+        if not all_finite(sample.phi):
             raise InvalidData(f"Features of state {sample.state!r} must be finite.")
 
     def q_of(self, h: int, rows: Array) -> Array:
         """Q_h of every row and action, (n, A)."""
         explore = self.exploration
-        products = np.stack([self.products(rows, vector) for vector in explore.vectors(h)])
+        products = stacked([self.products(rows, vector) for vector in explore.vectors(h)])
         inverse = self.ridge.Lambda_inv[self.horizon.group(h)]
         q: Array = explore.q(h, products, self.forms(rows, inverse) if explore.keeps_forms else np.zeros(0))
         return q

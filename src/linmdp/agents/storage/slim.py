@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.agents.exploration.base import Moments
+from linmdp.agents.exploration.base import Moments, stacked
 from linmdp.agents.storage.merged import Merged
 from linmdp.types import Array, BoolArray, IntArray
 
@@ -79,7 +79,7 @@ class Slim(Merged):
             after = 0 if self.horizon.discounted else h + 1
             forms = self._forms_of(g, held, after)
             for _, part, Y in self._chunks(held, 1):
-                products = np.stack([self.products(Y, vector) for vector in explore.vectors(after)])
+                products = stacked([self.products(Y, vector) for vector in explore.vectors(after)])
                 self._V[part] = explore.largest(explore.q(after, products, forms[part].copy()), axis=-1)
             self._V[held.ended] = explore.terminal[h]
         ended: Array = explore.ended_value[h] / self.horizon.discount * self._final(held)
