@@ -1,6 +1,6 @@
 """The figure and the table of docs/lsvi-ucb-restart.md, from examples/windows.toml. What the store lacks is run.
 
-.venv/bin/python docs/measure_windows.py STORE     about 4 minutes on two cores from an empty store
+.venv/bin/python docs/measure_windows.py STORE     about 6 minutes on two cores from an empty store
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from linmdp.runner.spec import parse_spec
 from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
 DOCS = Path(__file__).parent
-TITLES = ("synthetic, switch", "riverswim, switch")
+TITLES = ("synthetic, switch", "riverswim, switch", "riverswim, drift")
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def figure(groups: list[dict[str, Summary]]) -> None:
     """Regret over W on logarithmic axes; agents that have no W are lines."""
     others = [agent for agent in groups[0] if window(agent) is None and agent != "optimal"]
     styles = line_styles(others)
-    with drawing(len(groups), (10.5, 5)) as (drawn, *panels):
+    with drawing(len(groups), (14, 5)) as (drawn, *panels):
         for axes, group, title in zip(panels, groups, TITLES, strict=True):
             swept = sorted((W, s.regret) for s in group.values() if (W := window(s.agent)) and s.regret)
             sizes, regret = zip(*swept, strict=True)

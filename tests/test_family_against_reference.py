@@ -57,13 +57,15 @@ def test_restart_plans_from_nothing_every_w_episodes(
     assert fast.resets == (run["episodes"] - 1) // W
 
 
+@pytest.mark.parametrize("storage", STORAGES)
 @many
-@given(task=tasks(), common=common, run=runs, errors=st.floats(0.01, 1.5))
-def test_detect_plans_from_nothing_after_a_drop(task: Task, common: Parameters, run: Parameters, errors: float) -> None:
-    run = run | {"episodes": run["episodes"] + 8}
-    assert_same(
-        LSVIUCBDetect(task, errors=errors, **common), ReferenceDetect(task, errors=errors, **common), task, **run
-    )
+@given(task=tasks(), common=common, run=runs, errors=st.floats(0.01, 1.5), power=st.integers(0, 4))
+def test_detect_starts_anew_after_a_change(
+    storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int
+) -> None:
+    run, own = run | {"episodes": run["episodes"] + 8}, {"errors": errors, "false_alarms": 10.0**power}
+    fast = LSVIUCBDetect(task, storage=storage, **own, **common)
+    assert_same(fast, ReferenceDetect(task, **own, **common), task, **run)
 
 
 def test_detect_restarts_soon_after_the_changes_and_hardly_ever_else() -> None:
