@@ -300,8 +300,15 @@ def switching_together() -> list[Row]:
     return _switching("8 in lockstep", 8)
 
 
-def _switching(label: str, seeds: int, K: int = 12_000) -> list[Row]:
-    found = [run_unit([Job(spec_of(), agent, K, seed, K) for seed in range(seeds)]) for agent in (AGENT, RARER)]
+def switching_default() -> list[Row]:
+    """The default, growth=0.02, alone and with eight seeds in lockstep; shorter."""
+    return [
+        row for label, seeds in (("alone", 1), ("8 in lockstep", 8)) for row in _switching(label, seeds, 3000, RARE)
+    ]
+
+
+def _switching(label: str, seeds: int, K: int = 12_000, agent: str = RARER) -> list[Row]:
+    found = [run_unit([Job(spec_of(), one, K, seed, K) for seed in range(seeds)]) for one in (AGENT, agent)]
     often, seldom = (sum(r.cpu_seconds for r in results) for results in found)
     each, few = (np.mean([r.switches for r in results]) for results in found)
     label = f"{label}, K={K:,}"
@@ -424,7 +431,7 @@ PARTS = {
     f.__name__: f
     for f in (
         *(planning, against_reference, exponents, batches, batches_auto, large_features, gpu),
-        *(switching, switching_together, switching_regret, control),
+        *(switching, switching_together, switching_default, switching_regret, control),
     )
 }
 

@@ -1,15 +1,18 @@
 """The figure and the table of docs/lsvi-ucb-restart.md, from examples/windows.toml. What the store lacks is run.
 
-.venv/bin/python docs/measure_windows.py STORE     about 4 minutes on two cores from an empty store
+.venv/bin/python docs/measure_windows.py STORE     about 6 minutes on two cores from an empty store
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import linmdp
+from linmdp.envs.planning import optimum, policy_value
 from linmdp.io.files import output_folder
 from linmdp.report.plots import drawing, error_bar, save
 from linmdp.report.style import line_styles
@@ -18,9 +21,11 @@ from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent
 from linmdp.runner.spec import parse_spec
 from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
+from linmdp.types import Array
 
 DOCS = Path(__file__).parent
-TITLES = ("synthetic, switch", "riverswim, switch")
+TITLES = ("synthetic, switch", "riverswim, switch", "riverswim, drift")
+RIVER, EVERY = "drift:base=riverswim,every=250,kind=switch", 250
 
 
 def main() -> None:
@@ -30,7 +35,35 @@ def main() -> None:
     found = by_agent(list(store.results({run_key(job) for job in jobs})))
     groups = [{s.agent: s for s in found if s.env == env} for env in dict.fromkeys(job.env for job in jobs)]
     (DOCS / "generated/windows.md").write_text(table(groups) + "\n")
+    (DOCS / "generated/windows_floor.md").write_text(unseen(RIVER, EVERY) + "\n")
     figure(groups)
+
+
+def unseen(spec: str, every: int) -> str:
+    """What changes cost before they can be known: the best policy of the old model goes on until it meets one."""
+    env: Any = linmdp.make_env(spec)
+    rows = []
+    for k in (every, 2 * every):
+        before, after = env.model_of(k - 1), env.model_of(k)
+        Q = optimum(before).Q
+        policy = Q.max(axis=-1, keepdims=True) == Q
+        policy = policy / policy.sum(axis=-1, keepdims=True)
+        gap = float((optimum(after).V[0] - policy_value(after, policy.__getitem__)[0])[0])
+        chance = meeting(before, after, policy)
+        rows.append((f"{k:,}", f"{gap:.2f}", f"{chance:.2f}", f"{gap / chance:.1f}"))
+    return markdown(("change", "lost an episode", "chance to meet it in one", "lost until then"), rows)
+
+
+def meeting(before: Any, after: Any, policy: Array) -> float:
+    """The chance that an episode of `policy` from the first state plays a pair whose reward or measure is another."""
+    p, met, phi = np.eye(before.S)[0], 0.0, before.features.table()
+    for h in range(before.H):
+        change = phi @ (after.theta[h] - before.theta[h]), phi @ (after.mu[h] - before.mu[h])
+        other = (np.abs(change[0]) > 0) | (np.abs(change[1]).max(axis=-1) > 0)
+        pairs = p[:, None] * policy[h]
+        met += float(pairs[other].sum())
+        p = ((pairs * ~other)[..., None] * (phi @ before.mu[h])).sum(axis=(0, 1))
+    return met
 
 
 def lost(s: Summary) -> float:
@@ -58,7 +91,7 @@ def figure(groups: list[dict[str, Summary]]) -> None:
     """Regret over W on logarithmic axes; agents that have no W are lines."""
     others = [agent for agent in groups[0] if window(agent) is None and agent != "optimal"]
     styles = line_styles(others)
-    with drawing(len(groups), (10.5, 5)) as (drawn, *panels):
+    with drawing(len(groups), (14, 5)) as (drawn, *panels):
         for axes, group, title in zip(panels, groups, TITLES, strict=True):
             swept = sorted((W, s.regret) for s in group.values() if (W := window(s.agent)) and s.regret)
             sizes, regret = zip(*swept, strict=True)

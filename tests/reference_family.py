@@ -66,26 +66,76 @@ class ReferenceAdaRestart(ReferenceLSVI):
 
 
 class ReferenceDetect(ReferenceLSVI):
-    """LSVI-UCB that drops everything when the latest returns are below those before them."""
+    """LSVI-UCB that drops everything when the latest returns are below those before them.
 
-    def __init__(self, task: Task, *, errors: float, **common: Any) -> None:
+    Where features are unit vectors it asks what follows them instead, and keeps the episodes since the change.
+    """
+
+    def __init__(self, task: Task, *, errors: float, false_alarms: float, **common: Any) -> None:
         super().__init__(task, **common)
-        self.errors = errors
+        self.errors, self.false_alarms = errors, false_alarms
         self.returns: list[float] = []
+        self.steps: list[list[tuple[int, Any, int, float, Any, bool]]] = []  # of each episode since the last restart
+        rows = [x for state in range(task.S or 0) for x in task.features.phi(state)]
+        self.unit = all(sorted(x) == [0.0] * (task.d - 1) + [1.0] for x in rows)
 
     def begin_episode(self) -> None:
+        if self.unit:
+            self.look_at_steps()
+        else:
+            self.look_at_returns()
+        self.returns.append(0.0)
+        self.steps.append([])
+        super().begin_episode()
+
+    def look_at_returns(self) -> None:
         for n in (4, 8, 16, 32, 64):
             latest, before = self.returns[-n:], self.returns[-5 * n : -n]
             if len(self.returns) >= 2 * n:
                 fall = float(np.mean(before) - np.mean(latest))
                 if fall > self.errors * math.sqrt(np.var(before) / len(before) + np.var(latest) / n) + 1e-9:
                     self.samples, self.returns = [[] for _ in range(self.task.H)], []
-        self.returns.append(0.0)
-        super().begin_episode()
+
+    def look_at_steps(self) -> None:
+        k = len(self.steps)
+        odds = {n: self.odds(n) for n in range(1, min(32, k - 1) + 1)}
+        tested = [n for n in (1, 2, 4, 8, 16, 32) if n < k and k % max(1, n // 4) == 0]
+        if any(odds[n] > math.log(k**2 / self.false_alarms) for n in tested):
+            kept = min(n for n in odds if odds[n] >= max(odds.values()) - math.log(10))
+            self.samples, self.steps = [[] for _ in range(self.task.H)], self.steps[-kept:]
+            for episode in self.steps:
+                for step in episode:
+                    super().observe(*step)
+
+    def odds(self, n: int) -> float:
+        """log of the Bayes factor for a change n episodes ago: each pair changed with chance 0.1."""
+        old, new = ([step for e in part for step in e] for part in (self.steps[:-n], self.steps[-n:]))
+        total = 0.0
+        for h, cell in {(step[0], self.cell(step)) for step in new}:
+            a, b = ([x for x in part if (x[0], self.cell(x)) == (h, cell)] for part in (old, new))
+            after = {self.after(x) for x in a + b}
+            states = [[sum(self.after(x) == s for x in part) for s in after] for part in (a, b)]
+            wins = [[sum(x[3] for x in part), len(part) - sum(x[3] for x in part)] for part in (a, b)]
+            factor = -0.5 * len(after) * math.log(1 + len(a) * len(b) / (len(a) + len(b)))
+            for first, second in (states, wins):
+                both = [x + y for x, y in zip(first, second, strict=True)]
+                factor += self.likelihood(first) + self.likelihood(second) - self.likelihood(both)
+            total += math.log(0.9 + 0.1 * math.exp(factor))
+        return total
+
+    def cell(self, step: Any) -> int:
+        return int(self.task.features.phi(step[1])[step[2]].argmax())
+
+    def after(self, step: Any) -> Any:
+        return "end" if step[5] else step[4]
+
+    def likelihood(self, counts: list[float]) -> float:
+        return sum(c * math.log(c / sum(counts)) for c in counts if c > 0)
 
     def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
         super().observe(h, state, action, reward, next_state, terminated)
         self.returns[-1] += reward
+        self.steps[-1].append((h, state, action, reward, next_state, terminated))
 
 
 class ReferenceOptWLSVI(ReferenceLSVI):

@@ -26,6 +26,7 @@ from linmdp import (
 )
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
+from linmdp.agents.schedules.changes import log_factors
 from linmdp.agents.schedules.select import worst_case
 from linmdp.agents.sketch import Sketched
 from linmdp.agents.storage.samples import faded_after
@@ -57,23 +58,41 @@ def test_restart_plans_from_nothing_every_w_episodes(
     assert fast.resets == (run["episodes"] - 1) // W
 
 
+@pytest.mark.parametrize("storage", STORAGES)
 @many
-@given(task=tasks(), common=common, run=runs, errors=st.floats(0.01, 1.5))
-def test_detect_plans_from_nothing_after_a_drop(task: Task, common: Parameters, run: Parameters, errors: float) -> None:
-    run = run | {"episodes": run["episodes"] + 8}
-    assert_same(
-        LSVIUCBDetect(task, errors=errors, **common), ReferenceDetect(task, errors=errors, **common), task, **run
-    )
+@given(task=tasks(), common=common, run=runs, errors=st.floats(0.01, 1.5), power=st.integers(0, 4))
+def test_detect_starts_anew_after_a_change(
+    storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int
+) -> None:
+    run, own = run | {"episodes": run["episodes"] + 8}, {"errors": errors, "false_alarms": 10.0**power}
+    fast = LSVIUCBDetect(task, storage=storage, **own, **common)
+    assert_same(fast, ReferenceDetect(task, **own, **common), task, **run)
 
 
 def test_detect_restarts_soon_after_the_changes_and_hardly_ever_else() -> None:
     still, changing = (linmdp.make_env(f"drift:base=lock,H=4,A=3,{path}") for path in ("kind=still", "every=60"))
-    alone = LSVIUCBDetect(still.task)
-    linmdp.run(still, alone, episodes=180, seed=1)
+    alone, plain = (linmdp.run(still, cls(still.task), episodes=180, seed=1) for cls in (LSVIUCBDetect, LSVIUCB))
     assert alone.resets == 0
+    assert alone.final_regret == plain.final_regret
     ours, ucb = (linmdp.run(changing, cls(changing.task), episodes=180, seed=1) for cls in (LSVIUCBDetect, LSVIUCB))
     assert ours.resets == 2
     assert ours.final_regret < 0.5 * ucb.final_regret  # type: ignore[operator]
+
+
+def test_detect_notices_pay_that_rises_elsewhere_when_it_falls_here() -> None:
+    env = linmdp.make_env("drift:base=riverswim,S=4,H=10,every=60")
+    ours, oracle = (
+        linmdp.run(env, a, episodes=180, seed=1) for a in (LSVIUCBDetect(env.task), LSVIUCBRestart(env.task, W=60))
+    )
+    assert ours.resets == 2
+    assert ours.final_regret < 4 * oracle.final_regret  # type: ignore[operator]
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=4))
+def test_the_same_counts_speak_against_a_change(rows: list[tuple[int, int, int]]) -> None:
+    counts = np.array(rows, dtype=float)
+    wins = counts.sum(axis=1) / 3
+    assert (log_factors(counts, wins, counts, wins) <= 1e-9).all()
 
 
 @pytest.mark.parametrize("storage", STORAGES)

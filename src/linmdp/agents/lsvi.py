@@ -15,14 +15,14 @@ import numpy as np
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, saved_array, under
-from linmdp.agents.budget import STATE_BYTES, Choice, chosen_within
+from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.parameters import LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
-from linmdp.agents.schedules.base import Always, Schedule
+from linmdp.agents.schedules.base import Always, Schedule, Step
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_int, invalid
@@ -139,6 +139,10 @@ class LSVIAgent(Agent):
         """When to plan, store and forget."""
         return Always(self.horizon.groups)
 
+    def schedule_bytes(self, sizes: Sizes) -> int:
+        """What the schedule will hold, before it is made."""
+        return self.schedule_type.forecast_bytes(sizes)
+
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
         """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
         lows = self.horizon.lows(self.task.reward_range[0])
@@ -232,6 +236,9 @@ class LSVIAgent(Agent):
         if reset:
             self.resets += 1
             self._planner.drop_samples()
+            for step in self.schedule.recalled():
+                self._planner.put_aside()
+                self._add(step, self._phi(step))
         if self._urge and self.schedule.eager:
             self._plan[:] = self._urge > 0
         beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
@@ -289,10 +296,20 @@ class LSVIAgent(Agent):
             self._auto_beta.see(self.horizon.planned(h), self._features.phi(state), action, reward)
         self._planner.storage.played(self.horizon.acting(h), state, action)
         self.schedule.watch(g, phi)
+        step = Step(h, state, action, reward, next_state, terminated)
+        self.schedule.saw(g, step)
         if self._store[g] and self.schedule.admits(g, phi):
-            weight = self._exploration.weight(self.horizon.planned(h), phi)
-            sample = Sample(phi, state, action, next_state, terminated, weight)
-            self._planner.add(self.horizon.planned(h), sample, reward - self._exploration.offset)
+            self._add(step, phi)
+
+    def _phi(self, step: Step) -> Any:
+        return None if self._planner.storage.compact else phi_of(self._features, step.state, step.action)
+
+    def _add(self, step: Step, phi: Any) -> None:
+        """Store a step."""
+        h, state, action, reward, next_state, terminated = step
+        weight = self._exploration.weight(self.horizon.planned(h), phi)
+        sample = Sample(phi, state, action, next_state, terminated, weight)
+        self._planner.add(self.horizon.planned(h), sample, reward - self._exploration.offset)
 
     def end_episode(self) -> None:
         self._exploration.gained(self._gained)
@@ -353,6 +370,7 @@ class LSVIAgent(Agent):
         fits &= not (self.auto and self._storing.unit)  # whose surprises each run counts in its own time
         # weights of samples are not shared, and which are stored is decided before the episode
         plain = explore.weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
+        plain &= type(self.schedule).saw is Schedule.saw
         plain &= self.auto or explore.seen is Exploration.seen
         if not (fits and plain and explore.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
@@ -393,5 +411,14 @@ class LSVIAgent(Agent):
         self.schedule.load_state_dict(under("schedule", state))
 
 
-HOOKS = {"make_schedule", "make_exploration", "_choices", "_bytes_of", "_most_samples", "__init__", "name"}
+HOOKS = {
+    "make_schedule",
+    "schedule_bytes",
+    "make_exploration",
+    "_choices",
+    "_bytes_of",
+    "_most_samples",
+    "__init__",
+    "name",
+}
 """What a subclass may define and still run in lockstep, which asks for nothing else."""

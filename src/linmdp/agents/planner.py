@@ -214,7 +214,7 @@ class Planner:
         self.storage.prepare(sample)
         phi = sample.phi
         if self.horizon.shared:  # several may come before the next planning
-            self.ridge.defer(None, EVERYWHERE)
+            self.put_aside()
         sample.reward = reward
         if self._shows:
             self.exploration.seen(g, sample)
@@ -224,6 +224,10 @@ class Planner:
             root = sample.weight**0.5
             self.ridge.add(g, phi * root, reward * root)
         self.storage.add(h, sample)
+
+    def put_aside(self) -> None:
+        """Let another sample of the same regression come before the next planning, for one agent."""
+        self.ridge.defer(None, EVERYWHERE)
 
     def fade(self, factor: float) -> None:
         """Let every sample so far count `factor` times as much, for one agent. The old Q acts on."""

@@ -18,6 +18,7 @@ def synthetic(
     seed: int = 0,
     noise: float = 0.02,
     concentration: float = 1.0,
+    certain: float = 0.0,
     start: str = "fixed",
     stationary: bool = False,
 ) -> LinearModel:
@@ -30,6 +31,7 @@ def synthetic(
     ----------
     d : dimension of the features
     concentration : c of Dirichlet(c, ..., c): 1 is the paper's uniform law; below 1 the task has more contrast
+    certain : share of the measures that are a single state each, so that noise is uneven
     stationary : one theta and one set of measures for all steps, so that dynamics do not depend on h
     """
     S, A, d, H = (
@@ -43,6 +45,8 @@ def synthetic(
     features = TableFeatures(rng.dirichlet(np.full(d, c), size=(S, A)))
     steps = 1 if stationary else H
     theta, mu = rng.dirichlet(np.full(d, c), size=steps), rng.dirichlet(np.full(S, c), size=(steps, d))
+    sure = round(d * check_number("synthetic", "certain", certain, low=0.0, high=1.0))
+    mu[:, :sure] = np.eye(S)[mu[:, :sure].argmax(axis=-1)]
     return LinearModel(
         name="synthetic",
         features=features,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from linmdp.agents.base import Component
 from linmdp.agents.budget import Sizes
 from linmdp.agents.ridge import Ridge, downdate
 from linmdp.errors import check_number
-from linmdp.types import Array, BoolArray
+from linmdp.types import Array, BoolArray, State
 
 
 class Power(NamedTuple):
@@ -60,6 +60,17 @@ class Decision(NamedTuple):
     store: BoolArray
 
 
+class Step(NamedTuple):
+    """A transition as an agent has seen it."""
+
+    h: int
+    state: State
+    action: int
+    reward: float
+    next_state: State
+    terminated: bool
+
+
 class Schedule(Component):
     """The base of all schedules; one that watches the samples overrides `watch` and `end_episode`."""
 
@@ -99,6 +110,13 @@ class Schedule(Component):
 
     def watch(self, g: int, phi: Any) -> None:
         """phi(s, a) of a step of this episode that belongs to regression g, stored or not."""
+
+    def saw(self, g: int, step: Step) -> None:
+        """A step of this episode that belongs to regression g, stored or not."""
+
+    def recalled(self) -> Iterable[Step]:
+        """Steps that are stored again after a reset, of one agent."""
+        return ()
 
     def watch_all(self, phi: Array) -> None:
         """The same of all steps of an episode, (H, d)."""

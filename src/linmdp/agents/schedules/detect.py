@@ -1,4 +1,7 @@
-"""LSVI-UCB-Detect: forget everything when returns have dropped, and only then."""
+"""LSVI-UCB-Detect: forget when something has changed, and only then.
+
+Where features are unit vectors of finite states, what follows each of them is tested (`Changes`); else the returns.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from linmdp.agents.budget import Sizes
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.base import Decision, Schedule
+from linmdp.agents.schedules.changes import Changes, index_of
 from linmdp.errors import check_number
 from linmdp.types import Array, Task
 
@@ -70,20 +74,42 @@ def dropped(before: Array, latest: Array, errors: float) -> bool:
 
 
 class LSVIUCBDetect(LSVIAgent):
-    """LSVI-UCB-Detect: LSVI-UCB that starts anew when its returns drop, for tasks that change now and then.
+    """LSVI-UCB-Detect: LSVI-UCB that starts anew when its task has changed, for tasks that change now and then.
 
     Parameters
     ----------
-    errors : the drop that counts as a change, in standard errors
+    false_alarms : odds against a change in episode n are 1 : n^2 / false_alarms before it is believed; unit vectors
+    errors : the drop of returns that counts as a change, in standard errors; other features
     lam, common : the parameters of `LSVIUCB`
     """
 
     name, schedule_type = "lsvi-ucb-detect", Drops
-    test_parameters = ({}, {"errors": 0.5, "beta": 0.1, "lam": 0.1}, {"errors": 2.0, "storage": "features"})
+    test_parameters = (
+        {},
+        {"errors": 0.5, "false_alarms": 1e6, "beta": 0.1, "lam": 0.1},
+        {"errors": 2.0, "storage": "features"},
+    )
 
-    def __init__(self, task: Task, *, errors: float = 6.0, lam: float | str = "auto", **common: Any) -> None:
-        self.errors = errors
+    def __init__(
+        self,
+        task: Task,
+        *,
+        false_alarms: float = 0.1,
+        errors: float = 6.0,
+        lam: float | str = "auto",
+        **common: Any,
+    ) -> None:
+        self.false_alarms, self.errors = false_alarms, errors
         super().__init__(task, lam=lam, **common)
 
     def make_schedule(self) -> Schedule:
-        return Drops(self.horizon.groups, check_number(self.name, "errors", self.errors, low=0.0))
+        chance = check_number(self.name, "false_alarms", self.false_alarms, low=0.0, open_low=True)
+        errors = check_number(self.name, "errors", self.errors, low=0.0)
+        task, G = self.task, self.horizon.groups
+        index = index_of(task, G)
+        if index is None:
+            return Drops(G, errors)
+        return Changes(G, index, task.d, task.H, task.reward_range, chance)
+
+    def schedule_bytes(self, sizes: Sizes) -> int:
+        return (Drops if index_of(self.task, sizes.horizon.groups) is None else Changes).forecast_bytes(sizes)

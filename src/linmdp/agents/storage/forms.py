@@ -172,7 +172,7 @@ class Forms:
     def bytes_in_all(self, choice: Choice, held: int | None) -> int:
         """The most bytes of the agent, with so many samples per regression at most (None: any number)."""
         agent, s, explore = self.agent, self.sizes(), self.agent._exploration
-        common = common_bytes(s, auto=agent._auto_beta is not None) + agent.schedule_type.forecast_bytes(s)
+        common = common_bytes(s, auto=agent._auto_beta is not None) + agent.schedule_bytes(s)
         rewards = {"counts": 2 * s.S, "features": held or 0, "states": held or 0}.get(choice["storage"], 0)
         drawn = explore.adaptive * 8 * s.horizon.groups * rewards
         drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))

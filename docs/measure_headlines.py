@@ -1,0 +1,150 @@
+"""What each algorithm must show, one figure each, from a sweep in examples/. What the store lacks is run.
+
+.venv/bin/python docs/measure_headlines.py STORE [NAME...]     all of them: about 4 minutes on one core
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmdp.errors import unknown
+from linmdp.io.files import output_folder
+from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, save
+from linmdp.report.style import distinct_names, line_styles
+from linmdp.report.tables import markdown
+from linmdp.results.store import Store
+from linmdp.results.summary import Summary, by_agent
+from linmdp.runner.spec import parse_spec
+from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
+
+DOCS = Path(__file__).parent
+Panel = Callable[[Any, list[Summary]], None]
+
+
+def main() -> None:
+    """The figure, and a table of all runs behind it, of each name."""
+    store = Store(output_folder(Path(sys.argv[1])))
+    for name in sys.argv[2:] or FIGURES:
+        if name not in FIGURES:
+            unknown("headline", name, tuple(FIGURES))
+        jobs = plan(read_sweep(DOCS.parent / f"examples/{name}.toml"))
+        run_sweep(jobs, store, progress=True, processes=1)
+        found = by_agent(list(store.results({run_key(job) for job in jobs})))
+        (DOCS / f"generated/headline_{name}.md").write_text(table(found) + "\n")
+        figure(name, found, FIGURES[name])
+
+
+def table(found: list[Summary]) -> str:
+    """Regret and plannings of every agent."""
+    rows = [
+        (f"`{s.env}`", f"`{s.agent}`", f"{s.episodes:,}", str(s.regret), f"{switches(s):.0f}", f"{s.agent_bytes:,}")
+        for s in found
+    ]
+    return markdown(("task", "agent", "K", "regret [95% interval]", "plannings", "bytes"), rows)
+
+
+def figure(name: str, found: list[Summary], panels: dict[str, tuple[Panel, str]]) -> None:
+    """Panels side by side, each with the runs whose environment has a word."""
+    with drawing(len(panels), (5 * len(panels), 4.6)) as (drawn, *axes):
+        for one, (title, (draw, word)) in zip(axes, panels.items(), strict=True):
+            draw(one, [s for s in found if word in (s.env, *s.env.split(","), *s.env.split(":"))])
+            one.set_title(title)
+            one.legend(fontsize=8)
+        drawn.tight_layout()
+        for path in save(drawn, DOCS / f"images/headline_{name}"):
+            if path.suffix == ".svg":
+                path.unlink()
+
+
+def switches(s: Summary) -> float:
+    """Plannings of a run: all steps are planned together."""
+    H = dict(part.split("=") for part in s.env.partition(":")[2].split(",") if "=" in part).get("H")
+    return s.updates / int(H) if H else s.updates / {"lock": 10, "riverswim": 20}.get(s.env, 1)
+
+
+def curves(axes: Any, found: list[Summary]) -> None:
+    """Regret over the episodes, of the longest runs."""
+    found = [s for s in found if s.episodes == max(x.episodes for x in found)]
+    styles, names = line_styles(s.agent for s in found), distinct_names(s.agent for s in found)
+    for index, s in enumerate(found):
+        draw_curve(axes, regret_curve(s), styles[s.agent].line(index) | {"label": names[s.agent]})
+    axes.set(xlabel="episode", ylabel="regret", ylim=(0, None))
+
+
+def against(x: Callable[[Summary], float], drop: tuple[str, ...], label: str) -> Panel:
+    """Regret of the longest runs against a number of each, a line through those that differ in `drop` alone."""
+
+    def draw(axes: Any, found: list[Summary]) -> None:
+        found = [s for s in found if s.episodes == max(x.episodes for x in found)]
+        for index, (name, part) in enumerate(families(found, drop).items()):
+            known = sorted((x(s), s.regret) for s in part if s.regret)
+            xs, regret = zip(*known, strict=True)
+            style = line_styles(families(found, drop))[name].line(index)
+            axes.errorbar(xs, [r.mean for r in regret], yerr=error_bar(*regret), marker="o", label=name, **style)
+        axes.set(xscale="log", yscale="log", xlabel=label, ylabel="regret")
+
+    return draw
+
+
+def families(found: list[Summary], drop: tuple[str, ...]) -> dict[str, list[Summary]]:
+    """Agents by their name and parameters, but those in `drop` and beta and lambda."""
+    groups: dict[str, list[Summary]] = {}
+    for s in found:
+        name, given = parse_spec(s.agent)
+        shown = [str(given["grid"])] if "grid" in given else []
+        shown += [f"{key}={given[key]}" for key in ("growth",) if key in given and key not in drop]
+        groups.setdefault(" ".join((name, *shown)), []).append(s)
+    return groups
+
+
+def growing(axes: Any, found: list[Summary]) -> None:
+    """Switches against K, on a log axis."""
+    swept = [s for s in found if "growth" in s.agent]
+    groups = families(swept, ())
+    styles = line_styles(groups)
+    for index, (name, part) in enumerate(groups.items()):
+        xs, ys = zip(*sorted((s.episodes, switches(s)) for s in part), strict=True)
+        axes.plot(xs, ys, marker="o", label=name, **styles[name].line(index))
+    axes.set(xscale="log", xlabel="K, episodes", ylabel="plannings", ylim=(0, None))
+
+
+def width(s: Summary) -> float:
+    """beta, where it is given."""
+    return float(str(parse_spec(s.agent)[1].get("beta", np.nan)))
+
+
+def held(axes: Any, found: list[Summary]) -> None:
+    """Bytes against K."""
+    part = sorted((s.episodes, s.agent_bytes) for s in found if s.agent.startswith("opt-wlsvi"))
+    axes.plot(*zip(*part, strict=True), marker="o", label="opt-wlsvi")
+    axes.set(xlabel="K, episodes", ylabel="bytes", ylim=(0, None))
+
+
+FIGURES: dict[str, dict[str, tuple[Panel, str]]] = {
+    "switches": {
+        "Plannings against K": (growing, "S=50"),
+        "Regret at K=2,000": (against(switches, ("growth", "batches"), "plannings"), "S=50"),
+    },
+    "forgetting": {
+        "At once": (curves, "kind=switch"),
+        "In seasons": (curves, "kind=season"),
+        "Slowly": (curves, "kind=drift"),
+        "Memory": (held, "kind=switch"),
+    },
+    "randomised": {"Lock": (curves, "lock"), "Riverswim": (curves, "riverswim")},
+    "uneven": {
+        "Half of the measures certain": (against(width, ("beta",), "beta"), "certain=0.5"),
+        "None certain": (against(width, ("beta",), "beta"), "synthetic:S=50,A=5,d=8,H=10"),
+    },
+    "tabular": {"Riverswim": (curves, "riverswim")},
+    "select-bytes": {"Regret against bytes": (against(lambda s: s.agent_bytes, ("max_bytes",), "bytes held"), "S=50")},
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Has a unit vector changed? A test of the latest episodes against those before them, for tasks with finite states.
+
+What follows a unit vector, a next state and a reward, does not depend on the policy, but on the model alone. With old
+and new counts of next states a and b, and rewards scaled to [0, 1] counted as wins of a coin, the logarithm of the
+likelihood ratio for "another law since" is
+
+    L(a) + L(b) - L(a + b),   L(c) = sum_j c_j log(c_j / sum c),
+
+for the states and for the coin; a coin is the least certain of all laws on [0, 1] with its mean. Less
+1/2 J log(1 + |a||b| / (|a| + |b|)), J the number of free parameters, it is about the logarithm of a Bayes factor
+(Schwarz). A unit vector is thought to have changed with the chance SHARE, whatever the others did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linmdp.agents.budget import Sizes
+from linmdp.agents.schedules.base import Decision, Schedule, Step
+from linmdp.features.unit import UnitFeatures, unit_index
+from linmdp.types import Array, IntArray, Task
+
+LATEST = (1, 2, 4, 8, 16, 32)
+"""Numbers n of latest episodes that are compared with all before them, every n/4 episodes."""
+
+CLOSE = math.log(10)
+"""Fewer episodes are kept where their odds are this close to the best: one of the old model does more harm."""
+
+SHARE = 0.1
+"""Of the unit vectors, those that a change is thought to reach."""
+
+LARGEST = 1 << 15
+"""Counts of next states, at most; where there would be more, nobody tests them."""
+
+
+class Changes(Schedule):
+    """Restart when what follows some unit vectors has changed; keep the episodes since.
+
+    Attributes
+    ----------
+    index : (S, A) the unit vector of each pair
+    counts : (rows, S + 1) how often a unit vector (of a regression) led to each state, or to the end
+    wins : (rows,) the sum of its scaled rewards
+    steps : (N, H, 4) of the latest N episodes: row, state, action and what followed
+    rewards : (N, H) of these
+    lengths : (N,) steps of these; the last episode is at the end of all three
+    n : episodes since the last restart; kept : of these, at its time
+    """
+
+    reads_features: ClassVar = False
+    _arrays: ClassVar = ("counts", "wins", "steps", "rewards", "lengths")
+    _counters: ClassVar = ("n", "kept")
+    _derived: ClassVar = (*Schedule._derived, "index")
+
+    def __init__(
+        self, G: int, index: IntArray, d: int, H: int, reward_range: tuple[float, float], false_alarms: float
+    ) -> None:
+        super().__init__(G)
+        S, N = len(index), LATEST[-1]
+        self.index, self._low, self._range = index, reward_range[0], max(reward_range[1] - reward_range[0], 1e-12)
+        self.false_alarms, self.n, self.kept = false_alarms, 0, 0
+        self.counts, self.wins = np.zeros((G * d, S + 1)), np.zeros(G * d)
+        self.steps, self.rewards = np.zeros((N, H, 4), dtype=np.int32), np.zeros((N, H))
+        self.lengths = np.zeros(N, dtype=np.int64)
+
+    def begin_episode(self) -> Decision:
+        latest = self._changed()
+        reset = latest > 0
+        if reset:
+            self._keep(latest)
+        for part in (self.steps, self.rewards, self.lengths):
+            part[:-1] = part[1:]
+        self.lengths[-1] = 0
+        self.n += 1
+        return Decision(reset=reset, plan=self._all, store=self._all)
+
+    def saw(self, g: int, step: Step) -> None:
+        i, row = int(self.lengths[-1]), int(self.index[step.state, step.action]) * len(self._all) + g
+        to = self.counts.shape[1] - 1 if step.terminated else step.next_state
+        self.steps[-1, i], self.rewards[-1, i] = (row, step.state, step.action, to), step.reward
+        self.lengths[-1] += 1
+        self._count(row, to, step.reward)
+
+    def _count(self, rows: Any, to: Any, rewards: Any) -> None:
+        np.add.at(self.counts, (rows, to), 1.0)
+        np.add.at(self.wins, rows, self._scaled(rewards))
+
+    def _scaled(self, rewards: Any) -> Any:
+        return (rewards - self._low) / self._range
+
+    def _latest(self, n: int) -> tuple[IntArray, Array]:
+        """Steps (m, 4) and rewards (m,) of the latest n episodes."""
+        there = np.arange(self.steps.shape[1]) < self.lengths[-n:, None]
+        return self.steps[-n:][there], self.rewards[-n:][there]
+
+    def _changed(self) -> int:
+        """How many of the latest episodes are of another model; 0 where nothing speaks for one."""
+        limit = math.log(max(self.n, 1) ** 2 / self.false_alarms)
+        tested = (n for n in LATEST if n < self.n and self.n % max(1, n // 4) == 0)
+        if not any(self.odds(n) > limit for n in tested):
+            return 0
+        odds = [self.odds(n) for n in range(1, min(LATEST[-1], self.n - 1) + 1)]
+        return next(n for n, found in enumerate(odds, 1) if found >= max(odds) - CLOSE)
+
+    def odds(self, n: int) -> float:
+        """The logarithm of the Bayes factor for a change n episodes ago."""
+        steps, rewards = self._latest(n)
+        rows, where = np.unique(steps[:, 0], return_inverse=True)
+        new, wins = np.zeros((len(rows), self.counts.shape[1])), np.zeros(len(rows))
+        np.add.at(new, (where, steps[:, 3]), 1.0)
+        np.add.at(wins, where, self._scaled(rewards))
+        factors = log_factors(self.counts[rows] - new, self.wins[rows] - wins, new, wins)
+        return float(np.logaddexp(math.log(1 - SHARE), math.log(SHARE) + factors).sum())
+
+    def _keep(self, latest: int) -> None:
+        """Count these episodes alone."""
+        self.counts[:], self.wins[:], self.n, self.kept = 0.0, 0.0, latest, latest
+        steps, rewards = self._latest(latest)
+        self._count(steps[:, 0], steps[:, 3], rewards)
+
+    def recalled(self) -> Iterator[Step]:
+        end = self.counts.shape[1] - 1
+        for e in range(len(self.lengths) - 1 - self.kept, len(self.lengths) - 1):  # the last one is about to begin
+            for h in range(int(self.lengths[e])):
+                _, state, action, to = self.steps[e, h].tolist()
+                yield Step(h, state, action, float(self.rewards[e, h]), state if to == end else to, to == end)
+
+    @classmethod
+    def forecast_bytes(cls, s: Sizes) -> int:
+        rows, N, H = s.horizon.groups * s.d, LATEST[-1], s.horizon.H
+        return super().forecast_bytes(s) + 8 * (rows * (s.S + 2) + s.rows) + N * (24 * H + 8)
+
+
+def index_of(task: Task, G: int) -> IntArray | None:
+    """The unit vector of each state and action, (S, A), where they can be tested; else None."""
+    features, S = task.features, task.S
+    if S is None or G * task.d * (S + 1) > LARGEST:
+        return None
+    if isinstance(features, UnitFeatures):
+        return np.stack([features.index(state) for state in range(S)])
+    return unit_index(features)
+
+
+def log_factors(old: Array, old_wins: Array, new: Array, new_wins: Array) -> Array:
+    """The logarithm of the Bayes factor for another law, of each row: counts (n, S), and wins of a coin (n,)."""
+    a, b = old.sum(axis=1), new.sum(axis=1)
+    ratio = gain(old, new) + gain(np.stack((old_wins, a - old_wins), 1), np.stack((new_wins, b - new_wins), 1))
+    parameters = np.count_nonzero(old + new, axis=1)  # of the states one less, and one of the coin
+    return np.asarray(ratio - 0.5 * parameters * np.log1p(a * b / np.maximum(a + b, 1.0)))
+
+
+def gain(old: Array, new: Array) -> Array:
+    """The logarithm of the likelihood ratio of two laws instead of one, for each row of counts."""
+    return likelihood(old) + likelihood(new) - likelihood(old + new)
+
+
+def likelihood(counts: Array) -> Array:
+    """sum_j c_j log(c_j / sum c), the largest log-likelihood of counts (n, m)."""
+    counts = np.maximum(counts, 0.0)
+    total = counts.sum(axis=1)
+    return np.asarray(_xlogx(counts).sum(axis=1) - _xlogx(total))
+
+
+def _xlogx(x: Array) -> Array:
+    return np.asarray(x * np.log(np.where(x > 0, x, 1.0)))
