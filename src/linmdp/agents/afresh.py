@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.ridge import Rebuild, fresh_inverse, masked_groups, matvec
+from linmdp.agents.ridge import Rebuild, dot, fresh_inverse, masked_groups, matvec
 from linmdp.types import Array, BoolArray
 
 
@@ -106,6 +106,13 @@ class Afresh(Component):
         """Degrees of freedom of each regression, tr (Lambda - lam I) Lambda^-1, (G,)."""
         kept = np.trace(self.Lambda_inv, axis1=2, axis2=3).sum(axis=1)
         return np.asarray(self.u.shape[1] - float(self.lam) * kept)
+
+    def penalty(self, w: Array) -> Any:
+        """What the ridge adds to the squared residuals of the weights w (d,) that were fitted last."""
+        return self.lam * dot(w, w)
+
+    def learn(self, variance: Any) -> None:
+        """A planning is over; the noise of the targets had that variance."""
 
     def drift(self, rebuild: Rebuild) -> Array:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, ()."""

@@ -330,6 +330,13 @@ class Ridge(Component):
         """Degrees of freedom of each regression, tr (Lambda - lam I) Lambda^-1, (G, *batch)."""
         return self._d - self.lam * self.Lambda_inv.diagonal(0, -2, -1).sum(-1)
 
+    def penalty(self, w: Any) -> Any:
+        """What the ridge adds to the squared residuals of w (*batch, d)."""
+        return self.lam * dot(w, w)
+
+    def learn(self, variance: Any) -> None:
+        """A planning is over; the noise of the targets had that variance, (*batch)."""
+
     def drift(self, rebuild: Rebuild | None = None) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, (*batch)."""
         xp, eye = self.backend.xp, self.backend.array(np.eye(self._d))

@@ -181,7 +181,7 @@ def onehot(view: EnvView, *, order: int | None = None) -> Mapped:
         return reading, OneHot(A, sizes, groups=joined(len(sizes), order), decode=decode)
     if reading.S is None:
         return hashed(view)
-    return reading, (one_hot if reading.S * A <= ONE_HOT_LIMIT else UnitFeatures)(reading.S, A)
+    return reading, (one_hot if reading.S * A <= ONE_HOT_LIMIT else UnitFeatures)(reading.S, A, reading.sizes)
 
 
 TAXI = (5, 5, 5, 4)

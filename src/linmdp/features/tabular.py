@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from linmdp.errors import InvalidData
@@ -22,6 +24,9 @@ class TableFeatures:
     table : (S, A, d)
     bound : the norm that no phi(s, a) may exceed
     """
+
+    sizes: tuple[int, ...] = ()
+    """Of the whole numbers that a state is made of: see `one_hot`."""
 
     def __init__(self, table: Array, *, bound: float = 1.0) -> None:
         table = np.asarray(table, dtype=np.float64)
@@ -60,9 +65,14 @@ class TableFeatures:
         return self._das.transpose(2, 1, 0)
 
 
-def one_hot(S: int, A: int) -> TableFeatures:
-    """The tabular case as a linear one: phi(s, a) is the unit vector of (s, a), so d = S * A."""
-    return TableFeatures(np.eye(S * A).reshape(S, A, S * A))
+def one_hot(S: int, A: int, sizes: Sequence[int] = ()) -> TableFeatures:
+    """The tabular case as a linear one: phi(s, a) is the unit vector of (s, a), so d = S * A.
+
+    `sizes`: how many values each of the whole numbers has that a state is made of, where it is made of several.
+    """
+    table = TableFeatures(np.eye(S * A).reshape(S, A, S * A))
+    table.sizes = tuple(sizes)
+    return table
 
 
 def phi_of(features: FeatureMap, state: State, action: int) -> Array:

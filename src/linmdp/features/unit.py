@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,13 +25,15 @@ class UnitFeatures:
     ----------
     S : number of states; states are whole numbers from 0 on
     A : number of actions
+    sizes : how many values each of the whole numbers has that a state is made of, where it is made of several
     """
 
     S: int | None
     bound = 1.0
     nbytes = 0
 
-    def __init__(self, S: int, A: int) -> None:
+    def __init__(self, S: int, A: int, sizes: Sequence[int] = ()) -> None:
+        self.sizes = tuple(sizes)
         self.S, self.A = check_int("unit features", "S", S, low=1), check_int("unit features", "A", A, low=1)
         self.d = self.S * self.A
 

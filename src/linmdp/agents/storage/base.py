@@ -103,7 +103,7 @@ class Storage(Component):
     def residuals(self, h: int, w: Any, target: Any) -> tuple[Moments, Any]:
         """`moments`, and the sum of squared residuals of w = Lambda^-1 target, (*batch)."""
         moments = self.moments(h)
-        return moments, at_least(moments.squares - dot(w, target) - self.ridge.lam * dot(w, w), 0.0)
+        return moments, at_least(moments.squares - dot(w, target) - self.ridge.penalty(w), 0.0)
 
     @abstractmethod
     def bytes_after(self, samples: int) -> int:
