@@ -47,7 +47,7 @@ def test_it_is_the_transcription(
     assert_same(fast, ReferenceKindred(task, sizes, ties), task, **run, tolerance=1e-5)
 
 
-class Context(gymnasium.Env[Any, int]):
+class Context(gymnasium.Env[Any, Any]):
     """One step: a coin whose chance of 1 depends on each number of the context, and on the action."""
 
     observation_space = spaces.MultiDiscrete([6, 5])

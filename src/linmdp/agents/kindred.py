@@ -48,7 +48,7 @@ class Kindred(Afresh):
     Lambda_inv : (1, d, 1, 1) the diagonal of Lambda^-1; the rest is made at every planning, and dropped after it
     """
 
-    _arrays: ClassVar = (*Afresh._arrays, "theta")
+    _arrays: ClassVar[tuple[str, ...]] = (*Afresh._arrays, "theta")
     _derived: ClassVar = ("parts",)
 
     def __init__(self, d: int, lam: float, sizes: Sequence[int]) -> None:
