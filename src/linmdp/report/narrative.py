@@ -64,11 +64,13 @@ def comparisons(section: Section) -> list[str]:
     if len(section.learners) < 2:
         return []
     runs = {s.agent: [r for r in section.runs if r.agent == s.agent] for s in section.learners}
-    base, *others = runs.values()
-    found = list[str]()
+    base, *others = section.learners
+    mine, found = {r.seed for r in runs[base.agent]}, list[str]()
     for other in others:
-        common = {r.seed for r in base} & {r.seed for r in other}
-        found += paired_comparisons(by_agent([r for r in (*base, *other) if r.seed in common]))
+        common, pair = mine & {r.seed for r in runs[other.agent]}, [base, other]
+        if any(s.seeds != len(common) for s in pair):
+            pair = by_agent([r for s in pair for r in runs[s.agent] if r.seed in common])
+        found += paired_comparisons(pair)
     return found
 
 

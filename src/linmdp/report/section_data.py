@@ -116,18 +116,30 @@ def sections_of(results: Sequence[RunResult], most: int | None = None) -> list[S
 def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Section:
     """At most `MOST_AGENTS`, the baselines among them, in the order in which they come."""
     own = {group[0].agent: group for group in by_setting(runs)}
-    everyone = [summarize(group) for group in own.values()]
-    measure = "regret" if all(s.regret for s in everyone) else "reward"
-    whole = Section(env=env, episodes=episodes, measure=measure, summaries=everyone, curves={})
-    best = sorted(everyone, key=lambda s: (not is_baseline(s.agent), whole.loss(s)))[:MOST_AGENTS]
-    names = {s.agent for s in best}
-    summaries, runs = [s for s in everyone if s.agent in names], [r for r in runs if r.agent in names]
+    measure = "regret" if all(r.regret is not None for r in runs) else "reward"
+    best = sorted(own, key=lambda agent: (not is_baseline(agent), _loss(own[agent], measure)))[:MOST_AGENTS]
+    names = set(best)
+    summaries, runs = [summarize(own[a]) for a in own if a in names], [r for r in runs if r.agent in names]
     curves = {s.agent: curve for s in summaries if (curve := _curve(s, own[s.agent], measure)) is not None}
     earned = {s.agent: curve for s in summaries if (curve := returns_curve(own[s.agent]))}
-    left_out = len(everyone) - len(summaries)
-    return replace(
-        whole, number=number, runs=runs, summaries=summaries, curves=curves, returns=earned, left_out=left_out
+    return Section(
+        env=env,
+        episodes=episodes,
+        measure=measure,
+        summaries=summaries,
+        curves=curves,
+        runs=runs,
+        returns=earned,
+        number=number,
+        left_out=len(own) - len(summaries),
     )
+
+
+def _loss(runs: Sequence[RunResult], measure: str) -> float:
+    """`Section.loss` of the runs of one agent, without its interval."""
+    if measure == "regret":
+        return float(np.mean([r.final_regret for r in runs if r.final_regret is not None]))
+    return -float(np.mean([r.reward / r.episodes for r in runs]))
 
 
 def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:

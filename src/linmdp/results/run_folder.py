@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,10 +70,13 @@ def read_folder(folder: Path) -> RunFolder:
 
 def by_name(found: RunFolder) -> RunFolder:
     """The same runs in the order of their names and numbers: rho=0.5 before rho=0.75, and K=500 before K=1000."""
+    names = {(r.env, r.agent): (_natural(r.env), *map(_natural, r.agent.partition(":"))) for r in found.results}
+    places = {name: i for i, name in enumerate(sorted(set(names.values())))}  # numbers are compared faster
+    place = {run: places[name] for run, name in names.items()}
 
-    def key(run: tuple[RunResult, str]) -> Any:
+    def key(run: tuple[RunResult, str]) -> tuple[int, ...]:
         r, _ = run
-        return _natural(r.env), *map(_natural, r.agent.partition(":")), r.episodes, r.seed
+        return place[r.env, r.agent], r.episodes, r.seed
 
     runs = sorted(zip(found.results, found.keys, strict=True), key=key)
     return found._replace(results=[r for r, _ in runs], keys=[key for _, key in runs])
@@ -126,12 +130,25 @@ def _run_of(line: bytes) -> tuple[Any, ...]:
 
 def _from_store(folder: Path) -> RunFolder:
     with closing(Store(folder)) as store:
-        runs = _once((run.key, _drawn(run.result)) for run in store.stored(costs=False))
+        with _no_collection():
+            runs = _once((run.key, _drawn(run.result)) for run in store.stored(costs=False))
         machines, commands = store.machines(), store.notes("command")
         older = _from_lines(folder / LINES).results if store.notes(OLDER) and (folder / LINES).exists() else []
     there = {_identity(r)[:3] for _, r in runs}  # a curve of sums alone does not go with whole ones of the same agent
     runs += [("", r) for r in older if _identity(r)[:3] not in there]
     return RunFolder(store.path, [r for _, r in runs], machines, commands, [key for key, _ in runs])
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the garbage collector, which would go through all runs read so far again and again, and find nothing."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _from_lines(path: Path) -> RunFolder:
@@ -210,9 +227,9 @@ def _once(runs: Iterable[tuple[str, RunResult]]) -> list[tuple[str, RunResult]]:
 
 
 @lru_cache(maxsize=4096)
-def _natural(text: str) -> list[tuple[float, str]]:
+def _natural(text: str) -> tuple[tuple[float, str], ...]:
     parts = re.split(r"(\d+\.?\d*)", text)
-    return [(float(p), "") if i % 2 else (-1.0, p) for i, p in enumerate(parts)]
+    return tuple((float(p), "") if i % 2 else (-1.0, p) for i, p in enumerate(parts))
 
 
 def _printable(text: str) -> str:
