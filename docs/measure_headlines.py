@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from linmdp.errors import unknown
 from linmdp.io.files import output_folder
 from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, save
-from linmdp.report.style import distinct_names, line_styles
+from linmdp.report.style import distinct_names, is_baseline, line_styles
 from linmdp.report.tables import markdown
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent
@@ -52,7 +53,7 @@ def figure(name: str, found: list[Summary], panels: dict[str, tuple[Panel, str]]
     """Panels side by side, each with the runs whose environment has a word."""
     with drawing(len(panels), (5 * len(panels), 4.6)) as (drawn, *axes):
         for one, (title, (draw, word)) in zip(axes, panels.items(), strict=True):
-            draw(one, [s for s in found if word in (s.env, *s.env.split(","), *s.env.split(":"))])
+            draw(one, [s for s in found if word in (s.env, *re.split("[:,]", s.env))])
             one.set_title(title)
             one.legend(fontsize=8)
         drawn.tight_layout()
@@ -76,17 +77,24 @@ def curves(axes: Any, found: list[Summary]) -> None:
     axes.set(xlabel="episode", ylabel="regret", ylim=(0, None))
 
 
+def lowest(axes: Any, found: list[Summary]) -> None:
+    """The same of those that lose less than a tenth of what `random` does."""
+    limit = next(s.regret.mean for s in found if s.agent == "random" and s.regret) / 10
+    curves(axes, [s for s in found if s.regret and s.regret.mean < limit])
+
+
 def against(x: Callable[[Summary], float], drop: tuple[str, ...], label: str) -> Panel:
     """Regret of the longest runs against a number of each, a line through those that differ in `drop` alone."""
 
     def draw(axes: Any, found: list[Summary]) -> None:
-        found = [s for s in found if s.episodes == max(x.episodes for x in found)]
+        found = [s for s in found if s.episodes == max(x.episodes for x in found) and not is_baseline(s.agent)]
         for index, (name, part) in enumerate(families(found, drop).items()):
             known = sorted((x(s), s.regret) for s in part if s.regret)
             xs, regret = zip(*known, strict=True)
             style = line_styles(families(found, drop))[name].line(index)
             axes.errorbar(xs, [r.mean for r in regret], yerr=error_bar(*regret), marker="o", label=name, **style)
-        axes.set(xscale="log", yscale="log", xlabel=label, ylabel="regret")
+        axes.set(xscale="log", xlabel=label, ylabel="regret")
+        axes.xaxis.set_minor_formatter("")
 
     return draw
 
@@ -111,6 +119,9 @@ def growing(axes: Any, found: list[Summary]) -> None:
         xs, ys = zip(*sorted((s.episodes, switches(s)) for s in part), strict=True)
         axes.plot(xs, ys, marker="o", label=name, **styles[name].line(index))
     axes.set(xscale="log", xlabel="K, episodes", ylabel="plannings", ylim=(0, None))
+    axes.xaxis.set_minor_formatter("")
+    known = sorted({s.episodes for s in swept})
+    axes.set_xticks(known, [f"{K:,}" for K in known])
 
 
 def width(s: Summary) -> float:
@@ -141,7 +152,7 @@ FIGURES: dict[str, dict[str, tuple[Panel, str]]] = {
         "Half of the measures certain": (against(width, ("beta",), "beta"), "certain=0.5"),
         "None certain": (against(width, ("beta",), "beta"), "synthetic:S=50,A=5,d=8,H=10"),
     },
-    "tabular": {"Riverswim": (curves, "riverswim")},
+    "tabular": {"Riverswim": (curves, "riverswim"), "Without the upper two": (lowest, "riverswim")},
     "select-bytes": {"Regret against bytes": (against(lambda s: s.agent_bytes, ("max_bytes",), "bytes held"), "S=50")},
 }
 

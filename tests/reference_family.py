@@ -71,9 +71,9 @@ class ReferenceDetect(ReferenceLSVI):
     Where features are unit vectors it asks what follows them instead, and keeps the episodes since the change.
     """
 
-    def __init__(self, task: Task, *, errors: float, false_alarms: float, **common: Any) -> None:
+    def __init__(self, task: Task, *, errors: float, false_alarms: float, slow: int = 16, **common: Any) -> None:
         super().__init__(task, **common)
-        self.errors, self.false_alarms = errors, false_alarms
+        self.errors, self.false_alarms, self.slow = errors, false_alarms, slow
         self.returns: list[float] = []
         self.steps: list[list[tuple[int, Any, int, float, Any, bool]]] = []  # of each episode since the last restart
         rows = [x for state in range(task.S or 0) for x in task.features.phi(state)]
@@ -102,7 +102,12 @@ class ReferenceDetect(ReferenceLSVI):
         tested = [n for n in (1, 2, 4, 8, 16, 32) if n < k and k % max(1, n // 4) == 0]
         if any(odds[n] > math.log(k**2 / self.false_alarms) for n in tested):
             kept = min(n for n in odds if odds[n] >= max(odds.values()) - math.log(10))
-            self.samples, self.steps = [[] for _ in range(self.task.H)], self.steps[-kept:]
+            met = {(step[0], self.cell(step)) for episode in self.steps[-kept:] for step in episode}
+            for episode in self.steps[:-kept]:  # of a slow change, what was not met since stays
+                episode[:] = [step for step in episode if kept >= self.slow and (step[0], self.cell(step)) not in met]
+            if kept < self.slow:
+                self.steps = self.steps[-kept:]
+            self.samples = [[] for _ in range(self.task.H)]
             for episode in self.steps:
                 for step in episode:
                     super().observe(*step)

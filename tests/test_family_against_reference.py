@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -24,9 +25,9 @@ from linmdp import (
     OptWLSVI,
     Task,
 )
+from linmdp.agents.schedules import changes
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
-from linmdp.agents.schedules.changes import log_factors
 from linmdp.agents.schedules.select import worst_case
 from linmdp.agents.sketch import Sketched
 from linmdp.agents.storage.samples import faded_after
@@ -60,13 +61,21 @@ def test_restart_plans_from_nothing_every_w_episodes(
 
 @pytest.mark.parametrize("storage", STORAGES)
 @many
-@given(task=tasks(), common=common, run=runs, errors=st.floats(0.01, 1.5), power=st.integers(0, 4))
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    errors=st.floats(0.01, 1.5),
+    power=st.integers(0, 4),
+    slow=st.sampled_from((1, 3, changes.SLOW)),
+)
 def test_detect_starts_anew_after_a_change(
-    storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int
+    storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int, slow: int
 ) -> None:
     run, own = run | {"episodes": run["episodes"] + 8}, {"errors": errors, "false_alarms": 10.0**power}
-    fast = LSVIUCBDetect(task, storage=storage, **own, **common)
-    assert_same(fast, ReferenceDetect(task, **own, **common), task, **run)
+    with patch.object(changes, "SLOW", slow):
+        fast = LSVIUCBDetect(task, storage=storage, **own, **common)
+        assert_same(fast, ReferenceDetect(task, slow=slow, **own, **common), task, **run)
 
 
 def test_detect_restarts_soon_after_the_changes_and_hardly_ever_else() -> None:
@@ -92,7 +101,7 @@ def test_detect_notices_pay_that_rises_elsewhere_when_it_falls_here() -> None:
 def test_the_same_counts_speak_against_a_change(rows: list[tuple[int, int, int]]) -> None:
     counts = np.array(rows, dtype=float)
     wins = counts.sum(axis=1) / 3
-    assert (log_factors(counts, wins, counts, wins) <= 1e-9).all()
+    assert (changes.log_factors(counts, wins, counts, wins) <= 1e-9).all()
 
 
 @pytest.mark.parametrize("storage", STORAGES)

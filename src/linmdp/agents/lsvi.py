@@ -306,8 +306,8 @@ class LSVIAgent(Agent):
 
     def _add(self, step: Step, phi: Any) -> None:
         """Store a step."""
-        h, state, action, reward, next_state, terminated = step
-        weight = self._exploration.weight(self.horizon.planned(h), phi)
+        h, state, action, reward, next_state, terminated, times = step
+        weight = times * self._exploration.weight(self.horizon.planned(h), phi)
         sample = Sample(phi, state, action, next_state, terminated, weight)
         self._planner.add(self.horizon.planned(h), sample, reward - self._exploration.offset)
 

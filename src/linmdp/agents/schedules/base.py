@@ -61,7 +61,7 @@ class Decision(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A transition as an agent has seen it."""
+    """A transition as an agent has seen it, `times` over."""
 
     h: int
     state: State
@@ -69,6 +69,7 @@ class Step(NamedTuple):
     reward: float
     next_state: State
     terminated: bool
+    times: float = 1.0
 
 
 class Schedule(Component):

@@ -30,6 +30,9 @@ LATEST = (1, 2, 4, 8, 16, 32)
 CLOSE = math.log(10)
 """Fewer episodes are kept where their odds are this close to the best: one of the old model does more harm."""
 
+SLOW = 16
+"""A change that takes so many episodes to see is slow: what was not met in them stays known."""
+
 SHARE = 0.1
 """Of the unit vectors, those that a change is thought to reach."""
 
@@ -66,6 +69,7 @@ class Changes(Schedule):
         self.counts, self.wins = np.zeros((G * d, S + 1)), np.zeros(G * d)
         self.steps, self.rewards = np.zeros((N, H, 4), dtype=np.int32), np.zeros((N, H))
         self.lengths = np.zeros(N, dtype=np.int64)
+        self._older: list[Step] = []  # between the decision and what is stored again
 
     def begin_episode(self) -> Decision:
         latest = self._changed()
@@ -113,16 +117,33 @@ class Changes(Schedule):
         new, wins = np.zeros((len(rows), self.counts.shape[1])), np.zeros(len(rows))
         np.add.at(new, (where, steps[:, 3]), 1.0)
         np.add.at(wins, where, self._scaled(rewards))
-        factors = log_factors(self.counts[rows] - new, self.wins[rows] - wins, new, wins)
+        old = np.maximum(self.counts[rows] - new, 0.0)  # none, where fewer than n episodes are counted
+        old_wins = np.clip(self.wins[rows] - wins, 0.0, old.sum(axis=1))
+        factors = log_factors(old, old_wins, new, wins)
         return float(np.logaddexp(math.log(1 - SHARE), math.log(SHARE) + factors).sum())
 
     def _keep(self, latest: int) -> None:
-        """Count these episodes alone."""
-        self.counts[:], self.wins[:], self.n, self.kept = 0.0, 0.0, latest, latest
+        """Count these episodes alone or, if the change is slow, in place of what was counted for what they met."""
         steps, rewards = self._latest(latest)
+        forgotten = np.unique(steps[:, 0]) if latest >= SLOW else slice(None)
+        self.counts[forgotten], self.wins[forgotten], self.kept = 0.0, 0.0, latest
+        self._older = self._summed() if latest >= SLOW else []
+        self.n = self.n if latest >= SLOW else latest
         self._count(steps[:, 0], steps[:, 3], rewards)
 
+    def _summed(self) -> list[Step]:
+        """What is counted, as one step for each transition, with the mean reward of its unit vector."""
+        found, G, end = [], len(self._all), self.counts.shape[1] - 1
+        for row, to in np.argwhere(self.counts > 0).tolist():
+            state, action = np.argwhere(self.index == row // G)[0].tolist()
+            reward = self._low + self._range * float(self.wins[row] / self.counts[row].sum())
+            times = float(self.counts[row, to])
+            found.append(Step(row % G, state, action, reward, state if to == end else to, to == end, times))
+        return found
+
     def recalled(self) -> Iterator[Step]:
+        older, self._older = self._older, []
+        yield from older
         end = self.counts.shape[1] - 1
         for e in range(len(self.lengths) - 1 - self.kept, len(self.lengths) - 1):  # the last one is about to begin
             for h in range(int(self.lengths[e])):
