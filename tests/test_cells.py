@@ -17,7 +17,7 @@ from command import linmdp as command
 from linmdp.agents import LSVIUCB
 from linmdp.agents.exploration.spread import DOUBT, HOPE, Spread, optimistic_turn
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.incumbent import BEST, Incumbent
+from linmdp.agents.incumbent import BEST, CONSTANT, NEWEST, Incumbent
 from linmdp.envs.adapter import GymTask
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features import ManyTiles
@@ -259,11 +259,11 @@ def test_an_action_is_tried_again_after_one_good_episode() -> None:
     incumbent, w = Incumbent(1, 3), np.ones(1)
     for _ in range(30):  # plans earn 8 or 7; an action earned 9 once, and its fellows nothing
         incumbent.planned()
-        worth = {0: 0.0, 1: 9.0, 2: 0.0, None: 7.5 + 0.5 * (-1.0) ** incumbent.episodes[2, 0]}
+        worth = {0: 0.0, 1: 9.0, 2: 0.0, None: 7.5 + 0.5 * (-1.0) ** incumbent.episodes[NEWEST, 0]}
         incumbent.see(worth[incumbent.action], w, 0.0)
         incumbent.see(worth[incumbent.action], w, 0.0)
-    assert incumbent.episodes[3 + 1, 0] > 10
-    assert incumbent.episodes[3, 0] == incumbent.episodes[3 + 2, 0] == 1
+    assert incumbent.episodes[CONSTANT + 1, 0] > 10
+    assert incumbent.episodes[CONSTANT, 0] == incumbent.episodes[CONSTANT + 2, 0] == 1
 
 
 def test_plans_hope_and_doubt_in_turn_and_hope_less_often_later() -> None:
