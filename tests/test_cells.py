@@ -266,6 +266,30 @@ def test_an_action_is_tried_again_after_one_good_episode() -> None:
     assert incumbent.episodes[CONSTANT, 0] == incumbent.episodes[CONSTANT + 2, 0] == 1
 
 
+def test_the_plan_before_comes_back_when_the_better_one_was_lucky() -> None:
+    incumbent, rng = Incumbent(1, 0), np.random.default_rng(0)
+    steady, lucky = np.array([1.0]), np.array([2.0])
+    for _ in range(30):
+        incumbent.see(10.0 + rng.normal(), steady, 0.5)
+    incumbent.planned()
+    while incumbent.w[0] != 2.0:
+        incumbent.see(20.0, lucky, -0.5)
+    assert (incumbent.former[0], incumbent.former_beta, incumbent.beta) == (1.0, 0.5, -0.5)
+    while incumbent.w[0] == 2.0:
+        incumbent.see(2.0 + rng.normal(), lucky, -0.5)
+    assert (incumbent.acting, incumbent.w[0], incumbent.beta) == (BEST, 1.0, 0.5)
+    assert 8.0 < incumbent.episodes[BEST, 1] < 12.0
+
+
+def test_no_new_plan_is_tried_in_the_last_fifth_of_the_episodes() -> None:
+    for K, tried in ((None, True), (50, False)):
+        incumbent, w = Incumbent(1, 0, K), np.ones(1)
+        for k in range(50):
+            incumbent.planned()
+            assert k < 10 or (incumbent.acting == NEWEST) == (k < 40 or tried)
+            incumbent.see(10.0 if k < 10 else 1.0, w, 0.0)
+
+
 def test_plans_hope_and_doubt_in_turn_and_hope_less_often_later() -> None:
     assert [j for j in range(48) if optimistic_turn(j)] == [*range(0, 32, 2), *range(32, 48, 4)]
     explore, widths = Spread(Horizon(4), np.full(4, 9.0)), []

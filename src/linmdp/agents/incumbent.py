@@ -33,10 +33,12 @@ class Incumbent(Component):
     planning the new plan acts; it is given up as soon as its return falls below that of the best of the others by more
     than a standard error, and becomes the best plan when its return less a standard error is the larger one. Returns
     are means over the episodes of a plan and, PRIOR times, the mean over all plans: one lucky episode makes no best
-    plan. The one that was best before it is kept, and comes back when its return less a standard error is the larger one
-    after all: of many plans, some look better than they are. In every other one of the first episodes an action is taken all the time, each action once. It acts again
-    while its return and a standard error are more than the best plan earns: one episode says little. With K episodes no
-    new plan is tried in the last fifth of them: what would be found has hardly any time to pay.
+    plan. The plan that was the best before is kept, and comes back when its return less a standard error is the larger
+    one after all: of many plans some look better than they are. With K episodes no new plan is tried in the last fifth
+    of them: what would be found has hardly any time to pay.
+
+    In every other one of the first episodes an action is taken all the time, each action once. It acts again while its
+    return and a standard error are more than the best plan earns: one episode says little.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ more. The rest is for the arrays of an agent that do not grow."""
 
 
 def cell_bytes(C: int) -> int:
-    """Bytes of a cell with C classes of actions: its group, its visits, and its weights, also those of two best plans."""
+    """Bytes of a cell with C classes of actions: its group, visits, weights, and those of two older plans."""
     return 1 + (4 + 8 + 2 * 4) * (1 + C)
 
 
