@@ -17,7 +17,7 @@ from command import linmdp as command
 from linmdp.agents import LSVIUCB
 from linmdp.agents.exploration.spread import DOUBT, HOPE, Spread, optimistic_turn
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.incumbent import BEST, Incumbent
+from linmdp.agents.incumbent import BEST, CONSTANT, NEWEST, Incumbent
 from linmdp.envs.adapter import GymTask
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features import ManyTiles
@@ -259,11 +259,35 @@ def test_an_action_is_tried_again_after_one_good_episode() -> None:
     incumbent, w = Incumbent(1, 3), np.ones(1)
     for _ in range(30):  # plans earn 8 or 7; an action earned 9 once, and its fellows nothing
         incumbent.planned()
-        worth = {0: 0.0, 1: 9.0, 2: 0.0, None: 7.5 + 0.5 * (-1.0) ** incumbent.episodes[2, 0]}
+        worth = {0: 0.0, 1: 9.0, 2: 0.0, None: 7.5 + 0.5 * (-1.0) ** incumbent.episodes[NEWEST, 0]}
         incumbent.see(worth[incumbent.action], w, 0.0)
         incumbent.see(worth[incumbent.action], w, 0.0)
-    assert incumbent.episodes[3 + 1, 0] > 10
-    assert incumbent.episodes[3, 0] == incumbent.episodes[3 + 2, 0] == 1
+    assert incumbent.episodes[CONSTANT + 1, 0] > 10
+    assert incumbent.episodes[CONSTANT, 0] == incumbent.episodes[CONSTANT + 2, 0] == 1
+
+
+def test_the_plan_before_comes_back_when_the_better_one_was_lucky() -> None:
+    incumbent, rng = Incumbent(1, 0), np.random.default_rng(0)
+    steady, lucky = np.array([1.0]), np.array([2.0])
+    for _ in range(30):
+        incumbent.see(10.0 + rng.normal(), steady, 0.5)
+    incumbent.planned()
+    while incumbent.w[0] != 2.0:
+        incumbent.see(20.0, lucky, -0.5)
+    assert (incumbent.former[0], incumbent.former_beta, incumbent.beta) == (1.0, 0.5, -0.5)
+    while incumbent.w[0] == 2.0:
+        incumbent.see(2.0 + rng.normal(), lucky, -0.5)
+    assert (incumbent.acting, incumbent.w[0], incumbent.beta) == (BEST, 1.0, 0.5)
+    assert 8.0 < incumbent.episodes[BEST, 1] < 12.0
+
+
+def test_no_new_plan_is_tried_in_the_last_fifth_of_the_episodes() -> None:
+    for K, tried in ((None, True), (50, False)):
+        incumbent, w = Incumbent(1, 0, K), np.ones(1)
+        for k in range(50):
+            incumbent.planned()
+            assert k < 10 or (incumbent.acting == NEWEST) == (k < 40 or tried)
+            incumbent.see(10.0 if k < 10 else 1.0, w, 0.0)
 
 
 def test_plans_hope_and_doubt_in_turn_and_hope_less_often_later() -> None:

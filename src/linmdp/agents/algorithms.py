@@ -14,7 +14,7 @@ from linmdp.types import Task
 FOLD_ALONE = {"M": None, "probes": "reservoir", "correction": "slope"}
 """Parameters of a fold, and their defaults."""
 
-USUAL_REPLAN = {"merged": 0.1, "stagewise": 0.05}
+USUAL_REPLAN = {"merged": 0.1, "stagewise": 0.025}
 """Where beta and lam are "auto", and replan is not given."""
 
 SMALL = 1 << 20

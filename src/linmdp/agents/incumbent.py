@@ -19,7 +19,10 @@ CALM = 0.7
 MEMORY = 50.0
 """Episodes that the mean over all plans goes back, about: plans become better."""
 
-LATE, BEST, NEWEST, CONSTANT = range(4)
+LAST = 0.2
+"""The share of the episodes, the last ones, in which no new plan is tried, where their number is known."""
+
+LATE, BEST, FORMER, NEWEST, CONSTANT = range(5)
 """Rows of `episodes`; those from CONSTANT on are the actions'."""
 
 
@@ -30,28 +33,37 @@ class Incumbent(Component):
     planning the new plan acts; it is given up as soon as its return falls below that of the best of the others by more
     than a standard error, and becomes the best plan when its return less a standard error is the larger one. Returns
     are means over the episodes of a plan and, PRIOR times, the mean over all plans: one lucky episode makes no best
-    plan. In every other one of the first episodes an action is taken all the time, each action once. It acts again
-    while its return and a standard error are more than the best plan earns: one episode says little.
+    plan. The plan that was the best before is kept, and comes back when its return less a standard error is the larger
+    one after all: of many plans some look better than they are. With K episodes no new plan is tried in the last fifth
+    of them: what would be found has hardly any time to pay.
+
+    In every other one of the first episodes an action is taken all the time, each action once. It acts again while its
+    return and a standard error are more than the best plan earns: one episode says little.
 
     Attributes
     ----------
     w, beta : (d,) weights of the best plan, in single precision, and () its width
-    episodes : (3 + A, 3) number, mean and sum of squares around it of the returns of late episodes, of those of the
-        best plan, of those of the newest, and of those of each action; A is 0 where no action is tried alone
-    acting : the row of who acts
+    former, former_beta : (d,) and () of the plan that was best before it
+    episodes : (4 + A, 3) number, mean and sum of squares around it of the returns of late episodes, of those of the
+        best plan, of the one before it, of the newest, and of those of each action; A is 0 where no action is tried
+        alone
+    acting, played : the row of who acts, and episodes so far
     """
 
-    _arrays: ClassVar = ("w", "beta", "episodes")
-    _counters: ClassVar = ("acting",)
+    _arrays: ClassVar = ("w", "beta", "former", "former_beta", "episodes")
+    _counters: ClassVar = ("acting", "played")
 
-    def __init__(self, d: int, A: int) -> None:
+    def __init__(self, d: int, A: int, K: int | None = None) -> None:
+        self.K, self.played = K, 0
         self.w: Any = np.zeros(d, dtype=np.float32)
+        self.former: Any = np.zeros(d, dtype=np.float32)
         self.beta: Array = np.zeros(())
+        self.former_beta: Array = np.zeros(())
         self.episodes, self.acting = np.zeros((CONSTANT + A, 3)), NEWEST
 
     def resize(self, d: int) -> None:
-        """Room for d weights; the best plan knows nothing of new ones."""
-        self.w = with_rows(self.w, d)
+        """Room for d weights; older plans know nothing of new ones."""
+        self.w, self.former = with_rows(self.w, d), with_rows(self.former, d)
 
     @property
     def action(self) -> int | None:
@@ -63,15 +75,22 @@ class Incumbent(Component):
         """Whether it is the first episode of an action."""
         return self.acting >= CONSTANT and not self.episodes[self.acting, 0]
 
+    @property
+    def settled(self) -> bool:
+        """Whether the last episodes have come, and something is known of someone."""
+        late = self.K is not None and self.played >= (1 - LAST) * self.K
+        return late and bool(self.episodes[[BEST, *range(CONSTANT, len(self.episodes))], 0].any())
+
     def planned(self) -> None:
         """There is a new plan: it acts, unless it is an action's turn."""
         self.episodes[NEWEST] = 0.0
-        if not self.trial:
+        if not self.trial and not self.settled:
             self.acting = NEWEST
 
     def see(self, earned: float, w: Array, beta: float) -> None:
         """An episode is over; w (d,) are the weights of the newest plan, and beta its width. Who acts next?"""
         count_in(self.episodes[self.acting], earned)
+        self.played += 1
         untried = np.flatnonzero(self.episodes[CONSTANT:, 0] == 0)
         if self.acting < CONSTANT:
             self.episodes[LATE, ::2] *= 1 - 1 / MEMORY
@@ -82,17 +101,30 @@ class Incumbent(Component):
         self.acting = self._best_of_all(w, beta)
 
     def _best_of_all(self, w: Array, beta: float) -> int:
-        newest, about = self.judged(NEWEST)
-        best, around = self.judged(BEST)
-        if newest - about > best - around:
+        if self._surely(NEWEST) > self._surely(BEST):
+            self._exchange()
             self.w[:], self.beta[...] = w, beta
-            self.episodes[BEST], self.episodes[NEWEST], newest = self.episodes[NEWEST], 0.0, -math.inf
+            self.episodes[BEST], self.episodes[NEWEST] = self.episodes[NEWEST], 0.0
+        elif self._surely(FORMER) > self._surely(BEST):
+            self._exchange()
+        newest, about = self.judged(NEWEST)
         actions = [sum(self.judged(row)) for row in range(CONSTANT, len(self.episodes))]
         returns = [self.judged(BEST)[0], *actions]
         top = int(np.argmax(returns))
-        if newest + about >= returns[top]:
+        if newest + about >= returns[top] and not self.settled:
             return NEWEST
         return CONSTANT + top - 1 if top else BEST
+
+    def _exchange(self) -> None:
+        """The best plan and the one before it change places."""
+        self.w, self.former = self.former, self.w
+        self.beta, self.former_beta = self.former_beta, self.beta
+        self.episodes[[BEST, FORMER]] = self.episodes[[FORMER, BEST]]
+
+    def _surely(self, row: int) -> float:
+        """A return less its standard error."""
+        mean, error = self.judged(row)
+        return mean - error
 
     def judged(self, row: int) -> tuple[float, float]:
         """A return and its standard error; nothing is expected of what was not tried."""

@@ -277,7 +277,7 @@ class StorageChoice(Forms):
         if self.name == "stagewise":
             assert self.grouped is not None
             M = agent.chosen_within.get("M", self.size(self.name))
-            return Stagewise(parts, self.grouped, M, opening=agent.auto)
+            return Stagewise(parts, self.grouped, M, opening=agent.auto, K=agent.episodes)
         if self.name == "merged":
             M = agent.chosen_within.get("M", self.size(self.name))
             return self._merging(parts, features, M, agent._state_bytes)

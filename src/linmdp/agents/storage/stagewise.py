@@ -28,8 +28,8 @@ more. The rest is for the arrays of an agent that do not grow."""
 
 
 def cell_bytes(C: int) -> int:
-    """Bytes of a cell with C classes of actions: its group, and the visits, the weights and those of the best plan."""
-    return 1 + (4 + 8 + 4) * (1 + C)
+    """Bytes of a cell with C classes of actions: its group, visits, weights, and those of two older plans."""
+    return 1 + (4 + 8 + 2 * 4) * (1 + C)
 
 
 def most_cells(features: GroupFeatures, M: int) -> int:
@@ -60,7 +60,7 @@ class Stagewise(Storage):
     compact = own_ends = True
     sweeps = 10
 
-    def __init__(self, parts: Parts, features: GroupFeatures, M: int, *, opening: bool) -> None:
+    def __init__(self, parts: Parts, features: GroupFeatures, M: int, *, opening: bool, K: int | None = None) -> None:
         super().__init__(parts)
         self.features, self.M, G = features, M, features.G
         self.most = most_cells(features, M)
@@ -70,7 +70,7 @@ class Stagewise(Storage):
         self.ended, self.count, self.place, self.seen = np.zeros(M, dtype=np.bool_), 0, 0, G
         self.number = np.zeros(features.cells, dtype=np.uint16)
         self.group, self.visits = np.zeros(0, dtype=np.uint8), np.zeros((0, 1 + features.C), dtype=np.float32)
-        self.incumbent = Incumbent(0, features.A if opening else 0)
+        self.incumbent = Incumbent(0, features.A if opening else 0, K)
 
     @property
     def stages(self) -> Stages:
@@ -233,5 +233,5 @@ class Stagewise(Storage):
             raise InvalidData(
                 "'before', 'after' and 'action' of a saved agent must be cells and classes of its features."
             )
-        if not all(np.isfinite(x).all() for x in (self.reward, self.visits, self.incumbent.w, self.incumbent.episodes)):
+        if not all(np.isfinite(x).all() for x in (self.reward, self.visits, *self.incumbent.state_dict().values())):
             raise InvalidData("The transitions of a saved agent must be finite.")
