@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.envs.base import LinearModel, stationary
-from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int
+from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int, invalid
 from linmdp.features.learned import LearnedModel, read_model
+from linmdp.features.learned_blocks import features_of
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array
 
@@ -20,7 +21,14 @@ MODES = ("game", "published", "model")
 
 
 def linearized(
-    *, model: str = "alien", mode: str = "game", H: int = 50, anchors: int = 500, start: str = "fixed"
+    *,
+    model: str = "alien",
+    mode: str = "game",
+    H: int = 50,
+    anchors: int = 500,
+    start: str = "fixed",
+    blocks: bool = False,
+    clock: int = 0,
 ) -> GymTask | LinearMDPEnv:
     """A linearized environment: `mode` game (real scores), published (learned reward) or model (exactly linear).
 
@@ -32,15 +40,23 @@ def linearized(
         distilled from phi, mu and theta, with V* and exact regret
     H : steps per episode
     anchors, start : for "model": its number of states, and where an episode starts
+    blocks : weights for each action: d is A times as large (not for "model")
+    clock : features that are functions of the step, so many; 0 for none (not for "model")
     """
     check_choice("linearized", "mode", mode, MODES)
+    check_int("linearized", "clock", clock, low=0)
+    if not isinstance(blocks, bool):
+        invalid("linearized", "blocks", "true or false", blocks)
     if mode == "model":
+        if blocks or clock:
+            invalid("linearized", "blocks" if blocks else "clock", "left out for mode 'model'", blocks or clock)
         from linmdp.envs.linear import LinearMDPEnv
 
         return LinearMDPEnv(linearized_model(model=model, mode=mode, H=H, anchors=anchors, start=start))
     from linmdp.envs.play import linearized_game
 
-    return linearized_game(_read(model), mode, check_int("linearized", "H", H, low=1))
+    learned, H = _read(model), check_int("linearized", "H", H, low=1)
+    return linearized_game(learned, mode, H, features_of(learned, H, blocks, clock))
 
 
 def linearized_model(
