@@ -23,7 +23,6 @@ from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
 from linmdp.types import Array
 
 EVAL_BATCHES = 20
-CONTROLLED = ("none", "next", "both")
 Watch = Callable[[int, dict[str, float]], None]
 
 
@@ -42,8 +41,7 @@ class Settings:
     balance : weight of the term that keeps all dimensions of phi in use; it fades out over the first half
     reward_weight : weight of the reward's squared error, in units of the reward's variance
     inverse_weight : weight of the loss of a network that guesses the action from psi(s) and psi(s'): 0 for none
-    controlled : which networks see only the numbers of an observation that the action moves: "none", mu alone
-        ("next"), or phi and mu ("both")
+    controlled : whether mu sees only the numbers of an observation that the action moves, so that phi predicts those
     held_out : fraction of the episodes that is kept for evaluation
     eval_every : iterations between two evaluations, each followed by a checkpoint
     """
@@ -57,7 +55,7 @@ class Settings:
     balance: float = 1.0
     reward_weight: float = 1.0
     inverse_weight: float = 0.0
-    controlled: str = "none"
+    controlled: bool = False
     held_out: float = 0.1
     patience: int = 10
     eval_every: int = 500
@@ -72,7 +70,6 @@ class Settings:
         check_number("linearize", "balance", self.balance, low=0.0)
         check_number("linearize", "reward_weight", self.reward_weight, low=0.0)
         check_number("linearize", "inverse_weight", self.inverse_weight, low=0.0)
-        check_choice("linearize", "controlled", self.controlled, CONTROLLED)
         check_choice("linearize", "form", self.form, FORMS)
         check_choice("linearize", "device", self.device, ("cpu", "cuda"))
         if self.device == "cuda" and not torch.cuda.is_available():
@@ -131,10 +128,9 @@ class Trainer:
         self._autocast = torch.autocast(settings.device, dtype=torch.bfloat16, enabled=cuda, cache_enabled=False)
         rewards = data.scaled_rewards
         self._unit = float(max(rewards[self.rows].var(), 1e-6))
-        self.sees = self._inputs_seen()
-        x, following = self.encoder(data.states), self.encoder(data.next_states)
-        self._x, self._next = self._put(x * self.sees["phi"]), self._put(following * self.sees["mu"])
-        self._after: Any = self._put(following * self.sees["phi"]) if settings.inverse_weight else None
+        self._x, self._after = (self._put(self.encoder(states)) for states in (data.states, data.next_states))
+        self.predicted = self._predicted_inputs()
+        self._next = self._after * self._put(self.predicted) if settings.controlled else self._after
         self._action, self._reward = self._put(data.actions.astype(np.int64)), self._put(rewards.astype(np.float32))
         self._eval_rows = self._evaluation_rows()
 
@@ -204,13 +200,14 @@ class Trainer:
             first.append((self.nets.logits(phi, mu).argmax(1) == true).float().mean())
         return {"loss": float(torch.stack(losses).mean()), "rank_first": float(torch.stack(first).mean())}
 
-    def _inputs_seen(self) -> dict[str, Array]:
-        """1 for each input that phi and mu see, and 0 for others, (inputs,) each."""
-        whole = np.ones(self.encoder.inputs, dtype=np.float32)
-        if self.settings.controlled == "none":
-            return {"phi": whole, "mu": whole}
-        part = moved_inputs(self.data.take(self.rows), self.settings.seed).astype(np.float32)
-        return {"phi": part if self.settings.controlled == "both" else whole, "mu": part}
+    def _predicted_inputs(self) -> Array:
+        """1 for each input that mu sees, and 0 for others, (inputs,)."""
+        if not self.settings.controlled:
+            return np.ones(self.encoder.inputs, dtype=np.float32)
+        random = self.rows[
+            self.rows < self.data.meta.get("random", len(self.data))
+        ]  # a learner's actions follow states
+        return moved_inputs(self.data.take(random), self.settings.seed).astype(np.float32)
 
     def _evaluation_rows(self) -> Any:
         """Held-out batches, the same at each evaluation, (batches, batch)."""
@@ -222,8 +219,7 @@ class Trainer:
     def model(self) -> LearnedModel:
         """The best networks so far, normalised and measured."""
         arrays = {name: value.cpu().numpy() for name, value in self.best.items()}
-        for net, seen in self.sees.items():  # a weight of 0 is an input that is not seen
-            arrays[f"{net}.0.weight"] = arrays[f"{net}.0.weight"] * seen
+        arrays["mu.0.weight"] = arrays["mu.0.weight"] * self.predicted  # a weight of 0 is an input that is not seen
         settings = {**asdict(self.settings), "stopped": self.step}
         return model_of_networks(arrays, self.encoder, self.data, settings, self.rows, self.held)
 
