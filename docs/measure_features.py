@@ -22,23 +22,28 @@ import linmdp
 from linmdp.experiments.linearization import dataset_of
 from linmdp.features.cell_choice import moved
 from linmdp.features.learned import read_model
+from linmdp.features.learned_blocks import WEIGHTS, LearnedBlocks, features_of
 from linmdp.io.units import human_bytes
 from linmdp.linearize.cells import played_in
 from linmdp.linearize.data import Dataset
-from linmdp.linearize.measure import Linearity, explained
+from linmdp.linearize.measure import BACKUPS, Linearity, explained, ridge
 from linmdp.linearize.model import write_model
 from linmdp.linearize.train import Settings, train
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store, opened_store
 from linmdp.runner.registry import make_agent, make_env
+from linmdp.types import Array, BoolArray, IntArray
 
 GENERATED = Path(__file__).parent / "generated"
 AGENT, EPISODES, LAST, FIRST_SEED, SEEDS = "lsvi-ucb-fold", 200, 40, 8100, 3
 TRANSITIONS, H = 20_000, 50
 SMALL: dict[str, Any] = {"d": 64, "steps": 2500, "hidden": 128, "eval_every": 250}
 GAMES = ("Phoenix", "Alien")
-BOTH = ",blocks=true,clock=8"
+MAPS = tuple((actions, clock) for actions in WEIGHTS for clock in (0, 8))
+"""What actions share, and how many functions of the step there are."""
+FITTED = 8000
+"""Transitions that the Bellman error's value iteration is fitted on."""
 TRAINED: dict[str, dict[str, Any]] = {
     "plain": {},
     "inverse": {"inverse_weight": 1.0},
@@ -55,19 +60,21 @@ class Variant(NamedTuple):
     options: str
 
 
+BLOCKS = ",actions=blocks,clock=8"
 VARIANTS = {
     "as shipped": Variant("shipped", ""),
-    "blocks": Variant("shipped", ",blocks=true"),
     "clock": Variant("shipped", ",clock=8"),
-    "blocks, clock": Variant("shipped", BOTH),
+    "added": Variant("shipped", ",actions=added"),
+    "blocks": Variant("shipped", ",actions=blocks"),
+    "blocks, clock": Variant("shipped", BLOCKS),
     "small model": Variant("plain", ""),
-    "small model, blocks, clock": Variant("plain", BOTH),
     "inverse": Variant("inverse", ""),
-    "inverse, blocks, clock": Variant("inverse", BOTH),
     "controlled": Variant("controlled", ""),
-    "controlled, blocks, clock": Variant("controlled", BOTH),
     "rounds": Variant("rounds", ""),
-    "rounds, blocks, clock": Variant("rounds", BOTH),
+    "small model, blocks, clock": Variant("plain", BLOCKS),
+    "inverse, blocks, clock": Variant("inverse", BLOCKS),
+    "controlled, blocks, clock": Variant("controlled", BLOCKS),
+    "rounds, blocks, clock": Variant("rounds", BLOCKS),
 }
 
 
@@ -140,6 +147,50 @@ def table(store: Store) -> str:
     return markdown(("game", "features", "seeds", f"score, last {LAST} of {EPISODES} episodes", "memory"), rows)
 
 
+class Regression:
+    """Ridge regression on features of state and action: for each action by itself where they come in blocks."""
+
+    def __init__(self, features: Any, data: Dataset, rows: IntArray) -> None:
+        self.blocks, self.actions, self.A = isinstance(features, LearnedBlocks), data.actions[rows], data.A
+        clocked, make = getattr(features, "clock", False), features.psi if self.blocks else features.batch
+        steps = data.step[rows][:, None]
+        ends = ((data.states[rows], steps), (data.next_states[rows], steps + 1))
+        self.before, self.after = (make(np.column_stack(end) if clocked else end[0]) for end in ends)
+        self.rewards, self.alive = data.scaled_rewards[rows], ~data.terminated[rows]
+
+    def fit(self, targets: Array) -> Array:
+        """Weights, (A, p) or (d,)."""
+        if not self.blocks:
+            return ridge(self.before[np.arange(len(targets)), self.actions], targets)
+        return np.array([ridge(self.before[mine], targets[mine]) for mine in self._by_action()])
+
+    def error(self, weights: Array, targets: Array) -> float:
+        """Of what they say of the action that was taken, in standard deviations of the targets."""
+        q = (self.before @ weights.T)[np.arange(len(targets)), self.actions]
+        return float(np.sqrt(((q - targets) ** 2).mean()) / max(targets.std(), 1e-9))
+
+    def value(self, weights: Array) -> Array:
+        """Of what followed: the most that an action promises, and 0 after an end."""
+        best: Array = (self.after @ weights.T).max(axis=1) * self.alive
+        return best
+
+    def _by_action(self) -> list[BoolArray]:
+        return [self.actions == a for a in range(self.A)]
+
+
+def bellman_error(features: Any, data: Dataset) -> float:
+    """As `linmdp check` has it, for any of the maps: value iteration fitted on some episodes, its error on others."""
+    fit, held = data.split(Settings.held_out, 0)
+    some = np.random.default_rng(0).permutation(fit)[:FITTED]
+    train, test = Regression(features, data, some), Regression(features, data, held)
+    values, others, errors = np.zeros(len(some)), np.zeros(len(held)), []
+    for _ in range(BACKUPS):
+        weights = train.fit(train.rewards + values)
+        errors.append(test.error(weights, test.rewards + others))
+        values, others = train.value(weights), test.value(weights)
+    return float(np.mean(errors))
+
+
 def described(folder: Path) -> str:
     """How well psi(s) tells the numbers that the action moves, and how linear the game is in the model."""
     rows = []
@@ -153,11 +204,12 @@ def described(folder: Path) -> str:
             learned = read_model(model_file(game, model, folder))
             told = explained(learned, data.states[fit], data.states[held], columns)
             most = ", ".join(f"{column} {r2:.2f}" for column, r2 in zip(columns[:3], told[:3], strict=True))
-            found = Linearity(**learned.meta["metrics"])
-            figures = (found.loss, found.reward_r2, found.bellman_error)
-            rows.append((game, model, f"{told.mean():.2f}", most, *(f"{x:.2f}" for x in figures)))
-    head = ("game", "model", "mean R^2 of moved bytes", "the three most moved", "contrastive loss", "reward R^2")
-    return markdown((*head, "Bellman error"), rows)
+            maps = (features_of(learned, H, actions, clock) for actions, clock in MAPS)
+            errors = (f"{bellman_error(features, data):.3f}" for features in maps)
+            reward = Linearity(**learned.meta["metrics"]).reward_r2
+            rows.append((game, model, f"{told.mean():.2f}", most, f"{reward:.2f}", *errors))
+    head = ("game", "model", "mean R^2 of moved bytes", "the three most moved", "reward R^2", "Bellman error", "clock")
+    return markdown((*head, "added", "added, clock", "blocks", "blocks, clock"), rows)
 
 
 def main() -> None:

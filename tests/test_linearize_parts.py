@@ -15,7 +15,7 @@ from linmdp.envs.games import Game
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.experiments.linearization import dataset_of
 from linmdp.features.learned import LearnedModel, read_model
-from linmdp.features.learned_blocks import features_of
+from linmdp.features.learned_blocks import WEIGHTS, features_of
 from linmdp.linearize.cells import moved_inputs
 from linmdp.linearize.collect import random_data
 from linmdp.linearize.data import Dataset, read_dataset
@@ -68,28 +68,31 @@ def test_psi_is_phi_with_all_actions_in_equal_shares(walk: Dataset, plain: Learn
 
 @pytest.mark.parametrize("clock", [0, 4])
 def test_blocks_and_clock_are_those_made_by_hand(walk: Dataset, plain: LearnedModel, clock: int) -> None:
-    H, states = 10, walk.states[:7]
+    H, states, half = 10, walk.states[:7], math.sqrt(0.5)
     steps = np.arange(7, dtype=np.uint8)[:, None]
     seen = np.concatenate((states, steps), axis=1) if clock else states
-    blocks, shared = features_of(plain, H, True, clock), features_of(plain, H, False, clock)
+    shared, added, blocks = (features_of(plain, H, weights, clock) for weights in WEIGHTS)
     for i in range(7):
         times = [math.cos(math.pi * j * i / H) / math.sqrt(clock) for j in range(clock)]
         psi, phi = plain.psi(states[i : i + 1])[0], plain.phi(states[i])
-        half = math.sqrt(0.5) if clock else 1.0
         for a in range(3):
-            expected = np.zeros((3, plain.d + clock))
-            expected[a] = half * np.concatenate((psi, times))
-            np.testing.assert_allclose(blocks.phi(seen[i])[a], expected.ravel(), atol=1e-12)
-            np.testing.assert_allclose(shared.phi(seen[i])[a], half * np.concatenate((phi[a], times)), atol=1e-12)
-    for features in (blocks, shared):
+            own = np.zeros((3, max(clock, 1)))
+            own[a] = times or [1.0]
+            block = np.zeros((3, plain.d + clock))
+            block[a] = half * np.concatenate((psi, times)) if clock else psi
+            expected = half * np.concatenate((phi[a], times)) if clock else phi[a]
+            np.testing.assert_allclose(shared.phi(seen[i])[a], expected, atol=1e-12)
+            np.testing.assert_allclose(added.phi(seen[i])[a], half * np.append(phi[a], own), atol=1e-12)
+            np.testing.assert_allclose(blocks.phi(seen[i])[a], block.ravel(), atol=1e-12)
+    for features in (shared, added, blocks):
         whole = features.batch(seen)
         assert whole.shape == (7, 3, features.d)
         assert np.linalg.norm(whole, axis=-1).max() <= 1 + 1e-9
         np.testing.assert_allclose(whole[2], features.phi(seen[2]), atol=1e-6)
 
 
-def test_neither_leaves_the_model_itself(plain: LearnedModel) -> None:
-    assert features_of(plain, 10, False, 0) is plain
+def test_shared_weights_without_a_clock_are_the_model_itself(plain: LearnedModel) -> None:
+    assert features_of(plain, 10, "shared", 0) is plain
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +103,21 @@ def lake_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("options", ["blocks=true", "clock=3", "blocks=true,clock=3"])
+@pytest.mark.parametrize(
+    ("options", "d"),
+    [
+        ("actions=blocks", 4 * 6),
+        ("clock=3", 6 + 3),
+        ("actions=blocks,clock=3", 4 * 9),
+        ("actions=added", 6 + 4),
+        ("actions=added,clock=3", 6 + 4 * 3),
+    ],
+)
 @pytest.mark.parametrize("mode", ["game", "published"])
-def test_environments_have_the_features_that_were_asked_for(lake_file: Path, options: str, mode: str) -> None:
+def test_environments_have_the_features_that_were_asked_for(lake_file: Path, options: str, d: int, mode: str) -> None:
     env: Any = linmdp.make_env(f"linearized:model={lake_file},H=12,mode={mode},{options}")
-    clock, p = 3 * ("clock" in options), 6 + 3 * ("clock" in options)
-    assert env.task.d == (4 * p if "blocks" in options else p)
+    clock = "clock" in options
+    assert env.task.d == d
     state, _ = env.reset(seed=0)
     assert len(state) == 1 + bool(clock)
     for h in range(12):
@@ -124,10 +136,10 @@ def test_environments_have_the_features_that_were_asked_for(lake_file: Path, opt
     ("options", "words"),
     [
         ("clock=-1", "'clock' parameter of linearized"),
-        ("mode=model,clock=2", "'clock' parameter of linearized must be left out for mode 'model'"),
-        ("mode=model,blocks=true", "'blocks' parameter of linearized must be left out for mode 'model'"),
-        ("blocks=3", "'blocks' parameter of linearized must be true or false"),
-        ("blocks=true,clock=600", "must have d = A [*] p at most 2048"),
+        ("mode=model,clock=2", "'clock' parameter of linearized must be 0 for mode 'model'"),
+        ("mode=model,actions=added", "'actions' parameter of linearized must be 'shared' for mode 'model'"),
+        ("actions=3", "'actions' parameter of linearized must be one of"),
+        ("actions=blocks,clock=600", "must have d = A [*] p at most 2048"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(lake_file: Path, options: str, words: str) -> None:
@@ -138,7 +150,7 @@ def test_options_that_make_no_sense_are_refused(lake_file: Path, options: str, w
 def test_model_files_from_before_these_options_have_blocks_and_a_clock() -> None:
     model = read_model("phoenix")
     assert "inverse_weight" not in model.meta["settings"]
-    env: Any = linmdp.make_env("linearized:model=phoenix,H=10,blocks=true,clock=8")
+    env: Any = linmdp.make_env("linearized:model=phoenix,H=10,actions=blocks,clock=8")
     state, _ = env.reset(seed=0)
     assert (state.dtype, state.shape) == (np.uint8, (129,))  # an agent keeps states: bytes stay bytes
     assert env.task.d == 8 * (64 + 8)

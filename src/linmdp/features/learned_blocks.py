@@ -12,18 +12,40 @@ from linmdp.features.blocks import BlockFeatures
 from linmdp.features.learned import LearnedModel
 from linmdp.types import Array, State
 
+WEIGHTS = ("shared", "added", "blocks")
+"""What actions share: all weights of phi(s, a); those, with a weight of each action added; or none."""
 
-def features_of(model: LearnedModel, H: int, blocks: bool, clock: int) -> FeatureMap:
-    """The model's features; with `blocks` weights for each action, with `clock` functions of the step beside them."""
-    if blocks:
+
+def features_of(model: LearnedModel, H: int, actions: str, clock: int) -> FeatureMap:
+    """The model's features with that of `WEIGHTS`, and with so many functions of the step beside them."""
+    if actions == "blocks":
         return LearnedBlocks(model, H, clock)
-    return LearnedWithClock(model, H, clock) if clock else model
+    return LearnedBeside(model, H, clock, added=actions == "added") if clock or actions == "added" else model
 
 
 def clock_functions(steps: np.ndarray, H: int, count: int) -> Array:
     """cos(pi j h / H) / sqrt(count) for j = 0, ..., count - 1 of n steps, (n, count): norm at most 1."""
     angles = np.pi / H * np.asarray(steps, dtype=np.float64)[:, None] * np.arange(count)
     return np.cos(angles) / math.sqrt(count)
+
+
+class Clock:
+    """Functions of the step, which is the last number of a state, if there are any; else the constant 1.
+
+    Parameters
+    ----------
+    H : steps of an episode
+    count : number of functions; 0 for none
+    """
+
+    def __init__(self, H: int, count: int) -> None:
+        self.H, self.count = H, count
+
+    def apart(self, states: np.ndarray) -> tuple[np.ndarray, Array]:
+        """What the model sees of n states, and the functions, (n, max(count, 1))."""
+        if not self.count:
+            return states, np.ones((len(states), 1))
+        return states[:, :-1], clock_functions(states[:, -1], self.H, self.count)
 
 
 class LearnedBlocks(BlockFeatures):
@@ -40,23 +62,28 @@ class LearnedBlocks(BlockFeatures):
 
     def __init__(self, model: LearnedModel, H: int, clock: int) -> None:
         super().__init__(model.A, model.d + clock)
-        self.model, self.H, self.functions, self.clock = model, H, clock, clock > 0
+        self.model, self.clock, self._clock = model, clock > 0, Clock(H, clock)
 
     def psi(self, states: np.ndarray) -> Array:
         """(n, p)"""
-        if not self.clock:
-            return self.model.psi(states)
-        return beside(self.model.psi(states[:, :-1]), clock_functions(states[:, -1], self.H, self.functions))
+        seen, functions = self._clock.apart(states)
+        psi = self.model.psi(seen)
+        return beside(psi, functions) if self.clock else psi
 
 
-class LearnedWithClock:
-    """phi(s, a) of the model beside functions of the step, the same for all actions."""
+class LearnedBeside:
+    """phi(s, a) of the model beside functions of the step: in the block of action a if `added`, else for all actions.
+
+    Parameters
+    ----------
+    model, H, clock : as for `LearnedBlocks`; without a clock the function is 1, so that each action has a weight
+    """
 
     bound = 1.0
 
-    def __init__(self, model: LearnedModel, H: int, clock: int) -> None:
-        self.model, self.H, self.functions, self.clock = model, H, clock, True
-        self.A, self.d = model.A, model.d + clock
+    def __init__(self, model: LearnedModel, H: int, clock: int, *, added: bool) -> None:
+        self.model, self.clock, self.added, self._clock = model, clock > 0, added, Clock(H, clock)
+        self.A, self.d = model.A, model.d + (model.A * max(clock, 1) if added else clock)
 
     @property
     def nbytes(self) -> int:
@@ -70,8 +97,10 @@ class LearnedWithClock:
 
     def batch(self, states: np.ndarray) -> Array:
         """Features of n states, (n, A, d)."""
-        clock = clock_functions(states[:, -1], self.H, self.functions)
-        return beside(self.model.batch(states[:, :-1]), np.repeat(clock[:, None], self.A, axis=1))
+        seen, functions = self._clock.apart(states)
+        own = np.eye(self.A) if self.added else np.ones((self.A, 1))
+        others = np.einsum("ab,nk->nabk", own, functions).reshape(len(states), self.A, -1)
+        return beside(self.model.batch(seen), others)
 
 
 def beside(one: Array, other: Array) -> Array:
