@@ -339,6 +339,25 @@ def test_looking_at_those_near_in_one_coordinate_finds_the_nearest_of_all(seed: 
         np.testing.assert_array_equal(near.state_dict()[name], value)
 
 
+def test_bytes_are_merged_as_the_same_numbers_are() -> None:
+    """A difference of bytes wraps around, and one of numbers does not."""
+    states = np.random.default_rng(0).integers(256, size=(200, 2), dtype=np.uint8)
+    found = []
+    for dtype in (np.uint8, np.float64):
+        agent = LSVIUCB(continuous_task(waves(), H=20), storage="merged", M=30)
+        agent.rng = np.random.default_rng(0)
+        for k in range(9):
+            agent.begin_episode()
+            for h in range(20):
+                state, following = states[20 * k + h].astype(dtype), states[20 * k + h + 1].astype(dtype)
+                agent.observe(h, state, h % agent.task.A, 0.5, following, False)
+            agent.end_episode()
+        storage: Any = agent._planner.storage
+        found.append((storage.ends[: storage.count].astype(np.float64), storage.sums[0, : storage.count]))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_merging_needs_space_for_one_transition_of_each_step_and_action() -> None:
     task = continuous_task(waves(), H=6)
     least = math.ceil(2 * 6 * task.A / 0.9)

@@ -24,10 +24,10 @@ def linearize(
         Path | None, typer.Option(help="dataset file: read if it exists, else collected and written")
     ] = None,
     only_data: Annotated[bool, typer.Option("--only-data", help="collect the dataset and stop")] = False,
-    explore: Annotated[str, typer.Option(help="random, or ucb: LSVI-UCB on the current features")] = "random",
+    explore: Annotated[str, typer.Option(help="random, or in rounds on the current features: ucb, fold")] = "random",
     transitions: Annotated[int, typer.Option(help="transitions to collect")] = 50_000,
     horizon: Annotated[int, typer.Option(help="steps per episode while collecting")] = 50,
-    rounds: Annotated[int, typer.Option(help="rounds of data collection with --explore ucb; the first is random")] = 5,
+    rounds: Annotated[int, typer.Option(help="rounds of data with --explore ucb or fold; the first is random")] = 5,
     form: Annotated[str, typer.Option(help="linear, energy (the published form), or cells (no training)")] = "linear",
     seed: Annotated[int, typer.Option(help="seed of the data and the training")] = 0,
     batch: Annotated[int, typer.Option(help="transitions per iteration")] = 256,
@@ -35,18 +35,20 @@ def linearize(
     lr: Annotated[float, typer.Option(help="initial learning rate")] = 3e-3,
     balance: Annotated[float, typer.Option(help="weight of the term that keeps all dimensions in use")] = 1.0,
     reward_weight: Annotated[float, typer.Option(help="weight of the reward error")] = 1.0,
+    inverse_weight: Annotated[float, typer.Option(help="weight of guessing the action from psi(s) and psi(s')")] = 0.0,
+    controlled: Annotated[bool, typer.Option("--controlled", help="predict only what the action moves")] = False,
     held_out: Annotated[float, typer.Option(help="fraction of the episodes kept for evaluation")] = 0.1,
     patience: Annotated[int, typer.Option(help="evaluations without improvement before training stops")] = 10,
     eval_every: Annotated[int, typer.Option(help="iterations between evaluations")] = 500,
     track: Annotated[str | None, typer.Option(help="tensorboard: write events beside the model")] = None,
 ) -> None:
     """Make a linear MDP of a Gymnasium environment, by contrastive representation learning."""
-    from linmdp.experiments.linearization import dataset_of, training_settings
+    from linmdp.experiments.linearization import LEARNERS, dataset_of, training_settings
     from linmdp.features.learned import FORMS
     from linmdp.io.files import output_folder
 
     check_choice("linearize", "form", form, (*FORMS, "cells"))
-    check_choice("linearize", "explore", explore, ("random", "ucb"))
+    check_choice("linearize", "explore", explore, ("random", *LEARNERS))
     if track is not None:
         check_choice("linearize", "track", track, ("tensorboard",))
     check_int("linearize", "transitions", transitions, low=2)
@@ -55,7 +57,8 @@ def linearize(
         return
     settings = training_settings(
         d=dim, steps=steps, batch=batch, hidden=hidden, lr=lr, form=form, balance=balance, held_out=held_out,
-        reward_weight=reward_weight, patience=patience, eval_every=eval_every, seed=seed, device=device,
+        reward_weight=reward_weight, inverse_weight=inverse_weight, controlled=controlled, patience=patience,
+        eval_every=eval_every, seed=seed, device=device,
     )  # fmt: skip
     for path, needed, name in ((data, only_data, "data"), (out, not only_data, "out")):
         if path is None and needed:

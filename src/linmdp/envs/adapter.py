@@ -9,11 +9,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from linmdp.envs import observations
 from linmdp.envs.actions import Actions
 from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.images import SIDE, is_image
-from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
+from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, stepped_reading, usual_map
 from linmdp.envs.names import gym_names
 from linmdp.envs.observations import Reading
 from linmdp.envs.rewards import FEW_EPISODES, reward_rule
@@ -149,7 +148,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
             )
         clocked = getattr(features, "clock", False)
-        finite = observations.stepped(id, view.space, H) if clocked else finite_reading(view, features)
+        finite = (stepped_reading if clocked else finite_reading)(view, features)
         if finite is None:
             self._state = np.asarray
             return None, features
@@ -161,7 +160,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """From observations to states, with the step at the end where the features look at it."""
         if not getattr(features, "clock", False):
             return reading.read
-        return lambda observation: np.append(reading.read(observation), self._h)
+        dtype = reading.space.dtype
+        return lambda observation: np.append(reading.read(observation), self._h).astype(dtype, copy=False)
 
     def _trial(self, episodes: int) -> Trial:
         limit = self.env.spec.max_episode_steps if self.env.spec else None

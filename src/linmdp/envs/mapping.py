@@ -22,6 +22,7 @@ from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles
 from linmdp.features.blocks import LARGEST_D
 from linmdp.features.cell_choice import Played, fitted_cells
 from linmdp.features.cells import read_cells
+from linmdp.features.groups import GroupFeatures
 from linmdp.features.onehot import OneHot, joined
 from linmdp.features.scaling import Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
@@ -195,10 +196,11 @@ def hashed(view: EnvView) -> Mapped:
 
 def cells(view: EnvView, *, warmup: int = 10_000, seed: int = 0, model: str | None = None) -> Mapped:
     """Cells of a few whole numbers that the action moves, chosen in a warm-up of random play or read from a file."""
-    reading = observations.stepped(view.id, view.space, view.H)
+    plain = observations.vectors(view.id, view.space)
+    reading = observations.stepped(plain, view.H)
     if model is None:
         steps, seed = check_int("cells", "warmup", warmup, low=1, high=10**7), check_int("cells", "seed", seed, low=0)
-        played = view.played(observations.vectors(view.id, view.space), steps, seed)
+        played = view.played(plain, steps, seed)
         return reading, fitted_cells(played, view.A, np.random.default_rng(seed))
     found = read_cells(model)
     width = math.prod(reading.space.shape or ())
@@ -268,6 +270,12 @@ def map_by_name(name: str, view: EnvView, given: dict[str, Any]) -> Mapped:
 def map_parameters(name: Any) -> dict[str, inspect.Parameter]:
     """The parameters of a feature map; none if there is no such map."""
     return settable(MAPS[name]) if name in MAPS else {}
+
+
+def stepped_reading(view: EnvView, features: Any) -> Reading:
+    """Flat observations with the step at the end: whole numbers for groups of cells, else as they are."""
+    plain = observations.vectors if isinstance(features, GroupFeatures) else numbers
+    return observations.stepped(plain(view.id, view.space), view.H)
 
 
 def finite_reading(view: EnvView, features: Any) -> Reading | None:

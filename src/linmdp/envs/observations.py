@@ -91,12 +91,12 @@ def vectors(id: str, space: spaces.Space[Any]) -> Reading:
     return Reading(read=lambda o: _vector(space, o).astype(np.int64), space=box)
 
 
-def stepped(id: str, space: spaces.Space[Any], H: int) -> Reading:
-    """The same with a last number for the step of the episode, which whoever counts the steps appends."""
-    plain = vectors(id, space)
+def stepped(plain: Reading, H: int) -> Reading:
+    """Vectors with a last number for the step of the episode, which whoever counts the steps appends."""
     assert isinstance(plain.space, spaces.Box)
-    low, high = np.append(plain.space.low, 0), np.append(plain.space.high, H)
-    return Reading(read=plain.read, space=spaces.Box(low, high, dtype=np.int64))
+    dtype: Any = np.result_type(plain.space.dtype, np.min_scalar_type(H))
+    low, high = np.append(plain.space.low, 0).astype(dtype), np.append(plain.space.high, H).astype(dtype)
+    return Reading(read=plain.read, space=spaces.Box(low, high, dtype=dtype))
 
 
 def numbers(id: str, space: spaces.Space[Any]) -> Reading:

@@ -25,7 +25,10 @@ def main() -> int:
     parser.add_argument("model", type=Path)
     for field in fields(Settings):
         name = "dim" if field.name == "d" else field.name.replace("_", "-")
-        parser.add_argument(f"--{name}", dest=field.name, type=type(field.default), default=field.default)
+        if isinstance(field.default, bool):
+            parser.add_argument(f"--{name}", dest=field.name, action="store_true")
+        else:
+            parser.add_argument(f"--{name}", dest=field.name, type=type(field.default), default=field.default)
     given = vars(parser.parse_args())
     source, target = given.pop("dataset"), given.pop("model")
     try:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linmdp.features.learned import HeldOut, LearnedModel
-from linmdp.types import Array
+from linmdp.types import Array, IntArray
 
 BATCH = 256
 """The true next state is ranked among this many: itself and 255 negatives."""
@@ -97,8 +97,16 @@ def r_squared(guess: Array, truth: Array) -> float:
     return 1 - error / variance if variance > 1e-12 else -error
 
 
+def explained(model: LearnedModel, fit: np.ndarray, test: np.ndarray, columns: IntArray) -> Array:
+    """R^2 of some numbers of a state, each from psi(s) by a ridge regression on other states, (columns,)."""
+    mean = fit[:, columns].mean(axis=0, dtype=np.float64)
+    weights = ridge(model.psi(fit), fit[:, columns] - mean)
+    guess, truth = model.psi(test) @ weights + mean, test[:, columns].astype(np.float64)
+    return np.array([r_squared(guess[:, i], truth[:, i]) for i in range(len(columns))])
+
+
 def ridge(phi: Array, targets: Array, lam: float = 1.0) -> Array:
-    """argmin |phi w - targets|^2 + lam |w|^2, (d,)."""
+    """argmin |phi w - targets|^2 + lam |w|^2, (d,), or (d, k) for k targets of each row."""
     w: Array = np.linalg.solve(phi.T @ phi + lam * np.eye(phi.shape[1]), phi.T @ targets)
     return w
 

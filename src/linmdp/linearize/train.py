@@ -15,10 +15,12 @@ from linmdp.errors import InvalidParameter, check_choice, check_int, check_numbe
 from linmdp.features.learned import FORMS, Encoder, LearnedModel
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
+from linmdp.linearize.cells import moved_inputs
 from linmdp.linearize.cuda_graph import RecordedUpdate
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.model import model_of_networks
 from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
+from linmdp.types import Array
 
 EVAL_BATCHES = 20
 Watch = Callable[[int, dict[str, float]], None]
@@ -38,6 +40,8 @@ class Settings:
     form : "linear" (a linear MDP) or "energy" (the published form)
     balance : weight of the term that keeps all dimensions of phi in use; it fades out over the first half
     reward_weight : weight of the reward's squared error, in units of the reward's variance
+    inverse_weight : weight of the loss of a network that guesses the action from psi(s) and psi(s'): 0 for none
+    controlled : whether mu sees only the numbers of an observation that the action moves, so that phi predicts those
     held_out : fraction of the episodes that is kept for evaluation
     eval_every : iterations between two evaluations, each followed by a checkpoint
     """
@@ -50,6 +54,8 @@ class Settings:
     form: str = "linear"
     balance: float = 1.0
     reward_weight: float = 1.0
+    inverse_weight: float = 0.0
+    controlled: bool = False
     held_out: float = 0.1
     patience: int = 10
     eval_every: int = 500
@@ -63,6 +69,7 @@ class Settings:
         check_number("linearize", "lr", self.lr, low=0.0, open_low=True)
         check_number("linearize", "balance", self.balance, low=0.0)
         check_number("linearize", "reward_weight", self.reward_weight, low=0.0)
+        check_number("linearize", "inverse_weight", self.inverse_weight, low=0.0)
         check_choice("linearize", "form", self.form, FORMS)
         check_choice("linearize", "device", self.device, ("cpu", "cuda"))
         if self.device == "cuda" and not torch.cuda.is_available():
@@ -109,7 +116,8 @@ class Trainer:
         self.encoder = Encoder.fit(data.layout, data.states[self.rows])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            nets = Networks(self.encoder.inputs, data.A, settings.d, settings.hidden, settings.form)
+            sizes = (self.encoder.inputs, data.A, settings.d, settings.hidden)
+            nets = Networks(*sizes, settings.form, inverse=settings.inverse_weight > 0)
         self.nets = nets.to(settings.device)
         cuda = settings.device == "cuda"
         lr = torch.tensor(settings.lr, device="cuda") if cuda else settings.lr
@@ -120,7 +128,9 @@ class Trainer:
         self._autocast = torch.autocast(settings.device, dtype=torch.bfloat16, enabled=cuda, cache_enabled=False)
         rewards = data.scaled_rewards
         self._unit = float(max(rewards[self.rows].var(), 1e-6))
-        self._x, self._next = (self._put(self.encoder(states)) for states in (data.states, data.next_states))
+        self._x, self._after = (self._put(self.encoder(states)) for states in (data.states, data.next_states))
+        self.predicted = self._predicted_inputs()
+        self._next = self._after * self._put(self.predicted) if settings.controlled else self._after
         self._action, self._reward = self._put(data.actions.astype(np.int64)), self._put(rewards.astype(np.float32))
         self._eval_rows = self._evaluation_rows()
 
@@ -159,16 +169,25 @@ class Trainer:
         with self._autocast:
             phi = self.nets.features(self._x[rows], self._action[rows])
             mu = self.nets.training_measures(self._next[rows])
-        loss = self._loss(phi, mu, self._reward[rows])
+        loss = self._loss(phi, mu, rows)
         if self.settings.form == "linear":
             loss = loss + balance * imbalance(phi)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
 
-    def _loss(self, phi: Any, mu: Any, reward: Any) -> Any:
-        squares = ((phi @ self.nets.theta - reward) ** 2).mean() / self._unit
-        return contrastive_loss(self.nets, phi, mu) + self.settings.reward_weight * squares
+    def _loss(self, phi: Any, mu: Any, rows: Any) -> Any:
+        squares = ((phi @ self.nets.theta - self._reward[rows]) ** 2).mean() / self._unit
+        loss = contrastive_loss(self.nets, phi, mu) + self.settings.reward_weight * squares
+        if self.settings.inverse_weight:
+            loss = loss + self.settings.inverse_weight * self._inverse_loss(rows)
+        return loss
+
+    def _inverse_loss(self, rows: Any) -> Any:
+        """Cross entropy of the actions, in nats: log A by chance."""
+        with self._autocast:
+            guesses = self.nets.guesses(self._x[rows], self._after[rows])
+        return torch.nn.functional.cross_entropy(guesses.float(), self._action[rows])
 
     @torch.no_grad()
     def _evaluate(self) -> dict[str, float]:
@@ -176,10 +195,19 @@ class Trainer:
         losses, first = [], []
         for rows in self._eval_rows:
             phi, mu = self.nets.features(self._x[rows], self._action[rows]), self.nets.measures(self._next[rows])
-            losses.append(self._loss(phi, mu, self._reward[rows]))
+            losses.append(self._loss(phi, mu, rows))
             true = torch.arange(len(rows), device=rows.device)
             first.append((self.nets.logits(phi, mu).argmax(1) == true).float().mean())
         return {"loss": float(torch.stack(losses).mean()), "rank_first": float(torch.stack(first).mean())}
+
+    def _predicted_inputs(self) -> Array:
+        """1 for each input that mu sees, and 0 for others, (inputs,)."""
+        if not self.settings.controlled:
+            return np.ones(self.encoder.inputs, dtype=np.float32)
+        random = self.rows[
+            self.rows < self.data.meta.get("random", len(self.data))
+        ]  # a learner's actions follow states
+        return moved_inputs(self.data.take(random), self.settings.seed).astype(np.float32)
 
     def _evaluation_rows(self) -> Any:
         """Held-out batches, the same at each evaluation, (batches, batch)."""
@@ -191,6 +219,7 @@ class Trainer:
     def model(self) -> LearnedModel:
         """The best networks so far, normalised and measured."""
         arrays = {name: value.cpu().numpy() for name, value in self.best.items()}
+        arrays["mu.0.weight"] = arrays["mu.0.weight"] * self.predicted  # a weight of 0 is an input that is not seen
         settings = {**asdict(self.settings), "stopped": self.step}
         return model_of_networks(arrays, self.encoder, self.data, settings, self.rows, self.held)
 

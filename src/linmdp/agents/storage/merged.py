@@ -109,14 +109,14 @@ class Merged(RowStorage):
         n, j, reach = self.count, self._widest, ROUNDED * float(self.radius)
         if not reach:
             return np.arange(0)
-        away = np.abs(self.ends.reshape(self.M + 1, -1)[:n, j] - ends[j])
+        away = np.abs(_difference(self.ends.reshape(self.M + 1, -1)[:n, j], ends[j]))
         away *= float(self.scale[j % len(self.scale)])
         near: IntArray = ((away <= reach) & (self.key[:n] == key)).nonzero()[0]
         return near
 
     def _distances(self, ends: Array, among: IntArray) -> Array:
         """Squared distances from both ends of a transition, (2k,), to those of some others, (n,)."""
-        away = self.ends.reshape(self.M + 1, -1).take(among, axis=0) - ends
+        away = _difference(self.ends.reshape(self.M + 1, -1).take(among, axis=0), ends)
         away.reshape(len(among), 2, -1)[...] *= self.scale
         squares: Array = np.einsum("nk,nk->n", away, away)
         return squares
@@ -289,6 +289,12 @@ class Merged(RowStorage):
             raise InvalidData("'count', 'ends' and 'key' of a saved agent must be those of its transitions.")
         if not all(np.isfinite(x).all() for x in (self.ends, self.sums, self.scale, self.radius)):
             raise InvalidData("The transitions of a saved agent must be finite.")
+
+
+def _difference(kept: Array, ends: Array) -> Array:
+    """kept - ends, in single precision at least: a difference of bytes would wrap around."""
+    difference: Array = np.subtract(kept, ends, dtype=np.result_type(kept, np.float32))
+    return difference
 
 
 def least_merged(groups: int, A: int) -> int:
