@@ -274,10 +274,10 @@ def test_the_plan_before_comes_back_when_the_better_one_was_lucky() -> None:
     incumbent.planned()
     while incumbent.w[0] != 2.0:
         incumbent.see(20.0, lucky, -0.5)
-    assert (incumbent.former[0], incumbent.former_beta, incumbent.beta) == (1.0, 0.5, -0.5)
+    assert [incumbent.former[0], float(incumbent.former_beta), float(incumbent.beta)] == [1.0, 0.5, -0.5]
     while incumbent.w[0] == 2.0:
         incumbent.see(2.0 + rng.normal(), lucky, -0.5)
-    assert (incumbent.acting, incumbent.w[0], incumbent.beta) == (BEST, 1.0, 0.5)
+    assert [incumbent.acting, incumbent.w[0], float(incumbent.beta)] == [BEST, 1.0, 0.5]
     assert 8.0 < incumbent.episodes[BEST, 1] < 12.0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,6 +129,68 @@ class Afresh(Component):
         self.u = with_columns(self.u, d, 0.0)
         kept = with_columns(self.Lambda_inv[:, :, 0, 0], d, 1 / float(self.lam))
         self.Lambda_inv = kept[:, :, None, None]
+
+
+ROWS = 16
+"""Rows of a matrix that are changed at once, where memory is scarce."""
+
+
+class InPlace(Afresh):
+    """`Afresh` that needs next to nothing beside Lambda_inv: each block of Lambda is made and inverted where it lies.
+
+    Attributes
+    ----------
+    ready : g, scratch -> None; tells the storage that a planning begins; it may use `scratch`, (p, p)
+    gram : g, a, out -> None; the storage's, which writes the block of action a of sum phi phi' to `out`, (p, p)
+    """
+
+    ready: Callable[[int, Array], None]
+    gram: Callable[[int, int, Array], None]
+
+    def restart(self, mask: BoolArray) -> None:
+        for g in masked_groups(mask):
+            self.Lambda_inv[g] = 0.0
+            for block in self.Lambda_inv[g]:
+                block.flat[:: len(block) + 1] = 1 / self.lam
+        self.behind &= ~mask
+        self.empty &= ~mask
+
+    def refactor(self, mask: BoolArray, rebuild: Rebuild) -> None:
+        for g in masked_groups(mask):
+            self.ready(g, self.Lambda_inv[g, 0])
+            for a, block in enumerate(self.Lambda_inv[g]):
+                self.gram(g, a, block)
+                block.flat[:: len(block) + 1] += self.lam
+                invert_in_place(block)
+        self.behind &= ~mask
+        self.empty &= ~mask
+
+    def drift(self, rebuild: Rebuild) -> Array:
+        worst, p = 0.0, self.Lambda_inv.shape[-1]
+        Lambda = np.empty((p, p))
+        for g in masked_groups(~self.behind):
+            self.ready(g, Lambda)
+            for a, inverse in enumerate(self.Lambda_inv[g]):
+                self.gram(g, a, Lambda)
+                Lambda.flat[:: p + 1] += self.lam
+                for i in range(0, p, ROWS):
+                    off = Lambda[i : i + ROWS] @ inverse
+                    off.flat[i :: p + 1] -= 1.0
+                    worst = max(worst, float(np.abs(off).max(initial=0.0)))
+        return np.array(worst)
+
+
+def invert_in_place(matrix: Array) -> None:
+    """Invert a symmetric, positive definite matrix (n, n) where it lies, by n sweeps."""
+    n = len(matrix)
+    for k in range(n):
+        row, pivot = matrix[k].copy(), float(matrix[k, k])
+        root = row / math.sqrt(pivot)  # symmetric to the last bit
+        for i in range(0, n, ROWS):
+            matrix[i : i + ROWS] -= root[i : i + ROWS, None] * root
+        matrix[k] = matrix[:, k] = row / pivot
+        matrix[k, k] = -1.0 / pivot
+    np.negative(matrix, out=matrix)
 
 
 def with_columns(x: Array, d: int, fill: float) -> Array:

@@ -14,10 +14,11 @@ import numpy as np
 
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
+from linmdp.agents.storage.imagined_slim import NEAR, imagined_bytes
 from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
 from linmdp.agents.storage.kept import link_bytes
 from linmdp.agents.storage.samples import block_size
-from linmdp.agents.storage.slim import CHUNK as ROWS_AT_ONCE
+from linmdp.agents.storage.slim import COMPARED, ends_bytes
 from linmdp.agents.storage.sparse import links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
 from linmdp.agents.storage.stagewise import cell_bytes, most_cells
@@ -167,23 +168,35 @@ def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int, rewards: bool = False)
     return matrices + vectors + kept + work + 8 * (G + 1) * d
 
 
-def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
-    """Regressions and a `Merged`, and their planning: features of both ends of all transitions, twice."""
+def merged_bytes(s: Sizes, M: int, blocks: int, states: int) -> int:
+    """Regressions and a `Merged`, and their planning: features of both ends of all transitions, twice.
+
+    `states`: how many imagined ones there are; each comes with every action.
+    """
     G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks
     matrices, vectors = 8 * G * blocks * p * p, 8 * d * (2 * G + L)
     kept = (M + 1) * (2 * s.state + 4 + 24)
     rows = p if blocks > 1 else s.A * d
     work = 8 * M * (4 * rows + 6 * s.A + 12) + 3 * 8 * blocks * p * p
+    work += 8 * states * (s.A * (4 * rows + 6 * s.A + 12) + 2 * (M + s.A * M) + 4 * s.state)  # and distances
     return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 28)
 
 
-def slim_bytes(s: Sizes, M: int, blocks: int) -> int:
-    """Regressions and a `Slim`, and their planning: features of a few transitions at a time."""
-    G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks
-    matrices, vectors = 8 * G * blocks * p * p, 8 * d * (2 * G + L)
-    kept, numbers = (M + 1) * (2 * s.state + 28), 8 * M * (2 * s.A + 12) + 4 * M * s.state
-    work = 8 * ROWS_AT_ONCE * (4 * p + 8 * s.A) + 8 * (blocks + 4) * p * p + 8 * 6 * d
-    return matrices + vectors + 2 * kept + numbers + work
+def slim_bytes(s: Sizes, M: int, k: int, states: int, n: int) -> int:
+    """Regressions and a `Slim`, and its planning, merging or drift, whichever takes most, for k coordinates.
+
+    `states`: how many imagined ones there are; `n`: transitions whose features are made at once.
+    """
+    G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // s.A
+    fixed = 8 * G * (d * p + 2 * d + 1) + 8 * d * L + (M + 1) * (ends_bytes(k) + 4 + 8)
+    imagined = states * imagined_bytes(s.A, k) + 2 * M * (states > 0)
+    rows = 8 * n * (2 * p + 8 * s.A + 6 * k)
+    planning = 2 * s.A * (M + s.A * states) + imagined + rows
+    drawing = imagined + 8 * 2 * d * (k + 1) + max(8 * (M + states), rows + 8 * 4 * NEAR * NEAR)
+    merging = (1 + 4 + 8 + 8 + 8 + 1) * M + max(4 * k * M, 8 * COMPARED * 6 * k)
+    drift = imagined + 8 * p * p + rows
+    own = 4 * (k + 1) * p  # of the features
+    return fixed + own + max(planning, drawing * (states > 0), merging, drift) + 8 * 6 * d
 
 
 def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> int:

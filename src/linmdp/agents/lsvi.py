@@ -15,7 +15,7 @@ import numpy as np
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, saved_array, under
-from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within
+from linmdp.agents.budget import STATE_BYTES, Choice, Sizes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
@@ -91,7 +91,9 @@ class LSVIAgent(Agent):
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
         self._features, self.chosen_within = trusted(task.features), Choice()
         self._storing = StorageChoice(self)
-        self.horizon = self._storing.make_horizon()
+        if (fewer := self._storing.narrowed()) is not task:
+            self.task, self._features = fewer, trusted(fewer.features)
+        self.horizon, task = self._storing.make_horizon(), self.task
         self._storing.check()
         planned = self.horizon.caps(cap, task.reward_range[1])
         self.caps: Array = planned[[self.horizon.planned(h) for h in range(task.H)]]
@@ -105,8 +107,7 @@ class LSVIAgent(Agent):
         self._exploration = self.make_exploration(self.beta_value)
         if inflate and (not self._exploration.inflate or self.horizon.discounted):
             invalid(self.name, "inflate", "0 without a bonus for each step", inflate)
-        hint = self._storing.smaller
-        self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of, hint)
+        self.chosen_within = self._storing.within()
         if self._storing.name != self._storing.asked:
             self._exploration = self.make_exploration(self.beta_value)
         self.schedule = self.make_schedule()

@@ -132,8 +132,8 @@ class RunState:
             raise InvalidParameter(f"The agent must be a linmdp.Agent: use linmdp.make_agent. Got {agent!r:.80}.")
         self.env, self.agent, self.guard = env, agent, Guard(env)
         task = self.guard.task
-        if (agent.task.S, agent.task.A, agent.task.d, agent.task.H) != (task.S, task.A, task.d, task.H):
-            got = _size(agent.task)
+        if _size(agent.made_for) != _size(task):
+            got = _size(agent.made_for)
             raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {got}.")
         self.name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
         env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from linmdp.agents.afresh import Afresh
+from linmdp.agents.afresh import Afresh, InPlace
 from linmdp.agents.backend import Backend
-from linmdp.agents.budget import Choice, common_bytes, kept_bytes, merged_bytes, parse_bytes
+from linmdp.agents.budget import Choice, chosen_within, common_bytes, kept_bytes, parse_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
@@ -20,8 +22,9 @@ from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.forms import IN_PARTS, MERGED, Forms
+from linmdp.agents.storage.forms import AT_ONCE, IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
 from linmdp.agents.storage.imagined import Imagined
+from linmdp.agents.storage.imagined_slim import ImaginedSlim
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import block_features, group_blocks
@@ -31,10 +34,11 @@ from linmdp.agents.storage.slim import Slim
 from linmdp.agents.storage.sparse import Sparse
 from linmdp.agents.storage.stagewise import Stagewise
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
+from linmdp.features.basis import RandomFourier
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE
-from linmdp.types import Array
+from linmdp.types import Array, Task
 
 STAGEWISE_DISCOUNT = 0.97
 """The discount of a stagewise storage, where it is not given."""
@@ -42,9 +46,9 @@ STAGEWISE_DISCOUNT = 0.97
 LOOKAHEAD = 200
 """Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
 
-MERGED_LEVELS, FEW_LEVELS = 3 << 17, 1 << 15
-"""Bytes of the weights of all steps, at most, with merged transitions, and where `max_bytes` has no space for all of
-those; if they would take more, steps share."""
+MERGED_LEVELS, FEW_LEVELS, LEAST_LEVELS, LEVELS_SHARE = 3 << 17, 1 << 15, 1 << 12, 32
+"""Bytes of the weights of all steps, at most, with merged transitions; where `max_bytes` has no space for all of those,
+a 32nd of it, within two bounds. If they would take more, steps share."""
 
 SPARSE_LEVELS, DISCOUNT, SHORT_DISCOUNT = 1 << 20, 0.99, 0.9
 """If the weights of all steps take more bytes than this with unit vectors, or `max_bytes` has no space for them, there
@@ -99,8 +103,8 @@ class StorageChoice(Forms):
             rule = "left out unless storage is 'fold', 'merged', 'centres', 'sparse' or 'stagewise'"
             invalid(agent.name, "M", rule, agent.M)
 
-    def make_horizon(self) -> Horizon:
-        """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
+    def make_horizon(self, width: int | None = None) -> Horizon:
+        """What the steps share, how far ahead they are planned, and how many of their Q are kept, for that d."""
         agent, task = self.agent, self.agent.task
         stages = self.asked == "stagewise"
         shared = (agent.auto and task.stationary) or stages if agent.stationary == "auto" else bool(agent.stationary)
@@ -110,14 +114,43 @@ class StorageChoice(Forms):
             if ahead < task.H and not shared:
                 invalid(agent.name, "lookahead", "'auto' unless stationary=true: only then do steps share", ahead)
         H = min(ahead, task.H)
-        discount, levels = agent.discount, 8 * H * task.d
+        discount, levels = agent.discount, 8 * H * (width or task.d)
         if discount == "auto":
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
             many &= agent.auto and shared and self.asked == "sparse"
             discount = STAGEWISE_DISCOUNT if stages else (DISCOUNT if task.S else SHORT_DISCOUNT) if many else 1.0
-        most = FEW_LEVELS if self._crowded(Horizon(H, shared, 1.0, 1, task.H)) else MERGED_LEVELS
+        most = self._most_levels(Horizon(H, shared, 1.0, 1, task.H))
         stride = -(-levels // most) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
+
+    def narrowed(self) -> Task:
+        """The agent's task, with fewer random features for each action where `max_bytes` has no space for all.
+
+        They are drawn alike, so that the first are as good as any. More transitions are kept than there are features,
+        by a factor, but not more than without a limit.
+        """
+        agent, blocks = self.agent, block_features(self.agent._features)
+        if agent.max_bytes is None or self.asked != "merged" or not isinstance(blocks, RandomFourier):
+            return agent.task
+        limit, most = parse_bytes(agent.name, agent.max_bytes), blocks.p
+        for p in range(most, min(LEAST_FEATURES, most) - 1, -4):
+            s = self.sizes(self.make_horizon(p * agent.task.A), p * agent.task.A)
+            M = agent.M if isinstance(agent.M, int) else min(MERGED, PER_FEATURE * p)
+            if self._slim_bytes(s, M, AT_ONCE[-1]) + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit:
+                break
+        if self.fits_whole(self.sizes(self.make_horizon())):
+            return agent.task
+        first = blocks.first(p)
+        return replace(agent.task, features=first, d=first.d)
+
+    def within(self) -> Choice:
+        """What the agent makes of its `max_bytes`."""
+        agent = self.agent
+        found = chosen_within(agent.name, agent.max_bytes, agent._choices(), agent._bytes_of, self.smaller)
+        if agent.task.d < agent.made_for.d:
+            p, whole = agent.task.d // agent.task.A, agent.made_for.d // agent.task.A
+            found["reason"] += f"; {p} of {whole} features for each action"
+        return found
 
     def _tight(self, horizon: Horizon) -> bool:
         """Whether `max_bytes` has no space for the weights of all steps, with unit vectors."""
@@ -130,14 +163,15 @@ class StorageChoice(Forms):
         )
         return smallest > parse_bytes(agent.name, agent.max_bytes)
 
-    def _crowded(self, horizon: Horizon) -> bool:
-        """Whether `max_bytes` has no space for all merged transitions, planned at once."""
+    def _most_levels(self, horizon: Horizon) -> int:
+        """Bytes that the weights of all steps may take: fewer where not all transitions fit, planned at once."""
         agent = self.agent
         if agent.max_bytes is None or self.asked != "merged":
-            return False
-        s, M = self.sizes(horizon), agent.M if isinstance(agent.M, int) else MERGED
-        whole = merged_bytes(s, M, group_blocks(agent._features)) + common_bytes(s, auto=False)
-        return whole > parse_bytes(agent.name, agent.max_bytes)
+            return MERGED_LEVELS
+        limit = parse_bytes(agent.name, agent.max_bytes)
+        return (
+            MERGED_LEVELS if self.fits_whole(self.sizes(horizon)) else min(FEW_LEVELS, max(LEAST_LEVELS, limit // 32))
+        )
 
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it."""
@@ -203,7 +237,8 @@ class StorageChoice(Forms):
         if self.kin:
             return Kindred(self.width, agent.lam_value, self.kin)
         blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
-        return Afresh(agent.horizon.groups, self.width, agent.lam_value, blocks)
+        made = InPlace if agent.chosen_within.get("planning") == IN_PARTS else Afresh
+        return made(agent.horizon.groups, self.width, agent.lam_value, blocks)
 
     def make_automatic(self, batch: tuple[int, ...], backend: Backend) -> Exploration:
         """How Q is made optimistic where beta and lam are "auto"."""
@@ -280,7 +315,10 @@ class StorageChoice(Forms):
             return Stagewise(parts, self.grouped, M, opening=agent.auto, K=agent.episodes)
         if self.name == "merged":
             M = agent.chosen_within.get("M", self.size(self.name))
-            return self._merging(parts, features, M, agent._state_bytes)
+            made, own = self._merging, {}
+            if agent.chosen_within.get("planning") == IN_PARTS:
+                own = {"at_once": agent.chosen_within["at_once"]}
+            return made(parts, features, M, agent._state_bytes, **own)
         if self.name == "centres":
             M = agent.chosen_within.get("M", self.size(self.name))
             return Centres(parts, features, M, self.dtype, self._spans)
@@ -305,8 +343,8 @@ class StorageChoice(Forms):
         """How merged transitions are planned with; imagined ones take memory while planning."""
         agent = self.agent
         if agent.chosen_within.get("planning") == IN_PARTS:
-            return Slim
-        imagines = agent.auto and agent.max_bytes is None and block_features(agent._features) is not None
+            return ImaginedSlim if agent.auto and agent.horizon.groups == 1 else Slim
+        imagines = agent.auto and block_features(agent._features) is not None
         return Imagined if imagines else Merged
 
     @property

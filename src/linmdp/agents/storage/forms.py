@@ -17,15 +17,20 @@ from linmdp.agents.budget import (
     kept_bytes,
     lsvi_bytes,
     merged_bytes,
+    parse_bytes,
     search_bytes,
     slim_bytes,
     sparse_bytes,
     stagewise_bytes,
 )
 from linmdp.agents.horizon import Horizon
+from linmdp.agents.storage.imagined import STATES
+from linmdp.agents.storage.imagined_slim import most_imagined
 from linmdp.agents.storage.merged import least_merged
-from linmdp.agents.storage.rows import group_blocks
+from linmdp.agents.storage.rows import block_features, group_blocks
+from linmdp.agents.storage.slim import coordinates
 from linmdp.errors import check_choice, check_int
+from linmdp.features.basis import RandomFourier
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.groups import GroupFeatures
 from linmdp.features.tabular import TableFeatures
@@ -45,6 +50,16 @@ CENTRES, CENTRES_OF_ALL = 256, 1000
 """M of a storage of centres, where it is not given: for each step, and for all together."""
 
 LEAST_MERGED = 8
+
+LEAST_FEATURES, PER_FEATURE = 16, 16
+"""Where `max_bytes` has no space for all random features: the fewest that are used for each action, and the transitions
+for each of them."""
+
+AT_ONCE = (128, 64, 32, 24)
+"""Transitions whose features are made at once, where they are planned in parts: more take less time."""
+
+WIDTHS = 7
+"""Numbers that an exploration keeps for each step, at most."""
 
 STAGEWISE = 30_000
 """M of a stagewise storage, where it is not given."""
@@ -109,10 +124,13 @@ class Forms:
             yield from self._fold_choices()
         elif self.asked in ("merged", "centres", "stagewise"):
             size = self.size(self.asked)
-            if self.asked == "merged" and group_blocks(agent._features) > 1:
-                yield from self._sized("merged", size, max(self._least("merged"), size // 3))
-                for choice in self._sized("merged", size, min(max(LEAST_MERGED, self._least("merged")), size)):
-                    yield choice | {"planning": IN_PARTS}
+            if self.asked == "merged" and block_features(agent._features):
+                yield {"storage": "merged", "M": size}
+                for at_once in AT_ONCE:
+                    yield {"storage": "merged", "M": size, "planning": IN_PARTS, "at_once": at_once}
+                least = min(max(LEAST_MERGED, self._least("merged")), size)
+                for M in (*range(size, least, -MERGED // 100), least):
+                    yield {"storage": "merged", "M": M, "planning": IN_PARTS, "at_once": AT_ONCE[-1]}
                 return
             yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
         elif self.asked == "search":
@@ -157,17 +175,18 @@ class Forms:
     @property
     def smaller(self) -> str:
         """What a user could do to need less."""
-        return ", and less with fewer features (dim=32)" if group_blocks(self.agent._features) > 1 else ""
+        blocks = block_features(self.agent._features)
+        return ", and less with fewer features (dim=32)" if blocks and not isinstance(blocks, RandomFourier) else ""
 
     def _dtypes(self) -> tuple[str, ...]:
         """Precisions to choose from: the one given, or a smaller one."""
         given = self.agent.dtype
         return (given,) if given == "float32" else (given, "float32")
 
-    def sizes(self, horizon: Horizon | None = None) -> Sizes:
+    def sizes(self, horizon: Horizon | None = None, d: int | None = None) -> Sizes:
         """What the formulas of memory ask for."""
         agent, task = self.agent, self.agent.task
-        return Sizes(task.S or 0, task.A, task.d, horizon or agent.horizon, self.table, agent._state_bytes)
+        return Sizes(task.S or 0, task.A, d or task.d, horizon or agent.horizon, self.table, agent._state_bytes)
 
     def bytes_in_all(self, choice: Choice, held: int | None) -> int:
         """The most bytes of the agent, with so many samples per regression at most (None: any number)."""
@@ -178,13 +197,29 @@ class Forms:
         drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
         return common + drawn + self._bytes_of(choice, held)
 
+    def _slim_bytes(self, s: Sizes, M: int, at_once: int) -> int:
+        """Those of merged transitions that are planned in parts."""
+        states = most_imagined(M) if self.agent.auto and s.horizon.groups == 1 else 0
+        return slim_bytes(s, M, coordinates(self.agent._features, s.state), states, at_once)
+
+    def fits_whole(self, s: Sizes) -> bool:
+        """Whether `max_bytes` has space for all merged transitions, planned at once."""
+        agent, M = self.agent, self.agent.M if isinstance(self.agent.M, int) else MERGED
+        limit = parse_bytes(agent.name, agent.max_bytes)
+        return self._merged_bytes(s, M) + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit
+
+    def _merged_bytes(self, s: Sizes, M: int) -> int:
+        """Those of merged transitions that are planned at once."""
+        states = STATES if self.agent.auto and block_features(self.agent._features) else 0
+        return merged_bytes(s, M, group_blocks(self.agent._features), states)
+
     def _bytes_of(self, choice: Choice, held: int | None) -> int:
         """The same of its regressions and storage."""
         agent, s = self.agent, self.sizes()
         if choice.get("planning") == IN_PARTS:
-            return slim_bytes(s, choice["M"], group_blocks(agent._features))
+            return self._slim_bytes(s, choice["M"], choice["at_once"])
         if choice["storage"] == "merged":
-            return merged_bytes(s, choice["M"], group_blocks(agent._features))
+            return self._merged_bytes(s, choice["M"])
         if choice["storage"] == "centres":
             e = np.dtype(agent.dtype).itemsize
             return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)

@@ -67,7 +67,7 @@ class Merged(RowStorage):
     scale : (k,) what coordinates are multiplied by before distances are taken
     """
 
-    _arrays: ClassVar = ("ends", "key", "sums", "radius", "scale")
+    _arrays: ClassVar[tuple[str, ...]] = ("ends", "key", "sums", "radius", "scale")
     _counters: ClassVar[tuple[str, ...]] = ("count",)
 
     def __init__(self, parts: Parts, features: FeatureMap, M: int, state_bytes: int) -> None:
@@ -104,7 +104,7 @@ class Merged(RowStorage):
         if scaling is not None:
             np.divide(1.0, scaling.high - scaling.low, out=self.scale, where=scaling.high > scaling.low)
 
-    def _near(self, ends: Array, key: int) -> IntArray:
+    def _candidates(self, ends: Array, key: int) -> IntArray:
         """Those of the same key that are not too far away in one coordinate, all within the radius among them."""
         n, j, reach = self.count, self._widest, ROUNDED * float(self.radius)
         if not reach:
@@ -116,26 +116,42 @@ class Merged(RowStorage):
 
     def _distances(self, ends: Array, among: IntArray) -> Array:
         """Squared distances from both ends of a transition, (2k,), to those of some others, (n,)."""
-        away = _difference(self.ends.reshape(self.M + 1, -1).take(among, axis=0), ends)
+        away = _difference(self._ends_of(among), ends)
         away.reshape(len(among), 2, -1)[...] *= self.scale
         squares: Array = np.einsum("nk,nk->n", away, away)
         return squares
 
+    def _ends_of(self, which: Any) -> Array:
+        """Where some transitions began and what followed, (n, 2k)."""
+        found: Array = self.ends.reshape(self.M + 1, -1).take(which, axis=0)
+        return found
+
     def _merge(self, ends: Array, key: int, sums: Any) -> None:
         """Add to the weight of the kept transition that is nearest, if it is within the radius, or keep this one."""
         n = self.count
-        if len(near := self._near(ends, key)):
-            distances = self._distances(ends, near)
-            nearest, radius = int(distances.argmin()), float(self.radius)
-            if float(distances[nearest]) <= radius * radius:
-                i, (weight, reward, squared) = near[nearest], sums
-                times, mean, mean_square = self.sums[:, i].tolist()
-                share = weight / (times + weight)
-                means = mean + share * (reward - mean), mean_square + share * (squared - mean_square)
-                self.sums[:, i] = times + weight, *means
-                return
-        self.ends[n].flat, self.key[n], self.sums[:, n] = ends, key, sums
+        if (i := self._near(ends, self._candidates(ends, key))) is not None:
+            self._increase(i, sums)
+            return
+        self._put(n, ends, key, sums)
         self.count = n + 1
+
+    def _near(self, ends: Array, alike: IntArray) -> int | None:
+        """Which of these transitions is nearest, if one is within the radius."""
+        if not len(alike):
+            return None
+        distances = self._distances(ends, alike)
+        nearest = int(distances.argmin())
+        return int(alike[nearest]) if distances[nearest] <= self.radius**2 else None
+
+    def _increase(self, i: int, sums: Any) -> None:
+        """Add to the weight and the means of transition i."""
+        self.sums[0, i] += sums[0]
+        share = sums[0] / self.sums[0, i]
+        self.sums[1:, i] += share * (np.array(sums[1:]) - self.sums[1:, i])
+
+    def _put(self, n: int, ends: Array, key: int, sums: Any) -> None:
+        """Keep a transition in place n."""
+        self.ends[n].flat, self.key[n], self.sums[:, n] = ends, key, sums
 
     def _coarsen(self) -> None:
         """Merge with a larger radius, the heaviest first, until there is space again."""
@@ -157,7 +173,7 @@ class Merged(RowStorage):
             np.divide(1.0, spread, out=self.scale, where=spread > 0)
         nearest = []
         for i in np.linspace(0, n - 1, PROBED).astype(int):
-            distances = self._distances(self.ends[i].ravel(), np.arange(n))
+            distances = self._distances(self._ends_of([i])[0], np.arange(n))
             distances[i] = np.inf
             nearest.append(distances.min())
         self.radius[...] = FIRST_RADIUS * np.sqrt(sorted(nearest)[PROBED // 2]) + 1e-9
@@ -284,11 +300,15 @@ class Merged(RowStorage):
             if name == "scale" or saved.shape[:1] in ((0,), (self.M + 1,)):
                 setattr(self, name, np.zeros_like(saved))  # of a shape that only the first state has shown
         super().load_state_dict(state)
-        fits = 0 <= self.count <= self.M and self.ends.shape[1] == 2 and (len(self.ends) or not self.count)
+        fits = 0 <= self.count <= self.M and self._whole(self.ends) and (len(self.ends) or not self.count)
         if not fits or not ((self.key >= 0) & (self.key < self._key(self.horizon.groups, 0, False))).all():
             raise InvalidData("'count', 'ends' and 'key' of a saved agent must be those of its transitions.")
         if not all(np.isfinite(x).all() for x in (self.ends, self.sums, self.scale, self.radius)):
             raise InvalidData("The transitions of a saved agent must be finite.")
+
+    def _whole(self, ends: Array) -> bool:
+        """Whether what was saved are the ends of transitions."""
+        return bool(ends.shape[1] == 2)
 
 
 def _difference(kept: Array, ends: Array) -> Array:

@@ -1,109 +1,306 @@
-"""Merged transitions whose features are made a few at a time: little memory while planning, and more time."""
+"""Merged transitions in little memory: a few bytes each, and their features made a few at a time while planning."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linmdp.agents.afresh import InPlace
+from linmdp.agents.base import saved_array
 from linmdp.agents.exploration.base import Moments, stacked
-from linmdp.agents.storage.merged import Merged
+from linmdp.agents.storage.base import FADED, Parts, Sample
+from linmdp.agents.storage.merged import LEFT, WIDER, Merged
+from linmdp.agents.storage.rows import block_features
+from linmdp.errors import InvalidData
+from linmdp.features.base import FeatureMap
 from linmdp.types import Array, BoolArray, IntArray
 
-CHUNK = 16
-"""Transitions whose features are made at once."""
+COMPARED = 64
+"""Transitions that a new one is compared with at once."""
 
 
-class Sorted(NamedTuple):
-    """The transitions of one regression in the order of their actions, without their features."""
+class Chunk(NamedTuple):
+    """A few transitions of one regression, ready for planning; n of them."""
 
-    mine: IntArray  # (n,) their numbers
-    cuts: list[int]  # where those of each action begin, and the end
+    at: Any  # where the values that are kept for them during a planning lie
+    action: IntArray  # (n,)
     times: Array  # (n,)
     reward: Array  # (n,) mean reward
     ended: BoolArray  # (n,)
+    begin: Array  # (n, k) where they began
+    after: Array  # (n, k) what followed
+
+
+class Once(NamedTuple):
+    """What a planning needs to know of a regression once."""
+
+    final: Array  # (p,) sum of psi(s') over the ends
+    finals: float  # how many samples these are, one for each action
     within: float  # sum of squared rewards around their means
 
 
 class Slim(Merged):
-    """`Merged` for phi(s, a) = psi(s) in the block of action a: the same values, and psi made anew for every step."""
+    """`Merged` for phi(s, a) = psi(s) in the block of action a: the same planning, with psi made anew for every step.
 
-    def _sorted(self, g: int) -> Sorted:
-        mine, actions, ended = self._by_action(g)
-        times, reward, squared = self.sums[:, mine]
-        cuts = np.searchsorted(actions, np.arange(self.A + 1)).tolist()
-        return Sorted(mine, cuts, times, reward, ended, float(times @ (squared - reward**2)))
+    Attributes
+    ----------
+    ends : (M + 1, k) where a transition began, in single precision
+    change : (M + 1, k) what followed minus that, times `scale`, in half precision: steps are small, and so is the error
+    key : (M + 1,) as in `Merged`
+    sums : (2, M + 1) times and mean reward, in single precision
+    squares : (G,) sum of squared rewards of each regression
+    """
 
-    def _chunks(self, held: Sorted, end: int) -> Iterator[tuple[int, slice, Array]]:
-        """Actions, transitions and the features, (n, p), of the states before (`end` 0) or after (1) some of them."""
-        for a in range(self.A):
-            for i in range(held.cuts[a], held.cuts[a + 1], CHUNK):
-                part = slice(i, min(i + CHUNK, held.cuts[a + 1]))
-                yield a, part, self.rows(self.ends[held.mine[part], end])
+    _arrays: ClassVar = ("ends", "change", "key", "sums", "squares", "radius", "scale")
+
+    ends: Any
+    change: Any
+    squares: Array
+    _moments: Moments
+
+    def __init__(self, parts: Parts, features: FeatureMap, M: int, state_bytes: int, at_once: int = 64) -> None:
+        super().__init__(parts, features, M, state_bytes)
+        self.at_once = at_once
+        assert isinstance(self.ridge, InPlace)
+        self.ridge.ready, self.ridge.gram = self.ready, self.gram_block
+        self.ends, self.change = np.zeros((0, 0), dtype=np.float32), np.zeros((0, 0), dtype=np.float16)
+        self.sums, self.squares = np.zeros((2, M + 1), dtype=np.float32), np.zeros(self.horizon.groups)
+        self._once: dict[int, Once] = {}
+        self._moments = Moments(0.0, 0.0, 0.0)
+
+    # samples
+
+    def add(self, h: int, sample: Sample) -> None:
+        self.squares[self.horizon.group(h)] += sample.weight * sample.reward**2
+        super().add(h, sample)
+
+    def _make_space(self, state: Array) -> None:
+        super()._make_space(state)
+        self.scale[self.scale == 0] = 1.0
+        self.ends = np.zeros((self.M + 1, state.size), dtype=np.float32)
+        self.change = np.zeros((self.M + 1, state.size), dtype=np.float16)
+
+    def _ends_of(self, which: Any) -> Array:
+        return np.concatenate((self.ends[which], self._following(which)), axis=1)
+
+    def _following(self, which: Any) -> Array:
+        """What followed some transitions, (n, k)."""
+        found: Array = self.change[which] / self.scale
+        found += self.ends[which]
+        return found
+
+    def _distances(self, ends: Array, among: IntArray) -> Array:
+        parts = [among[i : i + COMPARED] for i in range(0, len(among), COMPARED)]
+        return np.concatenate([super(Slim, self)._distances(ends, part) for part in parts])
+
+    def _put(self, n: int, ends: Array, key: int, sums: Any) -> None:
+        begin, after = np.split(ends, 2)
+        self.ends[n], self.key[n], self.sums[:, n] = begin, key, sums[:2]
+        # what followed is counted from where the transition is said to have begun, rounding and all
+        self.change[n] = ((after - self.ends[n]) * self.scale).clip(*LARGEST_CHANGE)
+
+    def _increase(self, i: int, sums: Any) -> None:
+        super()._increase(i, sums[:2])
+
+    def _coarsen(self) -> None:
+        """As in `Merged`, in place."""
+        if not self.radius > 0:
+            self._first_radius()
+        while self.count > LEFT * self.M:
+            self.radius *= WIDER
+            order, kept = np.argsort(-self.sums[0, : self.count], kind="stable"), 0
+            for i in order:
+                alike = order[:kept][self.key[order[:kept]] == self.key[i]]
+                if (near := self._near(self._ends_of([i])[0], alike)) is None:
+                    order[kept] = i  # its own place has been passed
+                    kept += 1
+                else:
+                    self._increase(near, self.sums[:, i])
+            self._keep_only(order[:kept])
+
+    def _keep_only(self, which: IntArray) -> None:
+        """Drop all transitions but these, and have them in this order."""
+        self.count = len(which)
+        for array in (self.ends, self.change, self.key, *self.sums):
+            array[: self.count] = array[which]
+
+    def clear(self, runs: Any = ...) -> None:
+        super().clear(runs)
+        self.squares[:] = 0.0
+
+    def fade(self, factor: float) -> None:
+        self.squares *= factor
+        self.sums[0] *= factor
+        stay = np.flatnonzero(self.sums[0, : self.count] >= FADED)
+        if len(stay) < self.count:
+            self._keep_only(stay)
+
+    # planning
+
+    def _chunks(self, g: int, action: int | None = None) -> Iterator[Chunk]:
+        """The transitions of a regression, or those with one action."""
+        for first in range(0, self.count, self.at_once):
+            part = slice(first, min(first + self.at_once, self.count))
+            at, code = part, self.key[part] - self._key(g, 0, False)  # type: Any, IntArray
+            actions, ended = code >> 1, code & 1
+            wanted = (actions >= 0) & (actions < self.A) if action is None else actions == action
+            if not wanted.all():
+                at = first + np.flatnonzero(wanted)
+                if not len(at):
+                    continue
+                actions, ended = actions[wanted], ended[wanted]
+            times, reward = self.sums[:, at].astype(np.float64)
+            times = self._weighed(at, times)
+            yield Chunk(at, actions, times, reward, ended != 0, self.ends[at], self._following(at))
+
+    def ready(self, g: int, scratch: Array) -> None:
+        """A planning of regression g begins, and its matrix will be made; `scratch` (p, p) may be used until then."""
+
+    def _weighed(self, at: Any, times: Array) -> Array:
+        """What transitions count in this planning."""
+        return times
+
+    def gram_block(self, g: int, a: int, out: Array) -> None:
+        """The block of action a of sum phi phi', (p, p)."""
+        out[:] = 0.0
+        for chunk in self._chunks(g, a):
+            add_outer(out, self.rows(chunk.begin), chunk.times)
+        for times, Y in self._ended(g):
+            add_outer(out, Y, times)
 
     def gram(self, g: int) -> Array:
-        held, total = self._sorted(g), np.zeros(self.ridge.Lambda_inv.shape[1:])
-        for a, part, X in self._chunks(held, 0):
-            total[a] += (X * held.times[part, None]).T @ X
-        for _, part, Y in self._chunks(held, 1):
-            if held.ended[part].any():
-                total += (Y * (held.times[part] * held.ended[part])[:, None]).T @ Y
+        total = np.zeros(self.ridge.Lambda_inv.shape[1:])
+        for a, block in enumerate(total):
+            self.gram_block(g, a, block)
         return total
+
+    def _ended(self, g: int) -> Iterator[tuple[Array, Array]]:
+        """Times, and features of what followed, of the transitions that ended an episode, a few at a time."""
+        codes = [self._key(g, a, True) for a in range(self.A)]
+        for first in range(0, self.count, self.at_once):
+            at = first + np.flatnonzero(np.isin(self.key[first : min(first + self.at_once, self.count)], codes))
+            if len(at):
+                yield self._weighed(at, self.sums[0, at].astype(np.float64)), self.rows(self._following(at))
 
     def refresh(self, mask: BoolArray) -> None:
         self._forms.clear()
+        self._once.clear()
         for g in np.flatnonzero(mask).tolist():
-            held = self._sorted(g)
-            self.ridge.u[g] = self._weighted(held, held.reward)
+            z = np.zeros(self.ridge.Lambda_inv.shape[1:3])
+            for chunk in self._chunks(g):
+                self._sum_up(z, chunk, chunk.reward)
+            self.ridge.u[g] = z.ravel()
 
-    def _weighted(self, held: Sorted, values: Array) -> Array:
-        """sum phi_i y_i, (d,)."""
-        z = np.zeros(self.ridge.Lambda_inv.shape[1:3])
-        for a, part, X in self._chunks(held, 0):
-            z[a] += (held.times[part] * values[part]) @ X
-        return z.ravel()
+    def _once_of(self, g: int) -> Once:
+        if g not in self._once:
+            final, finals, within = np.zeros(self.ridge.Lambda_inv.shape[-1]), 0.0, float(self.squares[g])
+            for times, Y in self._ended(g):
+                final += times @ Y
+                finals += self.A * float(times.sum())
+            for chunk in Slim._chunks(self, g):
+                within -= float(self.sums[0, chunk.at] @ chunk.reward**2)
+            self._once[g] = Once(final, finals, max(0.0, within))
+        return self._once[g]
 
-    def _final(self, held: Sorted) -> Array:
-        """sum phi(s', a) over the ends and all actions, (d,)."""
-        total = np.zeros(self.ridge.Lambda_inv.shape[-1])
-        for _, part, Y in self._chunks(held, 1):
-            total += (held.times[part] * held.ended[part]) @ Y
-        return np.tile(total, self.A)
+    def _sum_up(self, z: Array, chunk: Chunk, values: Array) -> None:
+        """z += sum phi_i y_i, (A, p)."""
+        weights = np.zeros((self.A, len(values)))
+        weights[chunk.action, np.arange(len(values))] = chunk.times * values
+        z += weights @ self.rows(chunk.begin)
 
     def target(self, h: int) -> Array:
-        g, explore = self.horizon.group(h), self.exploration
-        held = self._sorted(g)
-        self._V = np.zeros(len(held.times))
-        if self.horizon.leads_on(h) and len(held.times):
-            after = 0 if self.horizon.discounted else h + 1
-            forms = self._forms_of(g, held, after)
-            for _, part, Y in self._chunks(held, 1):
-                products = stacked([self.products(Y, vector) for vector in explore.vectors(after)])
-                self._V[part] = explore.largest(explore.q(after, products, forms[part].copy()), axis=-1)
-            self._V[held.ended] = explore.terminal[h]
-        ended: Array = explore.ended_value[h] / self.horizon.discount * self._final(held)
-        return self._weighted(held, self._V) + ended
+        g, explore, discount = self.horizon.group(h), self.exploration, self.horizon.discount
+        z, leads_on, after = np.zeros(self.ridge.Lambda_inv.shape[1:3]), self.horizon.leads_on(h), h + 1
+        n = total = squares = 0.0
+        if leads_on:
+            after = 0 if self.horizon.discounted else after
+            forms = self._forms_after(g, after)
+            vectors = explore.vectors(after)
+        for chunk in self._chunks(g):
+            V = np.zeros(len(chunk.times))
+            if leads_on:
+                products = self._products_after(chunk, vectors)
+                V = explore.largest(explore.q(after, products, forms[chunk.at].astype(np.float64) ** 2), axis=-1)
+                V[chunk.ended] = explore.terminal[h]
+                self._sum_up(z, chunk, V)
+            y = chunk.reward + discount * V
+            n, total = n + float(chunk.times.sum()), total + float(chunk.times @ y)
+            squares += float(chunk.times @ (y * y))
+        (final, finals, within), ended = self._once_of(g), float(explore.ended_value[h])
+        self._moments = Moments(n + finals, total + finals * ended, squares + within + finals * ended * ended)
+        z += ended / discount * final
+        return z.ravel()
 
-    def _forms_of(self, g: int, held: Sorted, after: int) -> Array:
+    def _products_after(self, chunk: Chunk, vectors: Sequence[Array]) -> Array:
+        """phi(s', a)'x for every vector, transition and action, (vectors, n, A)."""
+        Y = self.rows(chunk.after)
+        return stacked([self.products(Y, vector) for vector in vectors])
+
+    def _forms_after(self, g: int, after: int) -> Array:
+        """The roots of the forms of what followed, (n, A), in half precision: they serve the bonus alone."""
         if g not in self._forms:
-            found = np.zeros((len(held.times), self.A))
+            self._forms[g] = np.zeros((self._planned, self.A if self.exploration.keeps_forms else 0), dtype=np.float16)
             inverse = self.ridge.Lambda_inv[self.horizon.group(after)]
-            for _, part, Y in self._chunks(held, 1):
-                found[part] = self.forms(Y, inverse) if self.exploration.keeps_forms else 0.0
-            self._forms[g] = found
+            for chunk in self._chunks(g) if self.exploration.keeps_forms else ():
+                self._forms[g][chunk.at] = np.sqrt(self.forms(self.rows(chunk.after), inverse)).clip(0.0, 6e4)
         return self._forms[g]
 
+    @property
+    def _planned(self) -> int:
+        """Transitions that a planning goes through."""
+        return self.count
+
     def greedy_target(self, h: int, w: Array) -> Array:
-        held, cap = self._sorted(self.horizon.group(h)), self.exploration.caps[self.horizon.level(h + 1)]
-        V = np.zeros(len(held.times))
-        for _, part, Y in self._chunks(held, 1):
-            V[part] = np.minimum(self.products(Y, w), cap).max(axis=-1)
-        return self._weighted(held, np.where(held.ended, 0.0, V))
+        g, cap = self.horizon.group(h), self.exploration.caps[self.horizon.level(h + 1)]
+        z = np.zeros(self.ridge.Lambda_inv.shape[1:3])
+        for chunk in self._chunks(g):
+            V = np.minimum(self._products_after(chunk, [w])[0], cap).max(axis=-1)
+            self._sum_up(z, chunk, np.where(chunk.ended, 0.0, V))
+        return z.ravel()
 
     def moments(self, h: int) -> Moments:
-        held = self._sorted(self.horizon.group(h))
-        y, final = held.reward + self.horizon.discount * self._V, float(self.exploration.ended_value[h])
-        finals = self.A * float(held.times[held.ended].sum())
-        squares = float(held.times @ (y * y)) + held.within + finals * final * final
-        return Moments(float(held.times.sum()) + finals, float(held.times @ y) + finals * final, squares)
+        return self._moments  # of the last target, which was that of step h
+
+    def forget(self) -> None:
+        super().forget()
+        self._once = {}
+
+    # memory and files
+
+    def bytes_after(self, samples: int) -> int:
+        k = coordinates(self.features, self._state_bytes)
+        return self.nbytes + (0 if len(self.ends) else (self.M + 1) * ends_bytes(k) + 8 * k)
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        saved = saved_array(state, "change")
+        if saved.shape[:1] in ((0,), (self.M + 1,)):
+            self.change = np.zeros_like(saved)
+        super().load_state_dict(state)
+        if not np.isfinite(self.change).all() or self.change.shape != self.ends.shape:
+            raise InvalidData("The transitions of a saved agent must be finite.")
+
+    def _whole(self, ends: Array) -> bool:
+        return bool(ends.ndim == 2 and ends.dtype == np.float32)
+
+
+LARGEST_CHANGE = (-6e4, 6e4)
+"""Of what half precision holds."""
+
+
+def coordinates(features: FeatureMap, state_bytes: int) -> int:
+    """Coordinates of a state: those that its features scale, or at most a byte each."""
+    scaling = getattr(block_features(features), "scaling", None)
+    return scaling.k if scaling else state_bytes
+
+
+def add_outer(total: Array, rows: Array, weights: Array) -> None:
+    """total += sum of weight x x' over rows x, which are used up."""
+    rows *= np.sqrt(weights)[:, None]
+    total += rows.T @ rows
+
+
+def ends_bytes(k: int) -> int:
+    """Bytes of the two ends of a transition between states of k coordinates."""
+    return (4 + 2) * k

@@ -233,5 +233,6 @@ class Stagewise(Storage):
             raise InvalidData(
                 "'before', 'after' and 'action' of a saved agent must be cells and classes of its features."
             )
-        if not all(np.isfinite(x).all() for x in (self.reward, self.visits, *self.incumbent.state_dict().values())):
+        kept: list[Array] = [self.reward, self.visits, *self.incumbent.state_dict().values()]
+        if not all(np.isfinite(x).all() for x in kept):
             raise InvalidData("The transitions of a saved agent must be finite.")
