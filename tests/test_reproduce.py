@@ -85,6 +85,19 @@ def test_a_store_that_a_gpu_has_filled_is_drawn_without_one(tmp_path: Path, monk
     assert reproduce(["fig-regret"], "quick", tmp_path, 1, lambda _: None, "cuda") == text
 
 
+@pytest.mark.usefixtures("tiny")
+def test_more_seeds_go_on_from_those_that_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCALES, "quick", TINY._replace(K=(20,), storage="counts"))
+    found, said = list[int](), list[str]()
+    for seeds in (1, 3):
+        text = reproduce(["fig-regret"], "quick", tmp_path, 1, said.append, seeds=seeds)
+        assert f"| LSVI-UCB                               | {seeds} " in text
+        found.append(len(Store(tmp_path).keys()))
+    drawn = 2 * 3 + len(BASELINES)  # three agents in two settings, and the baselines
+    assert found[1] - found[0] == 2 * drawn
+    assert said[-1].startswith(f"{2 * drawn} of {3 * drawn} runs for regret")
+
+
 def test_every_run_of_the_paper_is_a_valid_one() -> None:
     env = make_env(SMALL_ENV)
     for scale in SCALES.values():
@@ -194,6 +207,7 @@ def test_an_estimate_grows_with_the_work() -> None:
         (["--scale", "huge"], "'scale' parameter"),
         (["fig-space", "--jobs", "0"], "'jobs' parameter"),
         (["fig-space", "--device", "tpu"], "'device' parameter"),
+        (["fig-regret", "--seeds", "0"], "'seeds' parameter"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path, arguments: list[str], words: str) -> None:

@@ -142,12 +142,13 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
     jobs: opt.Jobs = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for the runs whose regret is shown")] = "cpu",
+    seeds: Annotated[int | None, typer.Option(help="of the runs whose regret is shown; default: the scale's")] = None,
 ) -> None:
     """The paper's figures and tables. Run it again to resume: finished runs are skipped."""
     from linmdp.experiments.reproduce import reproduce as reproduced
 
     try:
-        print(reproduced(items or [], scale, out, jobs, say, device))
+        print(reproduced(items or [], scale, out, jobs, say, device, seeds))
     except KeyboardInterrupt:
         stop(f"stopped: finished runs are stored in {out}. The same command goes on.", 1)
     say(f"written: figures, tables, reproduce.md and runs.sqlite in {out}")

@@ -37,10 +37,19 @@ def chosen_items(items: Sequence[str]) -> list[str]:
     return list(ITEMS if "all" in items else dict.fromkeys(items))
 
 
-def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None, say: Say, device: str = "cpu") -> str:
+def reproduce(
+    items: Sequence[str],
+    scale_name: str,
+    out: Path,
+    jobs: int | None,
+    say: Say,
+    device: str = "cpu",
+    seeds: int | None = None,
+) -> str:
     """Run what is missing in the store, draw, and return what was found, as Markdown.
 
-    With device "cuda" the runs whose regret is shown go to a GPU; space and time are measured on processors.
+    With device "cuda" the runs whose regret is shown go to a GPU; space and time are measured on processors. `seeds`:
+    of the runs whose regret is shown, if not those of the scale. More of them go on from what is stored.
     """
     chosen = chosen_items(items)
     pyplot()  # before hours are spent on what cannot be drawn
@@ -48,8 +57,11 @@ def reproduce(items: Sequence[str], scale_name: str, out: Path, jobs: int | None
     check_choice("reproduce", "device", device, ("cpu", "cuda"))
     if jobs is not None:
         check_int("run", "jobs", jobs, low=1)
+    if seeds is not None:
+        scale = scale._replace(seeds=check_int("reproduce", "seeds", seeds, low=1, high=1000))
     store = Store(output_folder(out))
-    command = ["linmdp reproduce", *items, "--scale", scale_name, *["--device cuda"] * (device == "cuda"), "--out"]
+    options = [*["--device cuda"] * (device == "cuda"), *([] if seeds is None else [f"--seeds {seeds}"])]
+    command = ["linmdp reproduce", *items, "--scale", scale_name, *options, "--out"]
     store.note("command", f"{' '.join(command)} {out}")
     pages = [f"# The paper's experiments, scale {scale_name}"]
     try:
