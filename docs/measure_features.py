@@ -48,9 +48,8 @@ TRAINED: dict[str, dict[str, Any]] = {
     "plain": {},
     "inverse": {"inverse_weight": 1.0},
     "controlled": {"controlled": True},
-    "rounds": {},
 }
-"""Models and the settings in which they differ; that of rounds differs in its data."""
+"""Models and the settings in which they differ."""
 
 
 class Variant(NamedTuple):
@@ -70,11 +69,9 @@ VARIANTS = {
     "small model": Variant("plain", ""),
     "inverse": Variant("inverse", ""),
     "controlled": Variant("controlled", ""),
-    "rounds": Variant("rounds", ""),
     "small model, blocks, clock": Variant("plain", BLOCKS),
     "inverse, blocks, clock": Variant("inverse", BLOCKS),
     "controlled, blocks, clock": Variant("controlled", BLOCKS),
-    "rounds, blocks, clock": Variant("rounds", BLOCKS),
 }
 
 
@@ -86,11 +83,10 @@ class Run(NamedTuple):
     seconds: float
 
 
-def dataset(game: str, folder: Path, explore: str = "random") -> Dataset:
-    """Transitions of a game, collected once: of random play, or half of them by the learner."""
-    path = folder / f"{game}.{explore}.safetensors"
-    sizes = {"transitions": TRANSITIONS, "H": H, "rounds": 2}
-    return dataset_of(f"ALE/{game}-ram-v5", path, Settings(**SMALL), explore=explore, **sizes)
+def dataset(game: str, folder: Path) -> Dataset:
+    """Random transitions of a game, collected once."""
+    path = folder / f"{game}.random.safetensors"
+    return dataset_of(f"ALE/{game}-ram-v5", path, Settings.seed, transitions=TRANSITIONS, H=H)
 
 
 def model_file(game: str, model: str, folder: Path) -> str:
@@ -100,8 +96,7 @@ def model_file(game: str, model: str, folder: Path) -> str:
         return game.lower()
     if not path.exists():
         torch.set_num_threads(1)
-        data = dataset(game, folder, "fold" if model == "rounds" else "random")
-        write_model(path, train(data, Settings(**SMALL | TRAINED[model])))
+        write_model(path, train(dataset(game, folder), Settings(**SMALL | TRAINED[model])))
     return str(path)
 
 
