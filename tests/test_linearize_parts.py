@@ -210,11 +210,11 @@ def test_controlled_needs_whole_numbers_and_three_steps() -> None:
         Trainer(short, Settings(d=2, hidden=4, controlled=True))
 
 
-def test_rounds_by_the_default_learner_mark_what_is_random_play(tmp_path: Path) -> None:
+def test_rounds_mark_what_is_random_play(tmp_path: Path) -> None:
     settings = Settings(**TINY | {"steps": 30})
     sizes: dict[str, Any] = {"transitions": 301, "H": 10}
     path = tmp_path / "data"
-    dataset_of("FrozenLake-v1", path, settings, explore="fold", rounds=3, **sizes)
+    dataset_of("FrozenLake-v1", path, settings, explore="ucb", rounds=3, **sizes)
     data = read_dataset(path)
     assert (len(data), data.random) == (301, 100)
     assert dataset_of("FrozenLake-v1", None, settings, **sizes).random == 301

@@ -24,10 +24,10 @@ def linearize(
         Path | None, typer.Option(help="dataset file: read if it exists, else collected and written")
     ] = None,
     only_data: Annotated[bool, typer.Option("--only-data", help="collect the dataset and stop")] = False,
-    explore: Annotated[str, typer.Option(help="random, or in rounds on the current features: ucb, fold")] = "random",
+    explore: Annotated[str, typer.Option(help="random, or ucb: LSVI-UCB on the current features")] = "random",
     transitions: Annotated[int, typer.Option(help="transitions to collect")] = 50_000,
     horizon: Annotated[int, typer.Option(help="steps per episode while collecting")] = 50,
-    rounds: Annotated[int, typer.Option(help="rounds of data with --explore ucb or fold; the first is random")] = 5,
+    rounds: Annotated[int, typer.Option(help="rounds of data collection with --explore ucb; the first is random")] = 5,
     form: Annotated[str, typer.Option(help="linear, energy (the published form), or cells (no training)")] = "linear",
     seed: Annotated[int, typer.Option(help="seed of the data and the training")] = 0,
     batch: Annotated[int, typer.Option(help="transitions per iteration")] = 256,
@@ -43,12 +43,12 @@ def linearize(
     track: Annotated[str | None, typer.Option(help="tensorboard: write events beside the model")] = None,
 ) -> None:
     """Make a linear MDP of a Gymnasium environment, by contrastive representation learning."""
-    from linmdp.experiments.linearization import LEARNERS, dataset_of, training_settings
+    from linmdp.experiments.linearization import dataset_of, training_settings
     from linmdp.features.learned import FORMS
     from linmdp.io.files import output_folder
 
     check_choice("linearize", "form", form, (*FORMS, "cells"))
-    check_choice("linearize", "explore", explore, ("random", *LEARNERS))
+    check_choice("linearize", "explore", explore, ("random", "ucb"))
     if track is not None:
         check_choice("linearize", "track", track, ("tensorboard",))
     check_int("linearize", "transitions", transitions, low=2)

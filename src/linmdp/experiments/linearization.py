@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.agents import LSVIUCB, LSVIUCBFold
+from linmdp.agents import LSVIUCB
 from linmdp.errors import InvalidData, needed
 from linmdp.experiments.stored_runs import Say
-from linmdp.features.learned import LearnedModel
-from linmdp.features.learned_blocks import LearnedBlocks
 from linmdp.runner.progress import progress_bar
 from linmdp.runner.spec import parse_spec
 from linmdp.types import Task
@@ -21,6 +18,7 @@ from linmdp.types import Task
 if TYPE_CHECKING:
     from linmdp.envs.games import Game
     from linmdp.features.cells import Cells
+    from linmdp.features.learned import LearnedModel
     from linmdp.linearize.data import Dataset
     from linmdp.linearize.train import Settings, Watch
 
@@ -53,8 +51,7 @@ def dataset_of(
 
     Of an Atari game its RAM is seen, unless `obs_type` says otherwise.
 
-    New ones come from a random policy or from a learner on features that each of `rounds` improves: with explore="ucb"
-    LSVI-UCB, with "fold" LSVI-UCB-Fold without a parameter, and with weights for each action.
+    New ones come from a random policy or, with explore="ucb", from LSVI-UCB on features that each of `rounds` improves.
     Random play needs no settings but the seed.
     """
     from linmdp.linearize.data import read_dataset
@@ -70,7 +67,7 @@ def dataset_of(
             raise InvalidData(f"The dataset '{path}' must be of '{name}' with {kwargs}. Got one with {found}.")
         say(f"read {len(dataset):,} transitions of {name} from {path}")
         return dataset
-    dataset = _collected(name, kwargs, settings, transitions, H, explore, rounds)
+    dataset = _collected(name, kwargs, settings, transitions, H, None if explore == "random" else rounds)
     if path is not None:
         dataset.save(path)
         say(f"written: {path}, {len(dataset):,} transitions of {name}")
@@ -78,44 +75,25 @@ def dataset_of(
 
 
 def _collected(
-    name: str, kwargs: dict[str, Any], settings: Settings | int, transitions: int, H: int, explore: str, rounds: int
+    name: str, kwargs: dict[str, Any], settings: Settings | int, transitions: int, H: int, rounds: int | None
 ) -> Dataset:
     from linmdp.linearize.collect import open_game, random_data
 
     game, sizes = open_game(name, kwargs), {"transitions": transitions, "H": H}
     with progress_bar("transitions", transitions, True) as advance:
-        if explore == "random" or isinstance(settings, int):
+        if rounds is None or isinstance(settings, int):
             seed = settings if isinstance(settings, int) else settings.seed
             return random_data(game, seed=seed, advance=advance, **sizes)
-        return _explored(game, settings, LEARNERS[explore], rounds, advance, sizes)
-
-
-def _ucb(task: Task) -> LSVIUCB:
-    return LSVIUCB(task, beta=BETA, lam=LAM, storage="features", dtype="float32")
-
-
-def _fold(task: Task) -> LSVIUCB:
-    assert isinstance(task.features, LearnedModel)
-    blocks = LearnedBlocks(task.features, task.H, 0)
-    return LSVIUCBFold(replace(task, d=blocks.d, features=blocks, stationary=True))
-
-
-LEARNERS: dict[str, Callable[[Task], LSVIUCB]] = {"ucb": _ucb, "fold": _fold}
-"""Who plays in the rounds after the first."""
+        return _explored(game, settings, rounds, advance, sizes)
 
 
 def _explored(
-    game: Game,
-    settings: Settings,
-    learner: Callable[[Task], LSVIUCB],
-    rounds: int,
-    advance: Callable[[], None],
-    sizes: dict[str, int],
+    game: Game, settings: Settings, rounds: int, advance: Callable[[], None], sizes: dict[str, int]
 ) -> Dataset:
     from linmdp.linearize.explore import explored_data
 
     def make_player(task: Task) -> LSVIUCB:
-        agent = learner(task)
+        agent = LSVIUCB(task, beta=BETA, lam=LAM, storage="features", dtype="float32")
         agent.rng = np.random.default_rng([settings.seed, 5])
         return agent
 
