@@ -51,7 +51,7 @@ class ReferenceKindred(ReferenceEvidence):
         evidence = size = variance = 0.0
         z = w = np.zeros(d)
         for h in reversed(range(H)):
-            z, ys = np.zeros(d), []
+            z, ys = np.zeros(d), list[float]()
             for phi, cost, next_phi, over in samples:
                 ahead = 0.0
                 if h < H - 1:

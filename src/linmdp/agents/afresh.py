@@ -26,7 +26,7 @@ class Afresh(Component):
     lam : () the ridge parameter
     """
 
-    _arrays: ClassVar = ("Lambda_inv", "u", "behind", "empty", "lam")
+    _arrays: ClassVar[tuple[str, ...]] = ("Lambda_inv", "u", "behind", "empty", "lam")
     exact, incremental, stale, absorbed = True, False, False, 0
 
     def __init__(self, G: int, d: int, lam: float, blocks: int) -> None:
