@@ -193,7 +193,7 @@ def slim_bytes(s: Sizes, M: int, k: int, states: int, n: int) -> int:
     rows = 8 * n * (2 * p + 8 * s.A + 6 * k)
     planning = 2 * s.A * (M + s.A * states) + imagined + rows
     drawing = imagined + 8 * 2 * d * (k + 1) + max(8 * (M + states), rows + 8 * 4 * NEAR * NEAR)
-    merging = (1 + 4 + 8 + 8 + 8 + 1) * M + max(4 * k * M, 8 * COMPARED * 6 * k)
+    merging = (1 + 4 + 8 + 8 + 8 + 1) * M + max(4 * k * M, 8 * 6 * max(COMPARED, k))
     drift = imagined + 8 * p * p + rows
     own = 4 * (k + 1) * p  # of the features
     return fixed + own + max(planning, drawing * (states > 0), merging, drift) + 8 * 6 * d

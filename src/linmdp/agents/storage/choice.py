@@ -22,7 +22,7 @@ from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.forms import AT_ONCE, IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
+from linmdp.agents.storage.forms import IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
 from linmdp.agents.storage.imagined import Imagined
 from linmdp.agents.storage.imagined_slim import ImaginedSlim
 from linmdp.agents.storage.improving import Improving
@@ -139,7 +139,7 @@ class StorageChoice(Forms):
         for p in range(most, min(LEAST_FEATURES, most) - 1, -4):
             s = self.sizes(self.make_horizon(p * agent.task.A), p * agent.task.A)
             M = agent.M if isinstance(agent.M, int) else min(MERGED, PER_FEATURE * p)
-            if self._slim_bytes(s, M, AT_ONCE[-1]) + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit:
+            if self._slim_bytes(s, M, self.at_once) + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit:
                 break
         if self.fits_whole(self.sizes(self.make_horizon())):
             return agent.task

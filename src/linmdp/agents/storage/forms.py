@@ -28,7 +28,7 @@ from linmdp.agents.storage.imagined import STATES
 from linmdp.agents.storage.imagined_slim import most_imagined
 from linmdp.agents.storage.merged import least_merged
 from linmdp.agents.storage.rows import block_features, group_blocks
-from linmdp.agents.storage.slim import coordinates
+from linmdp.agents.storage.slim import at_least_one, coordinates
 from linmdp.errors import check_choice, check_int
 from linmdp.features.basis import RandomFourier
 from linmdp.features.bilinear import BilinearFeatures
@@ -55,8 +55,9 @@ LEAST_FEATURES, PER_FEATURE = 16, 16
 """Where `max_bytes` has no space for all random features: the fewest that are used for each action, and the transitions
 for each of them."""
 
-AT_ONCE = (128, 64, 32, 24)
-"""Transitions whose features are made at once, where they are planned in parts: more take less time."""
+AT_ONCE, LEAST_AT_ONCE = (128, 64, 32), 24
+"""Transitions whose features are made at once, where they are planned in parts: more take less time. At least, but for
+states of more than a hundred coordinates."""
 
 WIDTHS = 7
 """Numbers that an exploration keeps for each step, at most."""
@@ -130,7 +131,7 @@ class Forms:
                     yield {"storage": "merged", "M": size, "planning": IN_PARTS, "at_once": at_once}
                 least = min(max(LEAST_MERGED, self._least("merged")), size)
                 for M in (*range(size, least, -MERGED // 100), least):
-                    yield {"storage": "merged", "M": M, "planning": IN_PARTS, "at_once": AT_ONCE[-1]}
+                    yield {"storage": "merged", "M": M, "planning": IN_PARTS, "at_once": self.at_once}
                 return
             yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
         elif self.asked == "search":
@@ -199,8 +200,15 @@ class Forms:
 
     def _slim_bytes(self, s: Sizes, M: int, at_once: int) -> int:
         """Those of merged transitions that are planned in parts."""
-        states = most_imagined(M) if self.agent.auto and s.horizon.groups == 1 else 0
-        return slim_bytes(s, M, coordinates(self.agent._features, s.state), states, at_once)
+        k = coordinates(self.agent._features, s.state)
+        imagines = self.agent.auto and s.horizon.groups == 1 and s.d // s.A > 2 * k
+        return slim_bytes(s, M, k, most_imagined(M) if imagines else 0, at_once)
+
+    @property
+    def at_once(self) -> int:
+        """The fewest transitions whose features are made at once."""
+        k = coordinates(self.agent._features, self.agent._state_bytes)
+        return min(LEAST_AT_ONCE, at_least_one(100 * LEAST_AT_ONCE, k))
 
     def fits_whole(self, s: Sizes) -> bool:
         """Whether `max_bytes` has space for all merged transitions, planned at once."""

@@ -17,8 +17,8 @@ from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.types import Array, BoolArray, IntArray
 
-COMPARED = 64
-"""Transitions that a new one is compared with at once."""
+COMPARED = 384
+"""Coordinates of the transitions that a new one is compared with at once."""
 
 
 class Chunk(NamedTuple):
@@ -92,7 +92,8 @@ class Slim(Merged):
         return found
 
     def _distances(self, ends: Array, among: IntArray) -> Array:
-        parts = [among[i : i + COMPARED] for i in range(0, len(among), COMPARED)]
+        some = at_least_one(COMPARED, self.scale.size)
+        parts = [among[i : i + some] for i in range(0, len(among), some)]
         return np.concatenate([super(Slim, self)._distances(ends, part) for part in parts])
 
     def _put(self, n: int, ends: Array, key: int, sums: Any) -> None:
@@ -287,6 +288,11 @@ class Slim(Merged):
 
 LARGEST_CHANGE = (-6e4, 6e4)
 """Of what half precision holds."""
+
+
+def at_least_one(numbers: int, k: int) -> int:
+    """States of k coordinates that have so many numbers in all."""
+    return max(1, numbers // k)
 
 
 def coordinates(features: FeatureMap, state_bytes: int) -> int:
