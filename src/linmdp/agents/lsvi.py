@@ -57,7 +57,6 @@ class LSVIAgent(Agent):
     own_M: ClassVar[bool] = False
     """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
-
     bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
 
     def __init__(
@@ -360,8 +359,7 @@ class LSVIAgent(Agent):
         fits &= not (self.auto and self._storing.unit)  # whose surprises each run counts in its own time
         # weights of samples are not shared, and which are stored is decided before the episode
         plain = explore.weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
-        plain &= type(self.schedule).saw is Schedule.saw
-        plain &= self.auto or explore.seen is Exploration.seen
+        plain &= type(self.schedule).saw is Schedule.saw and (self.auto or explore.seen is Exploration.seen)
         if not (fits and plain and explore.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
