@@ -19,11 +19,11 @@ from linmdp.agents.budget import STATE_BYTES, Choice, Sizes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
-from linmdp.agents.parameters import LARGEST_BONUS, USUAL_LAM, check_common
+from linmdp.agents.parameters import HOOKS, LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule, Step
-from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_int, invalid
 from linmdp.features.tabular import phi_of, trusted
@@ -57,7 +57,6 @@ class LSVIAgent(Agent):
     own_M: ClassVar[bool] = False
     """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
-
     bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
 
     def __init__(
@@ -238,9 +237,7 @@ class LSVIAgent(Agent):
         if reset:
             self.resets += 1
             self._planner.drop_samples()
-            for step in self.schedule.recalled():
-                self._planner.put_aside()
-                self._add(step, self._phi(step))
+            self._planner.recall(self.schedule.recalled(), self._features)
         if self._urge and self.schedule.eager:
             self._plan[:] = self._urge > 0
         beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
@@ -301,17 +298,7 @@ class LSVIAgent(Agent):
         step = Step(h, state, action, reward, next_state, terminated)
         self.schedule.saw(g, step)
         if self._store[g] and self.schedule.admits(g, phi):
-            self._add(step, phi)
-
-    def _phi(self, step: Step) -> Any:
-        return None if self._planner.storage.compact else phi_of(self._features, step.state, step.action)
-
-    def _add(self, step: Step, phi: Any) -> None:
-        """Store a step."""
-        h, state, action, reward, next_state, terminated, times = step
-        weight = times * self._exploration.weight(self.horizon.planned(h), phi)
-        sample = Sample(phi, state, action, next_state, terminated, weight)
-        self._planner.add(self.horizon.planned(h), sample, reward - self._exploration.offset)
+            self._planner.add_step(step, phi)
 
     def end_episode(self) -> None:
         self._exploration.gained(self._gained)
@@ -372,8 +359,7 @@ class LSVIAgent(Agent):
         fits &= not (self.auto and self._storing.unit)  # whose surprises each run counts in its own time
         # weights of samples are not shared, and which are stored is decided before the episode
         plain = explore.weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
-        plain &= type(self.schedule).saw is Schedule.saw
-        plain &= self.auto or explore.seen is Exploration.seen
+        plain &= type(self.schedule).saw is Schedule.saw and (self.auto or explore.seen is Exploration.seen)
         if not (fits and plain and explore.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
@@ -411,16 +397,3 @@ class LSVIAgent(Agent):
         self._planner.load_state_dict(under("planner", state))
         self.note_choice(self._planner)
         self.schedule.load_state_dict(under("schedule", state))
-
-
-HOOKS = {
-    "make_schedule",
-    "schedule_bytes",
-    "make_exploration",
-    "_choices",
-    "_bytes_of",
-    "_most_samples",
-    "__init__",
-    "name",
-}
-"""What a subclass may define and still run in lockstep, which asks for nothing else."""

@@ -53,3 +53,16 @@ def check_common(agent: LSVIAgent) -> None:
     if check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0) and not bounded:
         rule = "0 unless storage is 'centres', or 'sparse' with M, whose errors are bounded"
         invalid(agent.name, "inflate", rule, agent.inflate)
+
+
+HOOKS = {
+    "make_schedule",
+    "schedule_bytes",
+    "make_exploration",
+    "_choices",
+    "_bytes_of",
+    "_most_samples",
+    "__init__",
+    "name",
+}
+"""What a subclass may define and still run in lockstep, which asks for nothing else."""

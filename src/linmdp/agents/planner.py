@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,10 @@ from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
 from linmdp.agents.ridge import DELAY, Ridge
+from linmdp.agents.schedules.base import Step
 from linmdp.agents.storage.base import Parts, Sample, Storage
+from linmdp.features.base import FeatureMap
+from linmdp.features.tabular import phi_of
 from linmdp.types import Array, BoolArray
 
 MakeStorage = Callable[[Parts], Storage]
@@ -224,6 +227,19 @@ class Planner:
             root = sample.weight**0.5
             self.ridge.add(g, phi * root, reward * root)
         self.storage.add(h, sample)
+
+    def add_step(self, step: Step, phi: Any) -> None:
+        """One sample, for one agent: a step with the phi of its state and action, or None where the storage has it."""
+        h, state, action, reward, next_state, terminated, times = step
+        at, explore = self.horizon.planned(h), self.exploration
+        sample = Sample(phi, state, action, next_state, terminated, times * explore.weight(at, phi))
+        self.add(at, sample, reward - explore.offset)
+
+    def recall(self, steps: Iterable[Step], features: FeatureMap) -> None:
+        """Store steps again, after others were dropped."""
+        for step in steps:
+            self.put_aside()
+            self.add_step(step, None if self.storage.compact else phi_of(features, step.state, step.action))
 
     def put_aside(self) -> None:
         """Let another sample of the same regression come before the next planning, for one agent."""
