@@ -51,7 +51,7 @@ class Context(gymnasium.Env[Any, Any]):
     """One step: a coin whose chance of 1 depends on each number of the context, and on the action."""
 
     observation_space = spaces.MultiDiscrete([6, 5])
-    action_space = spaces.Discrete(2)
+    action_space: Any = spaces.Discrete(2)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)

@@ -119,6 +119,7 @@ class LSVIAgent(Agent):
         self._earned, self._gained = 0.0, 0.0  # in this episode: the sum of rewards, and of those above 0
         self._over = False  # whether the last step observed ended the episode for good
         self._patient = self.auto and self._storing.name in ("merged", "centres") and task.S is None
+        self._patient &= not self._storing.graded
         self._urge = 0  # -1: after the last episode there is nothing to plan for; 1: planning cannot wait
 
     @property
@@ -331,7 +332,7 @@ class LSVIAgent(Agent):
         """The optimistic value of every action, (A,)."""
         q: Array = self._planner.storage.q_values(self.horizon.acting(h), state)
         if self._exploration.shortfall:
-            return np.asarray(q + self.caps[h])
+            return q if self._storing.graded else np.asarray(q + self.caps[h])
         return q if self.horizon.stride == 1 else np.asarray(np.minimum(q, self.caps[h]))
 
     def policy(self, h: int) -> Array | IntArray:

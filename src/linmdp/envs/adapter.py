@@ -15,7 +15,7 @@ from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, stepped_reading, usual_map
 from linmdp.envs.names import gym_names
 from linmdp.envs.observations import Reading
-from linmdp.envs.rewards import FEW_EPISODES, reward_rule
+from linmdp.envs.rewards import FEW_EPISODES, FEW_VALUES, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trial, random_play
 from linmdp.errors import InvalidParameter, check_int, invalid
 from linmdp.features.base import FeatureMap
@@ -116,6 +116,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             features=phi,
             state_bytes=state_bytes,
             stationary=True,
+            graded=S is None and self._graded,
             state_fields=names.fields,
             action_names=names.actions,
         )
@@ -125,6 +126,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
         A, view = self._actions.A, EnvView(id, self.env, self._actions, H)
+        if features is None and not observations.whole(view.space):
+            view.graded = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
+        self._graded = view.graded
         if features is None or isinstance(features, str):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)

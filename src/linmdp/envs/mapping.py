@@ -18,7 +18,7 @@ from linmdp.envs.games import leaves
 from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles
+from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles, usual_bandwidth
 from linmdp.features.blocks import LARGEST_D
 from linmdp.features.cell_choice import Played, fitted_cells
 from linmdp.features.cells import read_cells
@@ -37,11 +37,17 @@ AUTO_DIM = 100
 RECURRING = 1000
 """Steps of random play in which states that are hashed must come again: at most half of them may be new."""
 
+MARGIN = 10.0
+"""How far beyond what random play saw states are still told apart by `auto`, in ranges."""
+
 Mapped = tuple[Reading, FeatureMap]
 
 
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
+
+    graded = False
+    """Whether rewards of random play took many values, where that was looked at."""
 
     def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int) -> None:
         self.id, self.env, self.actions, self.A, self.H = id, env, actions, actions.A, H
@@ -151,6 +157,8 @@ def auto(
 ) -> Mapped:
     """The default for numbers: random Fourier features, whose bandwidth follows from their number."""
     reading, scale = automatic_scaling(view, warmup, seed)
+    if bandwidth is None and view.graded:
+        bandwidth = usual_bandwidth(scale.k)
     if dim is None:
         dim = max(2, min(AUTO_DIM, LARGEST_D // view.A))
     dim = check_int("auto", "dim", dim, low=2)
@@ -164,9 +172,15 @@ def automatic_scaling(view: EnvView, warmup: int, seed: int) -> tuple[Reading, S
     """The scaling of `auto`: coordinates with bounds by those, others by what random play sees.
 
     A random policy does not see all that a good one will (the speeds of CartPole). States beyond its range stay apart,
-    since a coordinate that is cut off no longer tells what follows.
+    since a coordinate that is cut off no longer tells what follows. Where rewards take many values, what random play
+    sees is what is told apart in all coordinates: bounds may be far beyond what is ever visited.
     """
-    return view.scaled("auto", "bounds", warmup, seed, margin=10.0)
+    if not view.graded:
+        return view.scaled("auto", "bounds", warmup, seed, margin=MARGIN)
+    reading, seen = view.scaled("auto", "data", warmup, seed, margin=MARGIN)
+    low, high = observations.bounds(reading.space)
+    still = (seen.low == seen.high) & bounded(low, high)
+    return reading, Scaling(np.where(still, low, seen.low), np.where(still, high, seen.high), MARGIN)
 
 
 def onehot(view: EnvView, *, order: int | None = None) -> Mapped:

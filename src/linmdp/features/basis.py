@@ -235,6 +235,11 @@ def spacing(centres: Array) -> float:
     return float(np.sqrt(between.min(axis=1)).mean())
 
 
+def usual_bandwidth(k: int) -> float:
+    """Half of about the distance of two random points of [0, 1]^k."""
+    return 0.5 * math.sqrt(k / 6)
+
+
 class RandomFourier(BlockFeatures):
     """psi(x) = (1, cos(<omega_1, x> + b_1), ...) / sqrt(p): omega is Gaussian, b uniform, both drawn once.
 
@@ -254,7 +259,7 @@ class RandomFourier(BlockFeatures):
     ) -> None:
         super().__init__(A, check_int(self.name, "dim", dim, low=2))
         if bandwidth is None:
-            bandwidth = 0.5 * math.sqrt(scaling.k / 6)
+            bandwidth = usual_bandwidth(scaling.k)
         self.bandwidth = check_number(self.name, "bandwidth", bandwidth, low=0.0, open_low=True)
         rng = np.random.default_rng(check_int(self.name, "seed", seed, low=0))
         self.scaling = scaling

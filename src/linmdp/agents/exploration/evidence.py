@@ -86,6 +86,7 @@ class Evidence(Bonus):
         lows: Array,
         *,
         own_ends: bool,
+        graded: bool = False,
         batch: tuple[int, ...] = (),
         backend: Backend = NUMPY,
     ) -> None:
@@ -93,9 +94,11 @@ class Evidence(Bonus):
         super().__init__(horizon, np.zeros((H, *batch)), np.zeros((H, *batch)), backend)
         caps = caps[-H:]
         following = caps[0] if horizon.discounted else (caps[1] if H > 1 else 0.0)
-        self.offset = float(caps[0] - horizon.discount * following)
-        self.floors = backend.array(np.minimum(lows - caps, 0.0))
-        self.terminal, self.ended_value = -np.append(caps[1:], caps[0] if horizon.discounted else 0.0), -caps
+        self._top, self.graded, from_cap = float(caps[0]), graded, not graded
+        self.offset = from_cap * float(caps[0] - horizon.discount * following)
+        self.floors = backend.array(np.minimum(lows - from_cap * caps, 0.0))
+        self.ended_value = -from_cap * caps
+        self.terminal = -from_cap * np.append(caps[1:], caps[0] if horizon.discounted else 0.0)
         self.d, self.tie = d, tie_tolerance(caps)
         self.table, self.unit = isinstance(features, TableFeatures), is_unit(features)
         self.ended, self.sums = (backend.zeros((G, *batch, n)) for n in (0 if own_ends else d, 6))
@@ -200,7 +203,8 @@ class Evidence(Bonus):
     def hope(self, runs: Any = ...) -> None:
         """At a planning, so that a Q that is not planned again stays what it was."""
         if self.horizon.discounted:  # which has one cap
-            self.caps[:, runs] = (HOPE * self.most + float(self.ended_value[0])).clip(None, 0.0)[runs]
+            most = (HOPE * self.most + float(self.ended_value[0])).clip(None, self._top + float(self.ended_value[0]))
+            self.caps[:, runs] = most[runs]
 
     def end(self, runs: Any = True) -> None:
         if self.horizon.discounted:
@@ -210,7 +214,7 @@ class Evidence(Bonus):
             self.beta[:] = self.beta[steps - steps % self.horizon.stride]
         xp, n, norms = self.backend.xp, self.sums[..., 0].sum(0), self.sums[..., 5].sum(0)
         trace = norms / (n + (n == 0))
-        floor = self._floor(trace)
+        floor = self._floor(norms if self.graded else trace)
         evidence = self._gathered[0] / at_least(self._gathered[1], 1e-12)
         lam = xp.minimum(xp.maximum(evidence, floor), xp.maximum(trace, floor))
         self._lam[...] = xp.where((n > 0) & runs, lam, self._lam)

@@ -25,6 +25,7 @@ from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
 from linmdp.agents.storage.forms import AT_ONCE, IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
 from linmdp.agents.storage.imagined import Imagined
 from linmdp.agents.storage.imagined_slim import ImaginedSlim
+from linmdp.agents.storage.improving import Improving
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import block_features, group_blocks
@@ -118,7 +119,9 @@ class StorageChoice(Forms):
         if discount == "auto":
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
             many &= agent.auto and shared and self.asked == "sparse"
-            discount = STAGEWISE_DISCOUNT if stages else (DISCOUNT if task.S else SHORT_DISCOUNT) if many else 1.0
+            many |= self.graded
+            view = DISCOUNT if task.S or self.graded else SHORT_DISCOUNT
+            discount = STAGEWISE_DISCOUNT if stages else view if many else 1.0
         most = self._most_levels(Horizon(H, shared, 1.0, 1, task.H))
         stride = -(-levels // most) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
@@ -212,6 +215,14 @@ class StorageChoice(Forms):
         return int(self.name == "fold")  # a long wait would take more memory than the rest
 
     @property
+    def graded(self) -> bool:
+        """Whether Q is counted from 0, discounted, and the best plan goes on acting: rewards take many values."""
+        agent = self.agent
+        free = agent.discount == agent.stationary == "auto" and agent.max_bytes is None
+        blocks = self.asked == "merged" and block_features(agent._features) is not None
+        return agent.auto and agent.task.graded and agent.task.stationary and free and blocks
+
+    @property
     def kin(self) -> tuple[int, ...]:
         """How many values each part of a state has, where states that are alike help one another; else none."""
         agent, sizes = self.agent, tuple(getattr(self.agent._features, "sizes", ()))
@@ -247,7 +258,14 @@ class StorageChoice(Forms):
             return Spread(agent.horizon, agent.caps)
         lows = agent.horizon.lows(agent.task.reward_range[0])
         found = Evidence(
-            agent.horizon, agent._features, agent.caps, lows, own_ends=self.own_ends, batch=batch, backend=backend
+            agent.horizon,
+            agent._features,
+            agent.caps,
+            lows,
+            own_ends=self.own_ends,
+            graded=self.graded,
+            batch=batch,
+            backend=backend,
         )
         found.inflate = float(agent.inflate)
         return found
@@ -344,6 +362,8 @@ class StorageChoice(Forms):
         agent = self.agent
         if agent.chosen_within.get("planning") == IN_PARTS:
             return ImaginedSlim if agent.auto and agent.horizon.groups == 1 else Slim
+        if self.graded:
+            return Improving
         imagines = agent.auto and block_features(agent._features) is not None
         return Imagined if imagines else Merged
 
