@@ -14,7 +14,7 @@ from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, stepped_reading, usual_map
 from linmdp.envs.names import gym_names
-from linmdp.envs.observations import Reading
+from linmdp.envs.observations import Reading, whole
 from linmdp.envs.rewards import FEW_EPISODES, FEW_VALUES, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trial, random_play
 from linmdp.errors import InvalidParameter, check_int, invalid
@@ -126,7 +126,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
         A, view = self._actions.A, EnvView(id, self.env, self._actions, H)
-        if features is None and not observations.whole(view.space):
+        if features is None and not whole(view.space):
             view.graded = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
         self._graded = view.graded
         if features is None or isinstance(features, str):
