@@ -325,7 +325,7 @@ def test_looking_at_those_near_in_one_coordinate_finds_the_nearest_of_all(seed: 
     task = continuous_task(waves(), H=60)
     agents = [LSVIUCB(task, storage="merged", M=20) for _ in range(2)]
     near, literal = (cast(Any, agent._planner.storage) for agent in agents)
-    literal._near = lambda _, key: np.flatnonzero((literal.key[: literal.count] == key) & (literal.radius > 0))
+    literal._candidates = lambda _, key: np.flatnonzero((literal.key[: literal.count] == key) & (literal.radius > 0))
     rng = np.random.default_rng(seed)
     for agent in agents:
         agent.begin_episode()

@@ -117,8 +117,7 @@ class LSVIAgent(Agent):
         self._next = task.H  # the step to be observed next; H between episodes
         self._earned, self._gained = 0.0, 0.0  # in this episode: the sum of rewards, and of those above 0
         self._over = False  # whether the last step observed ended the episode for good
-        self._patient = self.auto and self._storing.name in ("merged", "centres") and task.S is None
-        self._patient &= not self._storing.graded
+        self._patient = self._storing.patient
         self._urge = 0  # -1: after the last episode there is nothing to plan for; 1: planning cannot wait
 
     @property

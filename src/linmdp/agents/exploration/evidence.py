@@ -67,6 +67,7 @@ class Evidence(Bonus):
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
     returns : (3, *batch) number of episodes, mean of what they missed, and sum of squares around it, for `urge`
     most : (*batch) the largest sum of rewards above 0 in an episode, at least one best reward
+    graded : rewards take many values: Q is counted from 0 in place of the cap, and the floor of lam grows with samples
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
 

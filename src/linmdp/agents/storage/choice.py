@@ -223,6 +223,12 @@ class StorageChoice(Forms):
         return agent.auto and agent.task.graded and agent.task.stationary and free and blocks
 
     @property
+    def patient(self) -> bool:
+        """Whether the last episode may hasten the next planning, or put it off."""
+        merging = self.name in ("merged", "centres") and self.agent.task.S is None
+        return self.agent.auto and merging and not self.graded
+
+    @property
     def kin(self) -> tuple[int, ...]:
         """How many values each part of a state has, where states that are alike help one another; else none."""
         agent, sizes = self.agent, tuple(getattr(self.agent._features, "sizes", ()))
