@@ -80,10 +80,10 @@ def chosen(policy: Policy | None, hand: tuple[int, int], dealer: int, stay: floa
     return another * more + (1 - another) * stay
 
 
-def learned(seed: int, *, sab: bool, kin: bool) -> float:
-    """The exact value of the policy after all hands; without `kin` each pair is learned by itself."""
+def learned(seed: int, *, sab: bool, kernels: bool) -> float:
+    """The exact value of the policy after all hands; without `kernels` each pair is learned by itself."""
     env = linmdp.make_env(f"gym:Blackjack-v1,sab={str(sab).lower()}")
-    if not kin:
+    if not kernels:
         env.task = dataclasses.replace(env.task, features=UnitFeatures(int(np.prod(SIZES)), 2))
     agent = linmdp.make_agent("lsvi-ucb-fold", env, episodes=EPISODES)
     linmdp.run(env, agent, episodes=EPISODES, seed=seed)
@@ -99,8 +99,8 @@ def main() -> None:
     """Print the values, those of all seeds and their means."""
     sab, first, seeds = sys.argv[1] == "true", int(sys.argv[2]), int(sys.argv[3])
     print(f"best policy {value(None, sab=sab):.4f}, random {value(lambda *_: 0.5, sab=sab):.4f}")
-    for words, kin in (("each pair by itself", False), ("no parameter", True)):
-        found = np.array([learned(seed, sab=sab, kin=kin) for seed in range(first, first + seeds)])
+    for words, kernels in (("each pair by itself", False), ("no parameter", True)):
+        found = np.array([learned(seed, sab=sab, kernels=kernels) for seed in range(first, first + seeds)])
         print(f"{words}: mean {found.mean():.4f}, {' '.join(f'{x:.4f}' for x in found)}", flush=True)
 
 

@@ -70,7 +70,7 @@ class Task:
     state_fields : what a state is made of. A finite state counts through their values, those of the last one first.
         Empty where nobody says
     action_names : what the actions are called; empty where nobody says
-    graded : whether rewards take many values, on states that are not finite
+    dense_rewards : whether rewards take many values, on states that are not finite
     base_models : models of which that of every episode is a mixture, where such are known
     """
 
@@ -85,7 +85,7 @@ class Task:
     state_fields: Fields = ()
     action_names: tuple[str, ...] = ()
     base_models: tuple[BaseModel, ...] = ()
-    graded: bool = False
+    dense_rewards: bool = False
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):

@@ -116,7 +116,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             features=phi,
             state_bytes=state_bytes,
             stationary=True,
-            graded=S is None and self._graded,
+            dense_rewards=S is None and self._dense_rewards,
             state_fields=names.fields,
             action_names=names.actions,
         )
@@ -127,8 +127,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Number of states and features; `_state` and the observation space follow them."""
         A, view = self._actions.A, EnvView(id, self.env, self._actions, H)
         if features is None and not whole(view.space):
-            view.graded = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
-        self._graded = view.graded
+            view.dense_rewards = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
+        self._dense_rewards = view.dense_rewards
         if features is None or isinstance(features, str):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)

@@ -46,7 +46,7 @@ Mapped = tuple[Reading, FeatureMap]
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
-    graded = False
+    dense_rewards = False
     """Whether rewards of random play took many values, where that was looked at."""
 
     def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int) -> None:
@@ -157,7 +157,7 @@ def auto(
 ) -> Mapped:
     """The default for numbers: random Fourier features, whose bandwidth follows from their number."""
     reading, scale = automatic_scaling(view, warmup, seed)
-    if bandwidth is None and view.graded:
+    if bandwidth is None and view.dense_rewards:
         bandwidth = usual_bandwidth(scale.k)
     if dim is None:
         dim = max(2, min(AUTO_DIM, LARGEST_D // view.A))
@@ -175,7 +175,7 @@ def automatic_scaling(view: EnvView, warmup: int, seed: int) -> tuple[Reading, S
     since a coordinate that is cut off no longer tells what follows. Where rewards take many values, what random play
     sees is what is told apart in all coordinates: bounds may be far beyond what is ever visited.
     """
-    if not view.graded:
+    if not view.dense_rewards:
         return view.scaled("auto", "bounds", warmup, seed, margin=MARGIN)
     reading, seen = view.scaled("auto", "data", warmup, seed, margin=MARGIN)
     low, high = observations.bounds(reading.space)

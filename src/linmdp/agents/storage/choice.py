@@ -14,7 +14,7 @@ from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
 from linmdp.agents.exploration.spread import Spread
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.kindred import Kindred
+from linmdp.agents.kernel_ridge import KernelRidge
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.stages import Stages
 from linmdp.agents.storage import seen_counts
@@ -57,7 +57,7 @@ is one Q, of discounted rewards; where states have no bound, with a shorter view
 long one would wait for them."""
 
 
-MOST_KIN = 1 << 11
+MOST_RELATED = 1 << 11
 """Unit vectors, at most, that are related with one another: an action takes the cube of the states seen."""
 
 
@@ -119,8 +119,8 @@ class StorageChoice(Forms):
         if discount == "auto":
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
             many &= agent.auto and shared and self.asked == "sparse"
-            many |= self.graded
-            view = DISCOUNT if task.S or self.graded else SHORT_DISCOUNT
+            many |= self.dense_rewards
+            view = DISCOUNT if task.S or self.dense_rewards else SHORT_DISCOUNT
             discount = STAGEWISE_DISCOUNT if stages else view if many else 1.0
         most = self._most_levels(Horizon(H, shared, 1.0, 1, task.H))
         stride = -(-levels // most) if self.merges and shared and discount == 1 and not agent.inflate else 1
@@ -215,24 +215,24 @@ class StorageChoice(Forms):
         return int(self.name == "fold")  # a long wait would take more memory than the rest
 
     @property
-    def graded(self) -> bool:
+    def dense_rewards(self) -> bool:
         """Whether Q is counted from 0, discounted, and the best plan goes on acting: rewards take many values."""
         agent = self.agent
         free = agent.discount == agent.stationary == "auto" and agent.max_bytes is None
         blocks = self.asked == "merged" and block_features(agent._features) is not None
-        return agent.auto and agent.task.graded and agent.task.stationary and free and blocks
+        return agent.auto and agent.task.dense_rewards and agent.task.stationary and free and blocks
 
     @property
     def patient(self) -> bool:
         """Whether the last episode may hasten the next planning, or put it off."""
         merging = self.name in ("merged", "centres") and self.agent.task.S is None
-        return self.agent.auto and merging and not self.graded
+        return self.agent.auto and merging and not self.dense_rewards
 
     @property
-    def kin(self) -> tuple[int, ...]:
+    def related(self) -> tuple[int, ...]:
         """How many values each part of a state has, where states that are alike help one another; else none."""
         agent, sizes = self.agent, tuple(getattr(self.agent._features, "sizes", ()))
-        several = sum(n > 1 for n in sizes) > 1 and agent.task.d <= MOST_KIN
+        several = sum(n > 1 for n in sizes) > 1 and agent.task.d <= MOST_RELATED
         plain = self.name == "sparse" and agent.horizon.shared and agent.M is None and agent.max_bytes is None
         return sizes if agent.auto and several and plain else ()
 
@@ -251,8 +251,8 @@ class StorageChoice(Forms):
             return Stages(self.grouped, self.grouped.scale**2 if agent.auto else agent.lam_value)
         if self.name not in ("sparse", "merged", "centres"):
             return None
-        if self.kin:
-            return Kindred(self.width, agent.lam_value, self.kin)
+        if self.related:
+            return KernelRidge(self.width, agent.lam_value, self.related)
         blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
         made = InPlace if agent.chosen_within.get("planning") == IN_PARTS else Afresh
         return made(agent.horizon.groups, self.width, agent.lam_value, blocks)
@@ -269,7 +269,7 @@ class StorageChoice(Forms):
             agent.caps,
             lows,
             own_ends=self.own_ends,
-            graded=self.graded,
+            dense_rewards=self.dense_rewards,
             batch=batch,
             backend=backend,
         )
@@ -368,7 +368,7 @@ class StorageChoice(Forms):
         agent = self.agent
         if agent.chosen_within.get("planning") == IN_PARTS:
             return ImaginedSlim if agent.auto and agent.horizon.groups == 1 else Slim
-        if self.graded:
+        if self.dense_rewards:
             return Improving
         imagines = agent.auto and block_features(agent._features) is not None
         return Imagined if imagines else Merged

@@ -21,7 +21,14 @@ A, P, STEPS, LOW, HIGH = 2, 5, 20, -3.0, 2.0
 def made(**own: Any) -> Any:
     features = RandomFourier(A, Scaling(-np.ones(2), np.ones(2)), dim=P, bandwidth=0.7)
     task = Task(
-        S=None, A=A, d=features.d, H=STEPS, reward_range=(LOW, HIGH), features=features, stationary=True, graded=True
+        S=None,
+        A=A,
+        d=features.d,
+        H=STEPS,
+        reward_range=(LOW, HIGH),
+        features=features,
+        stationary=True,
+        dense_rewards=True,
     )
     return LSVIUCB(task, **own)
 
@@ -122,8 +129,8 @@ def test_explicit_parameters_work_as_before(given: dict[str, Any]) -> None:
     assert not isinstance(made(**given)._planner.storage, Improving)
 
 
-def test_the_environment_tells_whether_rewards_are_graded() -> None:
-    assert not linmdp.make_env("gym:CartPole-v1").task.graded
-    assert not linmdp.make_env("gym:MountainCar-v0").task.graded
+def test_the_environment_tells_whether_rewards_take_many_values() -> None:
+    assert not linmdp.make_env("gym:CartPole-v1").task.dense_rewards
+    assert not linmdp.make_env("gym:MountainCar-v0").task.dense_rewards
     pytest.importorskip("Box2D")
-    assert linmdp.make_env("gym:LunarLander-v3").task.graded
+    assert linmdp.make_env("gym:LunarLander-v3").task.dense_rewards

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp import LSVIUCB, LSVIUCBFold, Task
-from linmdp.agents.kindred import Kindred
+from linmdp.agents.kernel_ridge import KernelRidge
 from linmdp.envs.adapter import GymTask
 from linmdp.features.tabular import one_hot
 from linmdp.features.unit import UnitFeatures
-from reference_kindred import ReferenceKindred
+from reference_kernel_ridge import ReferenceKernelRidge
 from test_agents_against_reference import assert_same, runs
 
 some = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,8 +43,8 @@ def test_it_is_the_transcription(
 ) -> None:
     task = dataclasses.replace(made_of(sizes, table=table), reward_range=rewards)
     fast = LSVIUCB(task, replan=0, ties=ties)
-    assert isinstance(fast._planner.ridge, Kindred)
-    assert_same(fast, ReferenceKindred(task, sizes, ties), task, **run, tolerance=1e-5)
+    assert isinstance(fast._planner.ridge, KernelRidge)
+    assert_same(fast, ReferenceKernelRidge(task, sizes, ties), task, **run, tolerance=1e-5)
 
 
 class Context(gymnasium.Env[Any, Any]):
@@ -63,10 +63,10 @@ class Context(gymnasium.Env[Any, Any]):
         return self.context, float(self.np_random.random() < chance), True, False, {}
 
 
-def regret_of(seed: int, kin: bool) -> float:
+def regret_of(seed: int, kernels: bool) -> float:
     """What the actions at the end lose, over all contexts, after 300 episodes."""
     env = GymTask(Context(), H=1, reward_low=0.0, reward_high=1.0)
-    if not kin:
+    if not kernels:
         env.task = dataclasses.replace(env.task, features=one_hot(30, 2))
     agent = linmdp.make_agent("lsvi-ucb-fold", env, episodes=300)
     linmdp.run(env, agent, episodes=300, seed=seed)
@@ -81,21 +81,21 @@ def regret_of(seed: int, kin: bool) -> float:
 
 @pytest.mark.filterwarnings("ignore::linmdp.errors.LinMDPWarning")
 def test_states_alike_help_one_another() -> None:
-    with_kin, alone = (np.mean([regret_of(seed, kin) for seed in range(4)]) for kin in (True, False))
-    assert with_kin < 0.7 * alone
+    with_kernels, alone = (np.mean([regret_of(seed, kernels) for seed in range(4)]) for kernels in (True, False))
+    assert with_kernels < 0.7 * alone
 
 
 def test_the_space_of_the_environment_tells_its_parts() -> None:
     agent: Any = linmdp.make_agent("lsvi-ucb-fold", linmdp.make_env("gym:Blackjack-v1"), episodes=10)
-    assert isinstance(agent._planner.ridge, Kindred)
+    assert isinstance(agent._planner.ridge, KernelRidge)
     lake: Any = linmdp.make_agent("lsvi-ucb-fold", linmdp.make_env("gym:FrozenLake-v1"), episodes=10)
-    assert not isinstance(lake._planner.ridge, Kindred)
+    assert not isinstance(lake._planner.ridge, KernelRidge)
 
 
 @pytest.mark.parametrize("given", [{"max_bytes": "1MiB"}, {"M": 500, "storage": "sparse"}, {"lam": 0.1, "beta": 0.1}])
 def test_explicit_parameters_work_as_before(given: dict[str, Any]) -> None:
     agent = LSVIUCB(made_of((4, 5)), episodes=10, **given)
-    assert not isinstance(agent._planner.ridge, Kindred)
+    assert not isinstance(agent._planner.ridge, KernelRidge)
 
 
 def test_a_saved_agent_goes_on_the_same() -> None:

@@ -12,7 +12,7 @@ from linmdp.types import Array, Task
 from reference import ReferenceEvidence
 
 
-def likeness(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> list[float]:
+def kernel(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> list[float]:
     """Every K_j of two states, given by their numbers."""
     kept = [i for i, n in enumerate(sizes) if n > 1]
     same = [float(one[i] == other[i]) for i in kept]
@@ -24,15 +24,15 @@ def likeness(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> 
     return [1.0, *same, *ordered, *([math.prod(near)] if ordered else []), float(all(same))]
 
 
-class ReferenceKindred(ReferenceEvidence):
+class ReferenceKernelRidge(ReferenceEvidence):
     """One regression for all steps; the pairs of an action that were tried are related by K = sum_j theta_j K_j."""
 
     def __init__(self, task: Task, sizes: Sequence[int], ties: str) -> None:
         super().__init__(task, stationary=True, ties=ties)
         self.states = [tuple(int(x) for x in np.unravel_index(s, sizes)) for s in range(task.S or 0)]
         self.K = [
-            np.array([[likeness(sizes, one, other)[j] for other in self.states] for one in self.states])
-            for j in range(len(likeness(sizes, self.states[0], self.states[0])))
+            np.array([[kernel(sizes, one, other)[j] for other in self.states] for one in self.states])
+            for j in range(len(kernel(sizes, self.states[0], self.states[0])))
         ]
         self.theta = np.array([1e4] + [1.0] * (len(self.K) - 1))
 

@@ -33,14 +33,14 @@ class Block(NamedTuple):
     kernels: Array  # (kinds, n, n)
 
 
-class Kindred(Afresh):
+class KernelRidge(Afresh):
     """Lambda = K^-1 + sum phi phi' for each action, with a prior K = sum_j theta_j K_j that relates its unit vectors.
 
-    A kind of likeness K_j is 1 for a state and itself: the same for all states; having the same value of part i; having
+    A kernel K_j is 1 for a state and itself: the same for all states; having the same value of part i; having
     values of part i that are near; having near values of every part; being the same state. What each counts, theta_j,
     is the variance that it adds to Q in units of the noise: that of the next planning is the evidence for it (one step
     of its fixed point), so that in the end nothing is shared where states alike are not worth the same. A pair that was
-    never tried has no kin: it is hoped to be as good as any can be, as in `Afresh`.
+    never tried has no prior but its own: it is hoped to be as good as any can be, as in `Afresh`.
 
     Attributes
     ----------
