@@ -97,7 +97,7 @@ class Slim(Merged):
         return np.concatenate([super(Slim, self)._distances(ends, part) for part in parts])
 
     def _put(self, n: int, ends: Array, key: int, sums: Any) -> None:
-        begin, after = np.split(ends, 2)
+        begin, after = ends.reshape(2, -1)
         self.ends[n], self.key[n], self.sums[:, n] = begin, key, sums[:2]
         # what followed is counted from where the transition is said to have begun, rounding and all
         self.change[n] = ((after - self.ends[n]) * self.scale).clip(*LARGEST_CHANGE)
