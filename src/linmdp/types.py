@@ -28,7 +28,7 @@ WHOLE = (int, np.integer)
 
 
 def all_finite(x: np.ndarray) -> bool:
-    """Whether no number is NaN or infinite: mostly one product tells, and where that overflows, each is looked at."""
+    """Whether all of x is finite: one product mostly tells; where it overflows, every entry is checked."""
     return math.isfinite(np.vdot(x, x)) or bool(np.isfinite(x).all())
 
 
