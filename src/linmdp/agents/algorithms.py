@@ -119,6 +119,7 @@ class LSVIUCBFold(LSVIUCB):
         {"M": 5, "replan": 0, "correction": "probe", "probes": "recent", "dtype": "float32"},
     )
     usual_replan = 0.01
+    bounded: ClassVar = True
 
     def __init__(self, task: Task, *, storage: str = "auto", lam: float | str = "auto", **common: Any) -> None:
         asked = [name for name, usual in FOLD_ALONE.items() if common.get(name, usual) != usual]

@@ -14,12 +14,13 @@ import numpy as np
 
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
+from linmdp.agents.storage.frequent import most_states
 from linmdp.agents.storage.imagined_slim import NEAR, imagined_bytes
 from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
 from linmdp.agents.storage.kept import link_bytes
 from linmdp.agents.storage.samples import block_size
 from linmdp.agents.storage.slim import COMPARED, ends_bytes
-from linmdp.agents.storage.sparse import links_bytes
+from linmdp.agents.storage.sparse import NAMED, links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
 from linmdp.agents.storage.stagewise import cell_bytes, most_cells
 from linmdp.errors import InvalidParameter, invalid
@@ -233,13 +234,26 @@ def sparse_bytes(s: Sizes, samples: int | None) -> int:
 
     Where the number of samples is not known: with every transition there can be.
     """
-    G, L = s.horizon.groups, s.horizon.levels
-    states, d = s.S, s.d
+    G, states, d = s.horizon.groups, s.S, s.d
     if samples is not None and not s.S:  # each is numbered when it is seen, in arrays that double
         states = 2 * (samples * G + 1)
         d = min(d, s.A * states)
     links = G * d * (states + 1) if samples is None else min(samples * G, G * d * (states + 1))
-    rows, fixed = s.A * states, 8 * d * (4 * G + L) + 200 * (states if not s.S else 0)
+    return _linked_bytes(s, states, d, links)
+
+
+def frequent_bytes(s: Sizes, M: int) -> int:
+    """Regressions and a `Frequent`, and their planning, or two tables and all keys while states join the rest."""
+    G, states = s.horizon.groups, most_states(M, s.A * s.horizon.groups)
+    d = s.A * states
+    joining = links_bytes(M) + 8 * (16 * M + 2 * G * d)
+    return max(_linked_bytes(s, states, d, M), _linked_bytes(s, states, d, 0) + links_bytes(M) + joining)
+
+
+def _linked_bytes(s: Sizes, states: int, d: int, links: int) -> int:
+    """Regressions over d unit vectors, that many links, and their planning."""
+    G, L, rows = s.horizon.groups, s.horizon.levels, s.A * states
+    fixed = 8 * d * (4 * G + L) + NAMED * (states if not s.S else 0)
     return fixed + links_bytes(links) + 8 * (rows + 12 * links + 8 * max(rows, d) + 2 * states) + BUFFERS
 
 

@@ -54,6 +54,7 @@ class LSVIAgent(Agent):
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, for forecasts of memory."""
     merges_for_bytes: ClassVar[bool] = False  # whether `max_bytes` may choose centres, where nothing exact fits
+    bounded: ClassVar[bool] = False  # whether its memory has a bound, also where there is no limit to the states
     own_M: ClassVar[bool] = False
     """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"

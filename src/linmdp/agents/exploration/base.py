@@ -13,7 +13,7 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component, tie_tolerance
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge, quadratic_forms
-from linmdp.types import Array, BoolArray
+from linmdp.types import Array, BoolArray, IntArray
 
 if TYPE_CHECKING:
     from linmdp.agents.storage.base import Sample
@@ -122,6 +122,9 @@ class Exploration(Component):
 
     def forget(self, runs: Any = ...) -> None:
         """All samples have been dropped; where it is adaptive, those of some runs in lockstep."""
+
+    def vacated(self, cells: IntArray, states: IntArray, rest: int) -> None:
+        """These unit vectors, of these states, count as never tried; what led to one of the states leads to `rest`."""
 
     def renew(self) -> None:
         """Inverses have been made afresh."""

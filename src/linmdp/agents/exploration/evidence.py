@@ -27,7 +27,7 @@ from linmdp.agents.ridge import at_least, dot
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import is_unit
-from linmdp.types import Array
+from linmdp.types import Array, IntArray
 
 if TYPE_CHECKING:
     from linmdp.agents.storage.base import Sample
@@ -156,6 +156,10 @@ class Evidence(Bonus):
 
     def forget(self, runs: Any = ...) -> None:
         self.ended[:, runs], self.sums[:, runs], self.last[:] = 0.0, 0.0, -1
+
+    def vacated(self, cells: IntArray, states: IntArray, rest: int) -> None:
+        self.last[cells[cells < len(self.last)]] = -1
+        self.last[np.isin(self.last, states)] = rest
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
         q = super().raised(h, products, forms)

@@ -22,7 +22,8 @@ from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.forms import IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
+from linmdp.agents.storage.forms import FREQUENT, IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
+from linmdp.agents.storage.frequent import Frequent
 from linmdp.agents.storage.imagined import Imagined
 from linmdp.agents.storage.imagined_slim import ImaginedSlim
 from linmdp.agents.storage.improving import Improving
@@ -97,9 +98,7 @@ class StorageChoice(Forms):
         elif self.asked in merging:
             self.size(self.asked)
         elif self.asked == "sparse" and agent.M is not None:
-            check_int(agent.name, "M", agent.M, low=2, high=10**7)
-            if self.unbounded:
-                invalid(agent.name, "M", "left out where states have no bound", agent.M)
+            check_int(agent.name, "M", agent.M, low=self.fewest_links if self.unbounded else 2, high=10**7)
         elif agent.M is not None:
             rule = "left out unless storage is 'fold', 'merged', 'centres', 'sparse' or 'stagewise'"
             invalid(agent.name, "M", rule, agent.M)
@@ -330,9 +329,11 @@ class StorageChoice(Forms):
             return Searched(parts, features)
         if self.name == "sparse":
             M = agent.chosen_within.get("M", agent.M)
-            if M is not None and not agent.own_M:
-                return Kept(parts, features, self.index, M, self._spans)
-            return Sparse(parts, features, self.index)
+            if self.unbounded and M is None and agent.bounded and agent.max_bytes is None:
+                M = max(FREQUENT, self.fewest_links)
+            if M is None or agent.own_M:
+                return Sparse(parts, features, self.index)
+            return Frequent(parts, features, M) if self.unbounded else Kept(parts, features, self.index, M, self._spans)
         if self.name == "stagewise":
             assert self.grouped is not None
             M = agent.chosen_within.get("M", self.size(self.name))

@@ -14,6 +14,7 @@ from linmdp.agents.budget import (
     common_bytes,
     descending,
     fold_bytes,
+    frequent_bytes,
     kept_bytes,
     lsvi_bytes,
     merged_bytes,
@@ -24,6 +25,7 @@ from linmdp.agents.budget import (
     stagewise_bytes,
 )
 from linmdp.agents.horizon import Horizon
+from linmdp.agents.storage.frequent import FEWEST
 from linmdp.agents.storage.imagined import STATES
 from linmdp.agents.storage.imagined_slim import most_imagined
 from linmdp.agents.storage.merged import least_merged
@@ -61,6 +63,9 @@ states of more than a hundred coordinates."""
 
 WIDTHS = 7
 """Numbers that an exploration keeps for each step, at most."""
+
+FREQUENT, MOST_LINKS = 1 << 14, 1 << 24
+"""M of states without a bound in bounded memory, where it is not given, and the most that `max_bytes` chooses."""
 
 STAGEWISE = 30_000
 """M of a stagewise storage, where it is not given."""
@@ -152,13 +157,23 @@ class Forms:
         yield from ({"storage": storage, "M": M} for M in descending(most, least))
 
     def _sparse_choices(self) -> Iterator[Choice]:
-        """A table that grows with the links that come; else space for all that can, down to one for each vector."""
+        """A table that grows with the links that come; else space for all that can, down to one for each vector.
+
+        Where states have no bound, down to a few of them.
+        """
         agent, s = self.agent, self.sizes()
-        if agent.M is None:
+        if agent.M is None and not (self.unbounded and agent.episodes is None):
             yield {"storage": "sparse"}
-        if not self.unbounded and not agent.own_M:
+        if self.unbounded and not agent.own_M:
+            yield from self._sized("sparse", agent.M or MOST_LINKS, agent.M or self.fewest_links)
+        elif not agent.own_M:
             rows = s.horizon.followed * s.d
             yield from self._sized("sparse", agent.M or rows * (s.S + 1), agent.M or max(2, rows))
+
+    @property
+    def fewest_links(self) -> int:
+        """M at least, where states have no bound."""
+        return FEWEST * self.agent.task.A * self.agent.horizon.groups
 
     def _fold_choices(self) -> Iterator[Choice]:
         """Fewer transitions, down to d; then no slopes; then as few transitions as can be, in single precision."""
@@ -236,7 +251,7 @@ class Forms:
             return stagewise_bytes(self.grouped, choice["M"])
         if choice["storage"] == "sparse":
             if not agent.own_M and "M" in choice:
-                return kept_bytes(s, choice["M"])
+                return (frequent_bytes if self.unbounded else kept_bytes)(s, choice["M"])
             if self.unbounded:
                 held = agent._known_K() * agent.horizon.samples_per_episode
             return sparse_bytes(s, held)

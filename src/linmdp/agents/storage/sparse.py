@@ -20,6 +20,9 @@ FIRST_LINKS = 64
 END = (1 << 32) - 1
 """In place of the number of a state: the episode ended there."""
 
+NAMED = 200
+"""Bytes that the name of a state and its number take, at most."""
+
 SCATTER = 0x9E3779B97F4A7C15
 """An odd number: its multiples spread keys over a table."""
 
@@ -35,6 +38,16 @@ class Links:
 
     def __init__(self, size: int = FIRST_LINKS) -> None:
         self.keys, self.sums, self.count = np.full(size, -1, dtype=np.int64), np.zeros((2, size)), 0
+
+    @classmethod
+    def of(cls, keys: IntArray, sums: Array) -> Links:
+        """A table of these, (n,) and (2, n)."""
+        links = cls(table_size(len(keys)))
+        for key, pair in zip(keys.tolist(), sums.T, strict=True):
+            i = links.place(key)
+            links.keys[i], links.sums[:, i] = key, pair
+        links.count = len(keys)
+        return links
 
     def place(self, key: int) -> int:
         """Where a key lies, or belongs."""
@@ -81,6 +94,9 @@ class Sparse(UnitStorage):
     names : (n,) what the environment calls the states seen, where they have no bound
     """
 
+    most = END
+    """States that are numbered, at most."""
+
     def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None) -> None:
         super().__init__(parts, features, index)
         self.links, self.bounded = Links(), self.S > 0
@@ -99,7 +115,8 @@ class Sparse(UnitStorage):
         if i < 0:
             i = self._number[int(state)] = len(self._number)
             if len(self._number) > len(self.names):
-                self.names = np.append(self.names, np.full(max(16, len(self.names)), -1))
+                size = min(max(16, 2 * len(self.names)), self.most)
+                self.names = np.append(self.names, np.full(size - len(self.names), -1))
                 self._make_room()
             self.names[i] = int(state)
         return i
@@ -180,26 +197,28 @@ class Sparse(UnitStorage):
         visits, keys, sums = (saved_array(state, name) for name in ("visits", "links", "sums"))
         if not self.bounded:
             self.names = saved_array(state, "names").astype(np.int64)
-            seen = self.names[: int(np.count_nonzero(self.names >= 0))].tolist()
-            self._number = {name: i for i, name in enumerate(seen)}
+            self._number = {name: i for i, name in enumerate(self.names.tolist()) if name >= 0}
             self._make_room()
         load_array(self.visits, state, "visits")
         G, d = self.visits.shape
-        states = self.S if self.bounded else len(self._number)
+        states = self.S if self.bounded else len(self.names)
         known = (keys >> 32 < G * d) & ((keys & END < states) | (keys & END == END)) if keys.ndim == 1 else keys < 0
+        known &= len(np.unique(keys)) == len(keys)
         if keys.dtype != np.int64 or sums.shape != (2, len(keys)) or not known.all() or (keys < 0).any():
             raise InvalidData("'links' of a saved agent must be transitions between its states.")
         if not (np.isfinite(visits).all() and np.isfinite(sums).all() and (visits >= 0).all()):
             raise InvalidData("'visits' and 'sums' of a saved agent must be finite.")
-        self.links = Links()
-        for key, (times, reward) in zip(keys.tolist(), sums.T.tolist(), strict=True):
-            self.links.add(key >> 32, key & END, times, 0.0)
-            self.links.sums[1, self.links.place(key)] = reward
+        self.links = Links.of(keys, sums)
+
+
+def table_size(count: int) -> int:
+    """Places of a table of so many links."""
+    size = FIRST_LINKS
+    while 3 * count > 2 * size:
+        size *= 2
+    return size
 
 
 def links_bytes(count: int) -> int:
     """Bytes of a table of so many links."""
-    size = FIRST_LINKS
-    while 3 * count > 2 * size:
-        size *= 2
-    return 24 * size
+    return 24 * table_size(count)
