@@ -17,6 +17,7 @@ import pytest
 
 import linmdp
 from linmdp.agents.budget import parse_bytes
+from linmdp.features import HashedFeatures
 
 EPISODES = 40
 TABLES = ("synthetic:S=60,A=4,d=12,H=8", "riverswim:S=8,H=12", "lock:H=6,A=4")
@@ -103,12 +104,12 @@ def smallest(make: Any) -> int:
 
 
 class Plain:
-    """A task with continuous states, which nobody plays."""
+    """A task whose states are not finite, which nobody plays."""
 
     model = None
 
-    def __init__(self) -> None:
-        self.task = linmdp.Task(S=None, A=3, d=10, H=6, reward_range=(0.0, 1.0), features=Waves())
+    def __init__(self, features: Any) -> None:
+        self.task = linmdp.Task(S=None, A=3, d=features.d, H=6, reward_range=(0.0, 1.0), features=features)
 
     @property
     def unwrapped(self) -> Any:
@@ -117,8 +118,8 @@ class Plain:
 
 def measured(spec: str, env_spec: str) -> list[tuple[int, int, int, int]]:
     """(limit, peak, bytes of the arrays, bytes said) at the smallest limit and above."""
-    env: Any = Plain() if env_spec == "waves" else linmdp.make_env(env_spec)
-    S = env.task.S
+    env: Any = Plain(UNKNOWN[env_spec]) if env_spec in UNKNOWN else linmdp.make_env(env_spec)
+    S = 1 << 40 if env_spec == "names" else env.task.S
 
     def states(rng: Any) -> Any:
         return rng.random(1) if S is None else int(rng.integers(S))
@@ -128,13 +129,15 @@ def measured(spec: str, env_spec: str) -> list[tuple[int, int, int, int]]:
 
     found = []
     least = smallest(make)
-    for limit in (least, 100 << 20):
+    for limit in (least, 2 * least, 100 << 20):
         peak, agent = peak_of(lambda limit=limit: make(limit), states)
         found.append((limit, peak, int(agent.nbytes), int(agent.chosen["bytes"])))
     return found
 
 
+UNKNOWN = {"waves": Waves(), "names": HashedFeatures(3)}
 CASES = [(spec, env) for env in TABLES for spec in AGENTS] + [(spec, "waves") for spec in SAMPLED]
+CASES += [(spec, "names") for spec in ("lsvi-ucb", "lsvi-ucb-fold", "lsvi-ucb:beta=0.1", "lsvi-ucb-restart:W=9")]
 
 
 @pytest.fixture(scope="module")

@@ -56,8 +56,8 @@ class LSVIUCB(LSVIAgent):
         states are not finite, if beta and lam are "auto", else all
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With
         storage "merged": transitions in all; default: 3,000. With storage "centres": next states kept per step (default
-        256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default: all. With
-        storage "stagewise": the last transitions; default: 30,000
+        256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default: all, or
+        16,384 in `lsvi-ucb-fold` where states have no bound. With storage "stagewise": the last ones; default: 30,000
     probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
     inflate : with storage "centres", or "sparse" and M: the share, from 0 to 1, of the bound of its error that widens

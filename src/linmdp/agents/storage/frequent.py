@@ -14,7 +14,7 @@ from linmdp.agents.storage.base import Parts, Sample
 from linmdp.agents.storage.sparse import NAMED, Links, Sparse, links_bytes
 from linmdp.features.base import FeatureMap
 from linmdp.features.unit import CODES
-from linmdp.types import IntArray, State
+from linmdp.types import Array, IntArray, State
 
 REST = CODES
 """What the rest is called: no state has this name."""
@@ -78,7 +78,8 @@ class Frequent(Sparse):
         cells = np.where(joins[cells // self.A], rest * self.A + cells % self.A, cells)
         to = np.where(joins[np.minimum(to, len(self.names))], rest, to)
         keys, where = np.unique((cells * G + rows % G) << 32 | to, return_inverse=True)
-        self.links = Links.of(keys, np.stack([np.bincount(where, row, len(keys)) for row in sums]))
+        summed: Array = np.stack([np.bincount(where, row, len(keys)).astype(np.float64, copy=False) for row in sums])
+        self.links = Links.of(keys, summed, len(self.links.keys))
 
     def _vacate(self, joining: IntArray, rest: int) -> None:
         """Their numbers are free; the states that get them were never tried."""

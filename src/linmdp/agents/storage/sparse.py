@@ -40,9 +40,9 @@ class Links:
         self.keys, self.sums, self.count = np.full(size, -1, dtype=np.int64), np.zeros((2, size)), 0
 
     @classmethod
-    def of(cls, keys: IntArray, sums: Array) -> Links:
-        """A table of these, (n,) and (2, n)."""
-        links = cls(table_size(len(keys)))
+    def of(cls, keys: IntArray, sums: Array, size: int = FIRST_LINKS) -> Links:
+        """A table of these, (n,) and (2, n), with that many places at least."""
+        links = cls(max(size, table_size(len(keys))))
         for key, pair in zip(keys.tolist(), sums.T, strict=True):
             i = links.place(key)
             links.keys[i], links.sums[:, i] = key, pair
