@@ -56,7 +56,7 @@ class Counts(Storage):
         self.features, self.backend, self.shape = features, backend, (*batch, A, S)
         self.columns = backend.array(features.columns, dtype)
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
-        self.kernels = backend.kernels(d, A)
+        self.kernels = backend.kernels(d, A) if explore.in_kernels and self.tables else None
         self.N = self.make_counts(backend, (self.horizon.followed, *batch, d, S), dtype)
         self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
