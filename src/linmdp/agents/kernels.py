@@ -172,13 +172,16 @@ def _downdate_kernel(Lambda_inv_ptr, phi_ptr, v_ptr, D: tl.constexpr, D_PADDED: 
 
 
 @triton.jit
-def _inverse_kernel(Lambda_ptr, waiting_ptr, which_ptr, inverse_ptr, DELAY, D: tl.constexpr, D_PADDED: tl.constexpr):
+def _inverse_kernel(
+    Lambda_ptr, waiting_ptr, shift_ptr, which_ptr, inverse_ptr, B, DELAY, D: tl.constexpr, D_PADDED: tl.constexpr
+):
     """Gauss and Jordan, in place; Lambda is positive definite, so that no pivot has to be looked for."""
     one = tl.load(which_ptr + tl.program_id(0))
     k = tl.arange(0, D_PADDED)
     ok, at = k < D, one * D * D + k[:, None] * D + k[None, :]
     inside = ok[:, None] & ok[None, :]
     M = tl.load(Lambda_ptr + at, mask=inside, other=0.0)
+    M += tl.where(k[:, None] == k[None, :], tl.load(shift_ptr + one % B), 0.0)
     for i in range(DELAY):
         phi = tl.load(waiting_ptr + (one * DELAY + i) * D + k, mask=ok, other=0.0)
         M += phi[:, None] * phi[None, :]
@@ -311,7 +314,8 @@ def renew(planner: Any, which: Any) -> None:
     """Inverses afresh, and the forms that follow from them, of the pairs of step and run `which`, (n,) h B + run."""
     ridge, storage, d = planner.ridge, planner.storage, planner.w.shape[-1]
     delay, length = ridge.waiting.shape[-2], storage.columns.shape[1]
-    _inverse_kernel[(len(which),)](ridge.Lambda, ridge.waiting, which, ridge.Lambda_inv, delay, d, _padded(d))
+    Lambda, B = (ridge.Lambda, ridge.waiting, ridge.shift), len(ridge.lam)
+    _inverse_kernel[(len(which),)](*Lambda, which, ridge.Lambda_inv, B, delay, d, _padded(d))
     grid = (len(which), triton.cdiv(length, ROWS))
     _forms_kernel[grid](ridge.Lambda_inv, storage.columns, which, storage.forms, length, d, _padded(d), ROWS)
 

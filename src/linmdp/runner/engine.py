@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.lsvi import LSVIAgent, Setting
 from linmdp.agents.planner import Planner
-from linmdp.agents.ridge import DELAY, add_sample
+from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always
 from linmdp.agents.storage.counts import Counts
 from linmdp.envs.base import Chance, LinearModel
@@ -169,11 +169,9 @@ class Lockstep:
         )
         for h in range(model.H):
             g = self.horizon.group(h)
-            if shared:  # several samples come before the next planning
-                ridge.defer(None, self._everything)
             action, following = self._step(
                 explore.best(storage.q_values(h, state), axis=-1) if shared else storage.best[h],
-                (ridge.pending[g], ridge.u[g], storage.N[g] if g < len(storage.N) else None),
+                (None if shared else ridge.pending[g], ridge.u[g], storage.N[g] if g < len(storage.N) else None),
                 state,
                 draws[:, h],
                 self.theta[h],
@@ -188,6 +186,8 @@ class Lockstep:
             if look:
                 self._look(h, state, action)
             state = following
+        if shared:  # several samples of one regression
+            ridge.add_together(0, self.phi if whole else self.phi * store[0][:, None])
         explore.seen_together(self.phi, self.earned, store)
         self._watch_together()
 
@@ -225,7 +225,9 @@ class Lockstep:
         following = (cdf[:, :-1] <= (moves * cdf[:, -1])[:, None]).sum(-1)
         phi_seen[...], earned[...] = phi, reward
         learned = phi if store is None else phi * store[:, None]
-        add_sample(pending, u, learned, (reward - self.exploration.offset)[:, None])
+        u += learned * (reward - self.exploration.offset)[:, None]
+        if pending is not None:  # it is zero where a sample comes
+            pending += learned
         if N is not None:  # nothing follows the last step
             storage.count(N, learned, following)
         return action, following

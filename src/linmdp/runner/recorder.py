@@ -29,6 +29,9 @@ class Recorder:
     def plan(self, plan: Any, runs: IntArray, *, whole: bool) -> None:
         """Plan the steps and runs in `plan`, (H, B), those of `runs`: few at a time, or all that there are."""
         engine = self.engine
+        if engine.horizon.discounted:  # the host looks on whether weights still move
+            engine.planner.plan(plan, whole=whole)
+            return
         if engine.planner.storage.kernels is None or len(runs) > MANY * FEW:
             self._run("plan", whole, lambda f: engine.planner.plan(f["plan"], whole=whole, runs=engine.runs), plan=plan)
             return
