@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+import numpy as np
 import triton
 import triton.language as tl
 
@@ -35,6 +36,9 @@ CHAINS = 8
 
 ROWS = 64
 """Rows of features whose forms a program makes afresh."""
+
+PRODUCTS_BYTES, TOGETHER = 1 << 28, 4096
+"""Room for x_i x_j of all rows x, with which many forms are one product; matrices whose forms are one."""
 
 
 @triton.jit
@@ -316,8 +320,22 @@ def renew(planner: Any, which: Any) -> None:
     delay, length = ridge.waiting.shape[-2], storage.columns.shape[1]
     Lambda, B = (ridge.Lambda, ridge.waiting, ridge.shift), len(ridge.lam)
     _inverse_kernel[(len(which),)](*Lambda, which, ridge.Lambda_inv, B, delay, d, _padded(d))
+    if len(which) >= d and d * (d + 1) // 2 * length * 8 <= PRODUCTS_BYTES:
+        _forms_together(ridge.Lambda_inv, storage.columns, which, storage.forms)
+        return
     grid = (len(which), triton.cdiv(length, ROWS))
     _forms_kernel[grid](ridge.Lambda_inv, storage.columns, which, storage.forms, length, d, _padded(d), ROWS)
+
+
+def _forms_together(Lambda_inv: Any, columns: Any, which: Any, forms: Any) -> None:
+    """The forms of many matrices: the library's product of their entries with x_i x_j, i <= j, as in `Counts`."""
+    d, length = columns.shape
+    i, j = (which.new_tensor(index) for index in np.triu_indices(d))
+    x = columns.double()
+    pairs = x[i] * x[j] * (2.0 - (i == j).double())[:, None]
+    entries, found = Lambda_inv.view(-1, d * d), forms.view(-1, length)
+    for some in which.split(TOGETHER):
+        found[some] = (entries[some][:, i * d + j] @ pairs).abs_().to(forms.dtype)
 
 
 def downdate(Lambda_inv: Any, phi: Any) -> Any:
