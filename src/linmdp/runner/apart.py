@@ -60,6 +60,7 @@ class Apart:
         there, shown = engine.backend.array(runs, "int64"), self.progress[2] == 1
         self.V[1] = engine.backend.xp.where(shown[:, None], self.V[0], self.V[1])
         self.V[0] = recorder.evaluate(runs)
+        assert engine.joint is not None
         engine.joint.planned(there)
         self.progress[1:, there] = 0
 
