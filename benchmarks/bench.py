@@ -442,15 +442,14 @@ def gpu() -> list[Row]:
         runs = f"{r['agents']} x {r['seeds']} runs" if r["agents"] > 1 else f"{r['seeds']} seeds"
         each = f"{r['microseconds_per_step_and_seed']:.3f} us per step, episode and run"
         share = f"; {r['share_of_floor']:.0%} of the floor" if r["share_of_floor"] > 0.1 else ""
+        rare = r["plannings_per_run"] < r["episodes"]
+        share = f"; {r['plannings_per_run']:.0f} plannings of each run" if rare else share
         target = f" (target {TARGETS[name]} s)" if name in TARGETS else ""
-        rows.append((f"{name}: {runs} x K={r['episodes']:,}", f"{r['seconds']:.1f} s{target}", each + share))
-    exact, rare = found["exact"], found["rare switching"]
-    regret = " and ".join(f"{r['mean_regret']:.1f} +- {r['standard_error']:.1f}" for r in (exact, rare))
-    rows += [
-        ("the floor of exact planning", f"{exact['floor_seconds']:.1f} s", f"{record['copy_bandwidth_GBs']:.0f} GB/s"),
-        ("regret, exact and with rare switching", regret, f"{rare['plannings_per_run']:.0f} plannings of each run"),
-    ]
-    return rows
+        regret = "" if r["agents"] > 1 else f"; regret {r['mean_regret']:.1f} +- {r['standard_error']:.1f}"
+        seconds = f"{r['seconds']:.1f} s{target}{regret}"
+        rows.append((f"{name}: {runs} x K={r['episodes']:,}", seconds, each + share))
+    floor = f"{found['exact']['floor_seconds']:.1f} s"
+    return [*rows, ("the floor of exact planning", floor, f"{record['copy_bandwidth_GBs']:.0f} GB/s")]
 
 
 PARTS = {

@@ -10,7 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def main() -> None:
-    agents, seeds = gpu.SCENARIOS[sys.argv[1] if len(sys.argv) > 1 else "exact"]
+    agents, seeds, _ = gpu.SCENARIOS[sys.argv[1] if len(sys.argv) > 1 else "exact"]
     episodes = int(sys.argv[2]) if len(sys.argv) > 2 else 40
     gpu.batch(agents, seeds, 4, "cuda")
     with profile(activities=[ProfilerActivity.CUDA]) as found:

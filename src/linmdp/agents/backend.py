@@ -56,11 +56,18 @@ class Backend:
             values = np.array(values, order="C")
         return self.xp.as_tensor(values, dtype=getattr(self.xp, dtype), device=self.device)
 
-    def sent(self, values: np.ndarray) -> Any:
-        """Numbers for a GPU that goes on working while they are on their way; they must not be changed any more."""
-        if self.device != "cuda":
-            return self.array(values)
-        return self.xp.from_numpy(values).pin_memory().to(self.device, non_blocking=True)
+    def staged(self, shape: tuple[int, ...]) -> Any:
+        """Room on the host, not yet filled, from which numbers go to a GPU while that goes on working."""
+        return np.empty(shape) if self.is_numpy else self.xp.empty(shape, dtype=self.xp.float64, pin_memory=self.on_gpu)
+
+    def sent(self, staged: Any) -> Any:
+        """What is `staged`, on its way to where the arrays live; it must not be changed any more."""
+        return staged if self.is_numpy else staged.to(self.device, non_blocking=True)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether arrays live on a GPU."""
+        return self.device == "cuda"
 
     def cast(self, array: Any, dtype: str) -> Any:
         """`array` in another precision; torch, unlike NumPy, does not do it on assignment to an index."""

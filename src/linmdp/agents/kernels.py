@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+import numpy as np
 import triton
 import triton.language as tl
 
@@ -35,6 +36,9 @@ CHAINS = 8
 
 ROWS = 64
 """Rows of features whose forms a program makes afresh."""
+
+PRODUCTS_BYTES, TOGETHER = 1 << 28, 4096
+"""Room for x_i x_j of all rows x, with which many forms are one product; matrices whose forms are one."""
 
 
 @triton.jit
@@ -172,13 +176,16 @@ def _downdate_kernel(Lambda_inv_ptr, phi_ptr, v_ptr, D: tl.constexpr, D_PADDED: 
 
 
 @triton.jit
-def _inverse_kernel(Lambda_ptr, waiting_ptr, which_ptr, inverse_ptr, DELAY, D: tl.constexpr, D_PADDED: tl.constexpr):
+def _inverse_kernel(
+    Lambda_ptr, waiting_ptr, shift_ptr, which_ptr, inverse_ptr, B, DELAY, D: tl.constexpr, D_PADDED: tl.constexpr
+):
     """Gauss and Jordan, in place; Lambda is positive definite, so that no pivot has to be looked for."""
     one = tl.load(which_ptr + tl.program_id(0))
     k = tl.arange(0, D_PADDED)
     ok, at = k < D, one * D * D + k[:, None] * D + k[None, :]
     inside = ok[:, None] & ok[None, :]
     M = tl.load(Lambda_ptr + at, mask=inside, other=0.0)
+    M += tl.where(k[:, None] == k[None, :], tl.load(shift_ptr + one % B), 0.0)
     for i in range(DELAY):
         phi = tl.load(waiting_ptr + (one * DELAY + i) * D + k, mask=ok, other=0.0)
         M += phi[:, None] * phi[None, :]
@@ -311,9 +318,24 @@ def renew(planner: Any, which: Any) -> None:
     """Inverses afresh, and the forms that follow from them, of the pairs of step and run `which`, (n,) h B + run."""
     ridge, storage, d = planner.ridge, planner.storage, planner.w.shape[-1]
     delay, length = ridge.waiting.shape[-2], storage.columns.shape[1]
-    _inverse_kernel[(len(which),)](ridge.Lambda, ridge.waiting, which, ridge.Lambda_inv, delay, d, _padded(d))
+    Lambda, B = (ridge.Lambda, ridge.waiting, ridge.shift), len(ridge.lam)
+    _inverse_kernel[(len(which),)](*Lambda, which, ridge.Lambda_inv, B, delay, d, _padded(d))
+    if len(which) >= d and d * (d + 1) // 2 * length * 8 <= PRODUCTS_BYTES:
+        _forms_together(ridge.Lambda_inv, storage.columns, which, storage.forms)
+        return
     grid = (len(which), triton.cdiv(length, ROWS))
     _forms_kernel[grid](ridge.Lambda_inv, storage.columns, which, storage.forms, length, d, _padded(d), ROWS)
+
+
+def _forms_together(Lambda_inv: Any, columns: Any, which: Any, forms: Any) -> None:
+    """The forms of many matrices: the library's product of their entries with x_i x_j, i <= j, as in `Counts`."""
+    d, length = columns.shape
+    i, j = (which.new_tensor(index) for index in np.triu_indices(d))
+    x = columns.double()
+    pairs = x[i] * x[j] * (2.0 - (i == j).double())[:, None]
+    entries, found = Lambda_inv.view(-1, d * d), forms.view(-1, length)
+    for some in which.split(TOGETHER):
+        found[some] = (entries[some][:, i * d + j] @ pairs).abs_().to(forms.dtype)
 
 
 def downdate(Lambda_inv: Any, phi: Any) -> Any:

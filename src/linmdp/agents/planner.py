@@ -107,8 +107,8 @@ class Planner:
 
     def _renew_inverses(self, fresh: BoolArray) -> None:
         ridge, storage = self.ridge, self.storage
-        if storage.kernels is not None:
-            storage.kernels.renew(self, self.backend.array(np.flatnonzero(fresh), "int64"))
+        if storage.inverting is not None:
+            storage.inverting.renew(self, self.backend.array(np.flatnonzero(fresh), "int64"))
             ridge.renewed(fresh)
             return
         ridge.refactor(fresh, self._rebuild)

@@ -228,6 +228,11 @@ class Ridge(Component):
         """
         add_sample(self.pending[g], self.u[g], phi, reward)
 
+    def add_together(self, g: int, phi: Any) -> None:
+        """Samples of regression g whose phi, (n, B, d) of B runs, go into Lambda at once; u has them already."""
+        phi = phi.swapaxes(0, 1)
+        self.Lambda[g] += phi.swapaxes(-1, -2) @ phi
+
     def defer(self, mask: Any, where: BoolArray) -> None:
         """Put the pending samples of `mask` (G, *batch) aside, because others will come before they are planned.
 
@@ -308,7 +313,12 @@ class Ridge(Component):
         if not self.changed:
             return self.Lambda[g][runs]
         eye = self.backend.array(np.eye(self._d))
-        return self.Lambda[g][runs] + (self.lam - self._lam_kept)[runs][..., None, None] * eye
+        return self.Lambda[g][runs] + self.shift[runs][..., None, None] * eye
+
+    @property
+    def shift(self) -> Any:
+        """What lam has changed by since Lambda was made, (*batch)."""
+        return self.lam - self._lam_kept
 
     def inverse(self, g: int) -> Any:
         """Lambda_g^-1 of the last planning, (*batch, d, d)."""

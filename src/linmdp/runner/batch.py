@@ -107,8 +107,8 @@ def check_device(job: Job, agent: Agent) -> None:
     """Refuse an agent that was meant for a GPU and cannot go there; those that do not plan run beside it."""
     if job.device != "cpu" and isinstance(agent, LSVIAgent) and not runs_in_lockstep(job):
         raise InvalidParameter(
-            f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts, a bonus "
-            f"and beta=NUMBER, not stationary. Got {job.device!r}."
+            f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts and a bonus "
+            f"whose beta is a number, or beta and lam both 'auto'. Got {job.device!r}."
         )
 
 
@@ -206,11 +206,13 @@ def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None
     if setting is None:
         return None
     learner, schedule = setting.agent, type(setting.schedule)
-    if device != "cpu" and (learner.horizon.shared or not learner.make_exploration(0.0).on_gpu):
+    explore = learner.make_exploration(0.0)
+    if device != "cpu" and not explore.on_gpu:
         return None
     decides = getattr(schedule.joined, "__func__", None) is not getattr(Schedule.joined, "__func__", None)
     together = schedule if decides else None  # a schedule that decides for all runs wants them to be of its kind
-    return Batch((type(learner).make_exploration, learner.dtype, learner.cap, together), learner.nbytes)
+    kind_of_q = (type(learner).make_exploration, type(explore), explore.offset, learner.horizon)
+    return Batch((*kind_of_q, learner.dtype, learner.cap, together), learner.nbytes)
 
 
 def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:

@@ -11,13 +11,19 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.lsvi import LSVIAgent, Setting
 from linmdp.agents.planner import Planner
-from linmdp.agents.ridge import add_sample
+from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always
 from linmdp.agents.storage.counts import Counts
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.planning import backup
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray
+
+CHUNK = 128
+"""Episodes that runs which do not wait for each other may be apart: see `runner/apart.py`."""
+
+THREADS = 4
+"""Draw random numbers while a GPU works."""
 
 
 class Run(NamedTuple):
@@ -46,6 +52,9 @@ class Lockstep:
         self.joint = kind.joined(self.schedules, backend) if alike else None
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
+        # there are kernels, the schedule can be asked on the GPU, and no start depends on regret
+        apart = alike and kind.by_growth and self.exploration.in_kernels and model.start != "adversarial"
+        self.apart = apart and backend.kernels(model.d, model.A) is not None
         self.planner: Any = Planner(
             first.horizon,
             model.d,
@@ -56,6 +65,7 @@ class Lockstep:
             ),
             batch=(B,),
             backend=backend,
+            delay=CHUNK if self.apart else DELAY,
         )
         self.columns, self.theta = backend.array(model.features.columns), backend.array(model.theta)
         self.mu, self.mu_cdf = backend.array(model.mu), backend.array(model.mu_cdf)
@@ -69,10 +79,10 @@ class Lockstep:
         self.exploration.seed(self._ties)
         for schedule, rng in zip(self.schedules, self._ties, strict=True):
             schedule.seed(rng)
-        self._side = ThreadPoolExecutor(1)
-        self._ahead: Future[Array] | None = None
+        self._side = ThreadPoolExecutor(THREADS)
+        self._ahead: tuple[Any, list[Future[None]]] | None = None
         self._nobody, self._everything = np.zeros(B, dtype=np.bool_), np.ones((first.horizon.groups, B), dtype=np.bool_)
-        self._everything_there = backend.array(self._everything, "bool")
+        self.everything_there = backend.array(self._everything, "bool")
         self._zeros = backend.zeros((B,), "int64")
         self.runs = backend.array(np.arange(B), "int64")
         self._step = backend.fused(self._take_step)
@@ -96,18 +106,28 @@ class Lockstep:
 
         Those of the `following` ones are drawn at the side, where this process does nothing but drive a GPU.
         """
-        every = self._ahead.result() if self._ahead else self._drawn(n)
         if self.backend.is_numpy:
+            every = self.backend.staged((self.B, 3, n, self.model.H))
+            self._draw(every, slice(None))
             return np.ascontiguousarray(every.transpose(2, 1, 3, 0))
-        self._ahead = self._side.submit(self._drawn, following) if following else None
-        return self.backend.sent(every).permute(2, 1, 3, 0)
+        staged, drawn = self._ahead or self._drawn(n)
+        for part in drawn:
+            part.result()
+        self._ahead = self._drawn(following) if following else None
+        return self.backend.sent(staged).permute(2, 1, 3, 0)
 
-    def _drawn(self, n: int) -> Array:
-        every = np.empty((self.B, 3, n, self.model.H))
-        for mine, chance, ties in zip(every, self._chance, self._ties, strict=True):
-            mine[0], mine[1] = chance.episodes(n, self.model.H)
-            mine[2] = ties.random((n, self.model.H))
-        return every
+    def _drawn(self, n: int) -> tuple[Any, list[Future[None]]]:
+        """Room for the draws of n episodes, and the threads that fill it."""
+        staged, size = self.backend.staged((self.B, 3, n, self.model.H)), -(-self.B // THREADS)
+        parts = [slice(i, i + size) for i in range(0, self.B, size)]
+        return staged, [self._side.submit(self._draw, staged.numpy(), part) for part in parts]
+
+    def _draw(self, every: Array, part: slice) -> None:
+        """Fill in the draws of some runs; each has generators of its own."""
+        n, H = every.shape[-2:]
+        for mine, chance, ties in zip(every[part], self._chance[part], self._ties[part], strict=True):
+            mine[0], mine[1] = chance.episodes(n, H)
+            mine[2] = ties.random((n, H))
 
     def decide(self) -> tuple[BoolArray, BoolArray, BoolArray]:
         """Which runs reset, (B,), and which regressions of which runs are planned and get samples, (G, B)."""
@@ -128,7 +148,7 @@ class Lockstep:
     def mask(self, steps: BoolArray) -> tuple[Any, bool]:
         """`steps` as an array of the backend, and whether it holds everywhere."""
         whole = bool(steps.all())
-        there = self._everything_there if whole else self.backend.array(np.ascontiguousarray(steps), "bool")
+        there = self.everything_there if whole else self.backend.array(np.ascontiguousarray(steps), "bool")
         return there, whole
 
     def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
@@ -149,11 +169,9 @@ class Lockstep:
         )
         for h in range(model.H):
             g = self.horizon.group(h)
-            if shared:  # several samples come before the next planning
-                ridge.defer(None, self._everything)
             action, following = self._step(
                 explore.best(storage.q_values(h, state), axis=-1) if shared else storage.best[h],
-                (ridge.pending[g], ridge.u[g], storage.N[g] if g < len(storage.N) else None),
+                (None if shared else ridge.pending[g], ridge.u[g], storage.N[g] if g < len(storage.N) else None),
                 state,
                 draws[:, h],
                 self.theta[h],
@@ -168,6 +186,8 @@ class Lockstep:
             if look:
                 self._look(h, state, action)
             state = following
+        if shared:  # several samples of one regression
+            ridge.add_together(0, self.phi if whole else self.phi * store[0][:, None])
         explore.seen_together(self.phi, self.earned, store)
         self._watch_together()
 
@@ -205,7 +225,9 @@ class Lockstep:
         following = (cdf[:, :-1] <= (moves * cdf[:, -1])[:, None]).sum(-1)
         phi_seen[...], earned[...] = phi, reward
         learned = phi if store is None else phi * store[:, None]
-        add_sample(pending, u, learned, (reward - self.exploration.offset)[:, None])
+        u += learned * (reward - self.exploration.offset)[:, None]
+        if pending is not None:  # it is zero where a sample comes
+            pending += learned
         if N is not None:  # nothing follows the last step
             storage.count(N, learned, following)
         return action, following
@@ -221,20 +243,26 @@ class Lockstep:
         self.extremes[0] = xp.minimum(self.extremes[0], action)
         self.extremes[1] = xp.maximum(self.extremes[1], action)
 
-    def evaluate(self) -> None:
-        """Let V be V^pi at the first step of the policy of each run, (B, S), exact."""
+    def evaluate(self, runs: Any = None) -> None:
+        """Let V be V^pi at the first step of the policy of each run, (B, S), exact; kernels do it for `runs` (n,)."""
+        if self.planner.storage.kernels is not None:
+            self._evaluate_runs(self.runs if runs is None else runs)
+            return
         self.V[:] = 0.0
         for h in reversed(range(self.model.H)):
-            if self.planner.storage.kernels is not None:
-                from linmdp.runner import kernels
-
-                kernels.evaluate(self, h, self.V @ self.mu[h].T + self.theta[h], self.V)
-                continue
             best = self.planner.storage.best_table(h)
             if self.any_first:
                 best = best & ((best.cumsum(-2) == 1) | ~self.first[:, None, None])
             q = backup(self.theta[h], self.mu[h], self.columns, self.V).reshape(best.shape)
             self.V[:] = (q * best).sum(-2) / best.sum(-2)
+
+    def _evaluate_runs(self, runs: Any) -> None:
+        from linmdp.runner.value_kernel import evaluate
+
+        following = self.V.new_zeros((len(runs), self.model.S))
+        for h in reversed(range(self.model.H)):
+            evaluate(self, h, following @ self.mu[h].T + self.theta[h], self.V, runs)
+            following = self.V[runs.clamp(0)]  # a run of -1 is none
 
     def watch(self) -> None:
         """Show this episode's features to the schedules that look at them."""
@@ -244,6 +272,10 @@ class Lockstep:
         for i, schedule in enumerate(self.schedules):
             schedule.watch_all(phi[:, i])
             schedule.end_episode(float(earned[i]))
+
+    def all_starts(self, n: int) -> Any:
+        """The first states of the next n episodes, (n, B), where they do not depend on what was learned."""
+        return self.backend.xp.stack([self.starts(None) for _ in range(n)])
 
     def starts(self, gap: Any) -> Any:
         """The first state of each run, (B,)."""

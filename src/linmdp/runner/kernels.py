@@ -1,4 +1,4 @@
-"""An episode, and the exact value of a policy, as GPU kernels (Triton). The same formulas as in `engine.py`.
+"""Episodes as GPU kernels (Triton). The same formulas as in `engine.py`.
 
 Runs do not meet while they play: one program plays all H steps of one run, so that an episode is one kernel.
 """
@@ -13,17 +13,17 @@ from typing import Any
 import triton
 import triton.language as tl
 
-TILES = (16, 32, 4)
-"""Runs and states that one program of `evaluate` works on, and its warps."""
-
 WARPS = 1
 """Of a program that plays: its sums are short, and warps would have to wait for each other."""
 
 
 @triton.jit
-def _play_kernel(
+def _episode(
+    run,
+    state,
     draws_ptr,
-    start_ptr,
+    phi_ptr,
+    phi_stride,
     store_ptr,
     theta_ptr,
     cdf_ptr,
@@ -36,14 +36,11 @@ def _play_kernel(
     pending_ptr,
     u_ptr,
     N_ptr,
-    phi_ptr,
-    rewards_ptr,
-    looked_ptr,
-    extremes_ptr,
+    L_inv_ptr,
+    grown_ptr,
     numbers_ptr,
     purpose_stride,
     step_stride,
-    run_stride,
     B,
     S: tl.constexpr,
     H,
@@ -53,31 +50,40 @@ def _play_kernel(
     D_PADDED: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS_PADDED: tl.constexpr,
-    LOOK: tl.constexpr,
+    WATCHED: tl.constexpr,
 ):
-    run = tl.program_id(0).to(tl.int64)
+    """H steps of one run from `state`: the sum of rewards, Q at the cap, ties, least and largest action.
+
+    WATCHED: the proxy of a schedule follows, too, and the last number is the most that a determinant has grown by;
+    otherwise features go into `pending`.
+    """
     k, a = tl.arange(0, D_PADDED), tl.arange(0, A_PADDED)
     k_ok, a_ok = k < D, a < A
-    state, first = tl.load(start_ptr + run), tl.load(first_ptr + run)
+    first = tl.load(first_ptr + run)
     blocks, block = tl.arange(0, BLOCKS_PADDED), tl.arange(0, BLOCK)
     ends = tl.minimum(blocks * BLOCK + (BLOCK - 1), S - 1)
     noise, low = tl.load(numbers_ptr), tl.load(numbers_ptr + 1)
     high, tie = tl.load(numbers_ptr + 2), tl.load(numbers_ptr + 3)
     total, capped, ties = tl.full((), 0.0, tl.float64), 0, 0
     least, largest = tl.full((), A, tl.int32), tl.full((), -1, tl.int32)
+    most = tl.full((), 0.0, tl.float64)
     for h in range(H):
-        entry = (h * B + run) * D + k
-        draw = draws_ptr + h * step_stride + run * run_stride
+        at = h * B + run
+        entry, draw = at * D + k, draws_ptr + h * step_stride
         # whatever can be on its way before the state is known
         shock, level, tie_draw = tl.load(draw), tl.load(draw + purpose_stride), tl.load(draw + 2 * purpose_stride)
         theta = tl.load(theta_ptr + h * D + k, mask=k_ok, other=0.0)
-        stored, beta = tl.load(store_ptr + h * B + run).to(tl.float64), tl.load(beta_ptr + h * B + run)
+        stored, beta = tl.load(store_ptr + at).to(tl.float64), tl.load(beta_ptr + at)
+        if WATCHED:
+            cells, square = at * D * D + k[:, None] * D + k[None, :], k_ok[:, None] & k_ok[None, :]
+            L_inv = tl.load(L_inv_ptr + cells, mask=square, other=0.0)
+            grown = tl.load(grown_ptr + at)
         columns = k[:, None] * (A * S) + a[None, :] * S + state
         cdf = cdf_ptr + (h * D + k).to(tl.int64) * S
         outline = tl.load(cdf[:, None] + ends[None, :], mask=k_ok[:, None], other=0.0)
         F = tl.load(F_ptr + columns, mask=k_ok[:, None] & a_ok[None, :], other=0.0).to(tl.float64)
         w = tl.load(w_ptr + entry, mask=k_ok, other=0.0)
-        forms = tl.load(forms_ptr + (h * B + run) * (A * S) + a * S + state, mask=a_ok, other=0.0).to(tl.float64)
+        forms = tl.load(forms_ptr + at * (A * S) + a * S + state, mask=a_ok, other=0.0).to(tl.float64)
         cap = tl.load(caps_ptr + h)
         q = tl.minimum(tl.sum(F * w[:, None], 0) + beta * tl.sqrt(forms), cap)
         q = tl.where(a_ok, q, float("-inf"))
@@ -100,148 +106,233 @@ def _play_kernel(
 
         # nobody else writes there; but unlike a sum of what was loaded, nothing waits for these
         learned = phi * stored
-        tl.store(phi_ptr + entry, phi, mask=k_ok)
-        tl.atomic_add(pending_ptr + entry, learned, mask=k_ok, sem="relaxed")
+        tl.store(phi_ptr + at * phi_stride + k, phi, mask=k_ok)
         tl.atomic_add(u_ptr + entry, learned * reward, mask=k_ok, sem="relaxed")
         counted = learned.to(N_ptr.dtype.element_ty)
         tl.atomic_add(N_ptr + entry * S + following, counted, mask=k_ok & (h < H - 1), sem="relaxed")
+        if WATCHED:  # det L grows by c: see RareSwitch
+            x = tl.sum(L_inv * phi[None, :], 1)
+            c = 1.0 + tl.sum(phi * x, 0)
+            v = x / tl.sqrt(c)
+            tl.store(L_inv_ptr + cells, L_inv - v[:, None] * v[None, :], mask=square)
+            grown += tl.log(c)
+            tl.store(grown_ptr + at, grown)
+            most = tl.maximum(most, grown)
+        else:
+            tl.atomic_add(pending_ptr + entry, learned, mask=k_ok, sem="relaxed")
         total += reward
         capped += tl.sum((a_ok & (q >= cap - tie)).to(tl.int32), 0)
         ties += (count > 1).to(tl.int32)
         least, largest = tl.minimum(least, action), tl.maximum(largest, action)
         state = following.to(tl.int64)
-    tl.store(rewards_ptr + run, total)
-    if LOOK:
-        seen = looked_ptr + run
-        tl.store(seen, tl.load(seen) + H)
-        tl.store(seen + B, tl.load(seen + B) + capped)
-        tl.store(seen + 2 * B, tl.load(seen + 2 * B) + ties)
-        seen = extremes_ptr + run
-        tl.store(seen, tl.minimum(tl.load(seen), least))
-        tl.store(seen + B, tl.maximum(tl.load(seen + B), largest))
+    return total, capped, ties, least, largest, most
 
 
 @triton.jit
-def _optimistic(w, forms_ptr, at, here, F_ptr, columns, inside, beta, cap):
-    """Q of a tile of runs and states for one action."""
-    F = tl.load(F_ptr + columns, mask=inside, other=0.0).to(tl.float64)
-    forms = tl.load(forms_ptr + at, mask=here, other=0.0).to(tl.float64)
-    q = tl.dot(w, F, out_dtype=tl.float64) + beta[:, None] * tl.sqrt(forms)
-    return tl.minimum(q, cap)
+def _looked(looked_ptr, extremes_ptr, run, B, acts, capped, ties, least, largest):
+    """Add to the diagnostics of a run."""
+    seen = looked_ptr + run
+    tl.store(seen, tl.load(seen) + acts)
+    tl.store(seen + B, tl.load(seen + B) + capped)
+    tl.store(seen + 2 * B, tl.load(seen + 2 * B) + ties)
+    seen = extremes_ptr + run
+    tl.store(seen, tl.minimum(tl.load(seen), least))
+    tl.store(seen + B, tl.maximum(tl.load(seen + B), largest))
 
 
 @triton.jit
-def _value_kernel(
+def _play_kernel(
+    start_ptr,
+    rewards_ptr,
+    looked_ptr,
+    extremes_ptr,
+    draws_ptr,
+    run_stride,
+    purpose_stride,
+    step_stride,
+    phi_ptr,
+    store_ptr,
+    theta_ptr,
+    cdf_ptr,
+    F_ptr,
     w_ptr,
     forms_ptr,
-    F_ptr,
+    caps_ptr,
     beta_ptr,
-    cap_ptr,
     first_ptr,
-    truth_ptr,
-    rows_ptr,
-    V_ptr,
+    pending_ptr,
+    u_ptr,
+    N_ptr,
     numbers_ptr,
     B,
     S: tl.constexpr,
+    H,
     A: tl.constexpr,
     D: tl.constexpr,
+    A_PADDED: tl.constexpr,
     D_PADDED: tl.constexpr,
-    RUNS: tl.constexpr,
-    STATES: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS_PADDED: tl.constexpr,
+    LOOK: tl.constexpr,
 ):
-    runs = tl.program_id(0) * RUNS + tl.arange(0, RUNS)
-    states = tl.program_id(1) * STATES + tl.arange(0, STATES)
-    k = tl.arange(0, D_PADDED)
-    run_ok, state_ok = runs < B, states < S
-    here, inside = run_ok[:, None] & state_ok[None, :], (k < D)[:, None] & state_ok[None, :]
-    vectors, there = runs[:, None] * D + k[None, :], run_ok[:, None] & (k < D)[None, :]
-    w = tl.load(w_ptr + vectors, mask=there, other=0.0)
-    truth = tl.load(truth_ptr + vectors, mask=there, other=0.0)
-    beta, cap = tl.load(beta_ptr + runs, mask=run_ok, other=0.0), tl.load(cap_ptr)
-    first = tl.load(first_ptr + runs, mask=run_ok, other=0) != 0
-    tie = tl.load(numbers_ptr + 3)
-    at = runs[:, None].to(tl.int64) * (A * S) + states[None, :]
-    columns = k[:, None] * (A * S) + states[None, :]
-    top = tl.full((RUNS, STATES), float("-inf"), tl.float64)
-    for a in range(A):
-        q = _optimistic(w, forms_ptr, at + a * S, here, F_ptr, columns + a * S, inside, beta, cap)
-        top = tl.maximum(top, q)
-    count, total = tl.zeros((RUNS, STATES), tl.float64), tl.zeros((RUNS, STATES), tl.float64)
-    for a in range(A):
-        q = _optimistic(w, forms_ptr, at + a * S, here, F_ptr, columns + a * S, inside, beta, cap)
-        rows = tl.load(rows_ptr + columns + a * S, mask=inside, other=0.0)
-        exact = tl.dot(truth, rows, out_dtype=tl.float64)
-        played = (q >= top - tie) & ((count == 0) | (first[:, None] == 0))
-        total += tl.where(played, exact, 0.0)
-        count += played.to(tl.float64)
-    tl.store(V_ptr + runs[:, None] * S + states[None, :], total / count, mask=here)
+    run = tl.program_id(0).to(tl.int64)
+    total, capped, ties, least, largest, _ = _episode(
+        run, tl.load(start_ptr + run), draws_ptr + run * run_stride, phi_ptr, D, store_ptr, theta_ptr, cdf_ptr, F_ptr,
+        w_ptr, forms_ptr, caps_ptr, beta_ptr, first_ptr, pending_ptr, u_ptr, N_ptr, w_ptr, w_ptr, numbers_ptr,
+        purpose_stride, step_stride, B, S, H, A, D, A_PADDED, D_PADDED, BLOCK, BLOCKS_PADDED, False,
+    )  # fmt: skip
+    tl.store(rewards_ptr + run, total)
+    if LOOK:
+        _looked(looked_ptr, extremes_ptr, run, B, H, capped, ties, least, largest)
 
 
-def _padded(n: int) -> int:
-    return max(16, int(triton.next_power_of_2(n)))
+@triton.jit(do_not_specialize=["episode_stride", "run_stride", "purpose_stride", "step_stride"])
+def _play_on_kernel(
+    progress_ptr,
+    clock_ptr,
+    log_eta_ptr,
+    V_star_ptr,
+    V_ptr,
+    lost_ptr,
+    start_ptr,
+    rewards_ptr,
+    looked_ptr,
+    extremes_ptr,
+    draws_ptr,
+    episode_stride,
+    purpose_stride,
+    step_stride,
+    run_stride,
+    waiting_ptr,
+    L_inv_ptr,
+    grown_ptr,
+    store_ptr,
+    theta_ptr,
+    cdf_ptr,
+    F_ptr,
+    w_ptr,
+    forms_ptr,
+    caps_ptr,
+    beta_ptr,
+    first_ptr,
+    u_ptr,
+    N_ptr,
+    numbers_ptr,
+    SLOTS,
+    B,
+    S: tl.constexpr,
+    H,
+    A: tl.constexpr,
+    D: tl.constexpr,
+    A_PADDED: tl.constexpr,
+    D_PADDED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS_PADDED: tl.constexpr,
+):
+    run = tl.program_id(0).to(tl.int64)
+    at, due = tl.load(progress_ptr + run), tl.load(progress_ptr + B + run)
+    shown = tl.load(progress_ptr + 2 * B + run)
+    base, n, longest = tl.load(clock_ptr), tl.load(clock_ptr + 1), tl.load(clock_ptr + 2)
+    look_from, eval_every = tl.load(clock_ptr + 3), tl.load(clock_ptr + 4)
+    log_eta, end = tl.load(log_eta_ptr + run), tl.minimum(n, at + longest)
+    acts, all_capped, all_ties = 0, 0, 0
+    first_action, last_action = tl.full((), A, tl.int32), tl.full((), -1, tl.int32)
+    while (at < end) & (due == 0):
+        state, place = tl.load(start_ptr + at * B + run), at * B + run
+        shown = tl.where((base + at) % eval_every == 0, 1, shown)
+        value = tl.load(V_ptr + ((1 - shown) * B + run) * S + state)
+        tl.store(lost_ptr + place, tl.load(V_star_ptr + state) - value)
+        draws = draws_ptr + at * episode_stride + run * run_stride
+        total, capped, ties, least, largest, most = _episode(
+            run, state, draws, waiting_ptr + at * D, SLOTS * D, store_ptr, theta_ptr, cdf_ptr, F_ptr,
+            w_ptr, forms_ptr, caps_ptr, beta_ptr, first_ptr, w_ptr, u_ptr, N_ptr, L_inv_ptr, grown_ptr, numbers_ptr,
+            purpose_stride, step_stride, B, S, H, A, D, A_PADDED, D_PADDED, BLOCK, BLOCKS_PADDED, True,
+        )  # fmt: skip
+        tl.store(rewards_ptr + place, total)
+        look = base + at >= look_from
+        acts += tl.where(look, H, 0)
+        all_capped += tl.where(look, capped, 0)
+        all_ties += tl.where(look, ties, 0)
+        first_action = tl.where(look, tl.minimum(first_action, least), first_action)
+        last_action = tl.where(look, tl.maximum(last_action, largest), last_action)
+        due = (most > log_eta).to(tl.int64)
+        at += 1
+        tl.debug_barrier()  # the next episode reads what this one wrote of the proxy
+    _looked(looked_ptr, extremes_ptr, run, B, acts, all_capped, all_ties, first_action, last_action)
+    tl.store(progress_ptr + run, at)
+    tl.store(progress_ptr + B + run, due)
+    tl.store(progress_ptr + 2 * B + run, shown)
+
+
+def _parts(engine: Any) -> tuple[Any, ...]:
+    """The model and the plans that an episode is played with."""
+    planner, explore = engine.planner, engine.exploration
+    plans = (planner.storage.columns, planner.w, planner.storage.forms, explore.caps, explore.beta, engine.first)
+    return engine.theta, engine.mu_cdf, *plans
+
+
+def _sizes(model: Any) -> tuple[int, ...]:
+    """S, H, A, d, and what they are padded to."""
+    block = triton.next_power_of_2(math.isqrt(model.S - 1) + 1)
+    padded = (max(2, triton.next_power_of_2(n)) for n in (model.A, model.d))
+    return model.S, model.H, model.A, model.d, *padded, block, triton.next_power_of_2(triton.cdiv(model.S, block))
 
 
 def play(engine: Any, draws: Any, start: Any, store: Any, *, look: bool) -> None:
     """`Lockstep.play`: one episode of all runs, from draws (3, H, B), states (B,) and what is stored (H, B)."""
-    model, planner, explore = engine.model, engine.planner, engine.exploration
-    block = triton.next_power_of_2(math.isqrt(model.S - 1) + 1)
+    ridge, (purpose, step, run) = engine.planner.ridge, draws.stride()
     _play_kernel[(engine.B,)](
-        draws,
         start,
-        store,
-        engine.theta,
-        engine.mu_cdf,
-        planner.storage.columns,
-        planner.w,
-        planner.storage.forms,
-        explore.caps,
-        explore.beta,
-        engine.first,
-        planner.ridge.pending,
-        planner.ridge.u,
-        planner.storage.N,
-        engine.phi,
         engine.rewards,
         engine.looked,
         engine.extremes,
+        draws,
+        run,
+        purpose,
+        step,
+        engine.phi,
+        store,
+        *_parts(engine),
+        ridge.pending,
+        ridge.u,
+        engine.planner.storage.N,
         engine.numbers,
-        *draws.stride(),
         engine.B,
-        model.S,
-        model.H,
-        model.A,
-        model.d,
-        max(2, triton.next_power_of_2(model.A)),
-        max(2, triton.next_power_of_2(model.d)),
-        block,
-        triton.next_power_of_2(triton.cdiv(model.S, block)),
-        look and model.A > 1,
+        *_sizes(engine.model),
+        look and engine.model.A > 1,
         num_warps=WARPS,
     )
 
 
-def evaluate(engine: Any, h: int, truth: Any, V: Any) -> None:
-    """V^pi of step h, (B, S), of the policies of all runs, from r + P V as weights of the features, `truth` (B, d)."""
-    model, storage, explore = engine.model, engine.planner.storage, engine.exploration
-    runs, states, warps = TILES
-    _value_kernel[(triton.cdiv(engine.B, runs), triton.cdiv(model.S, states))](
-        engine.planner.w[h],
-        storage.forms[h],
-        storage.columns,
-        explore.beta[h],
-        explore.caps[h],
-        engine.first,
-        truth,
-        engine.columns,
-        V,
+def play_on(engine: Any, apart: Any, draws: Any, start: Any) -> None:
+    """Some episodes of each run, up to the one before which it has to plan: see `runner/apart.py`.
+
+    From draws (n, 3, H, B) and states (n, B).
+    """
+    planner, schedule = engine.planner, engine.joint
+    _play_on_kernel[(engine.B,)](
+        apart.progress,
+        apart.clock,
+        schedule.log_eta,
+        apart.V_star,
+        apart.V,
+        apart.lost,
+        start,
+        apart.earned,
+        engine.looked,
+        engine.extremes,
+        draws,
+        *draws.stride(),
+        planner.ridge.waiting,
+        schedule.L_inv,
+        schedule.grown,
+        engine.everything_there,
+        *_parts(engine),
+        planner.ridge.u,
+        planner.storage.N,
         engine.numbers,
+        planner.ridge.waiting.shape[-2],
         engine.B,
-        model.S,
-        model.A,
-        model.d,
-        _padded(model.d),
-        runs,
-        states,
-        num_warps=warps,
+        *_sizes(engine.model),
+        num_warps=WARPS,
     )

@@ -29,15 +29,15 @@ class Recorder:
     def plan(self, plan: Any, runs: IntArray, *, whole: bool) -> None:
         """Plan the steps and runs in `plan`, (H, B), those of `runs`: few at a time, or all that there are."""
         engine = self.engine
+        if engine.horizon.discounted:  # the host looks on whether weights still move
+            engine.planner.plan(plan, whole=whole)
+            return
         if engine.planner.storage.kernels is None or len(runs) > MANY * FEW:
             self._run("plan", whole, lambda f: engine.planner.plan(f["plan"], whole=whole, runs=engine.runs), plan=plan)
             return
-        for i in range(0, len(runs), FEW):
-            some = np.full(FEW, -1)
-            some[: len(runs[i : i + FEW])] = runs[i : i + FEW]
-            there = engine.backend.array(some, "int64")
-            body = lambda f: engine.planner.plan(f["plan"], whole=whole, runs=f["runs"])  # noqa: E731
-            self._run("plan few", whole, body, plan=plan, runs=there)
+        name, there = self._listed(runs)
+        body = lambda f: engine.planner.plan(f["plan"], whole=whole, runs=f[name])  # noqa: E731
+        self._run(f"plan {name}", whole, body, plan=plan, **{name: there})
 
     def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
         """Play one episode of all runs."""
@@ -47,10 +47,20 @@ class Recorder:
 
         self._run("look" if look else "play", whole, body, draws=draws, start=start, store=store)
 
-    def evaluate(self) -> Any:
-        """V^pi of the policies of all runs, (B, S); it stays so until the next evaluation."""
-        self._run("evaluate", True, lambda _: self.engine.evaluate())
+    def evaluate(self, runs: IntArray | None = None) -> Any:
+        """V^pi of the policies of all runs, or of some, (B, S); it stays so until the next evaluation."""
+        if runs is None or len(runs) > MANY * FEW:
+            self._run("evaluate", True, lambda _: self.engine.evaluate())
+        else:
+            name, there = self._listed(runs)
+            self._run(f"evaluate {name}", True, lambda f: self.engine.evaluate(f[name]), **{name: there})
         return self.engine.V
+
+    def _listed(self, runs: IntArray) -> tuple[str, Any]:
+        """Few runs as a list of one of two lengths, filled up with -1, and its name."""
+        some = np.full(FEW if len(runs) <= FEW else MANY * FEW, -1)
+        some[: len(runs)] = runs
+        return f"{len(some)} runs", self.engine.backend.array(some, "int64")
 
     def _run(self, name: str, whole: bool, body: Callable[[dict[str, Any]], None], **inputs: Any) -> None:
         if self.engine.backend.device != "cuda":

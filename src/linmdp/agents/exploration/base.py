@@ -165,9 +165,14 @@ class Exploration(Component):
         return self.ridge.lam
 
     @property
-    def on_gpu(self) -> bool:
-        """Whether planning with it can be recorded as a graph for a GPU."""
+    def in_kernels(self) -> bool:
+        """Whether its formula is the one that stands in `kernels.py` a second time."""
         return False
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it can serve runs on a GPU."""
+        return self.in_kernels
 
     def weight(self, h: int, phi: Array | None) -> float:
         """How much a sample of step h counts in the regression; 1 in the paper."""

@@ -39,7 +39,7 @@ class Bonus(Exploration):
     """Whether the formula is this one, and not that of a subclass."""
 
     @property
-    def on_gpu(self) -> bool:
+    def in_kernels(self) -> bool:
         return self._plain
 
     def scale(self, h: int, runs: Any = ...) -> Any:

@@ -116,6 +116,10 @@ class Evidence(Bonus):
         """That of the next planning."""
         return self._lam
 
+    @property
+    def on_gpu(self) -> bool:
+        return True
+
     def seen(self, g: int, sample: Sample) -> None:
         phi, reward, weight = sample.phi, sample.reward, sample.weight
         self.sums[g] += counted(weight, reward, 1.0 if self.unit else dot(phi, phi))

@@ -79,6 +79,9 @@ class Schedule(Component):
     """Whether it delays planning only to save time, so that planning before its turn does no harm."""
     reads_features: ClassVar[bool] = True
     """Whether `watch` looks at phi; else it may be None."""
+    by_growth: ClassVar[bool] = False
+    """Whether it stores always, and plans all steps of a run where some `grown` is over `log_eta`: then a GPU can tell
+    by itself how long each run plays on."""
     _derived: ClassVar[tuple[str, ...]] = ("_all", "_none")
 
     def __init__(self, G: int) -> None:
@@ -176,6 +179,13 @@ class Growing(Schedule):
         super().__init__(G)
         self.fraction, self.by_steps, self.k, self.due, self.steps = fraction, by_steps, 0, 0, 0
 
+    @classmethod
+    def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
+        return GrowingTogether(schedules, backend)
+
+    def take_run(self, batched: Any, i: int) -> None:
+        self.k, self.due, self.steps = batched.k, int(batched.dues[i]), batched.k * len(self._all)
+
     def begin_episode(self) -> Decision:
         self.k += 1
         now = self.steps + 1 if self.by_steps else self.k
@@ -196,6 +206,34 @@ class Growing(Schedule):
         while k < episodes:
             count, k = count + 1, k + max(1, int(self.fraction * k))
         return count
+
+
+class GrowingTogether(Growing):
+    """`Growing` for several runs in lockstep with a regression per step, each with a fraction and a turn of its own.
+
+    Attributes
+    ----------
+    fractions, lengths, dues : (B,) of each run; what an episode adds to the count of episodes, or of their steps
+    """
+
+    def __init__(self, schedules: Sequence[Growing], backend: Backend) -> None:
+        super().__init__(len(schedules[0]._all), 0.0)
+        self.backend, self.fractions = backend, np.array([s.fraction for s in schedules])
+        self.lengths = np.array([len(s._all) if s.by_steps else 1 for s in schedules])
+        self.dues = np.zeros(len(schedules), dtype=np.int64)
+
+    def begin_episode(self) -> Decision:
+        self.k += 1
+        plan = np.tile((self.k - 1) * self.lengths + 1 > self.dues, (len(self._all), 1))
+        return Decision(reset=np.zeros_like(plan[0]), plan=plan, store=np.ones_like(plan))
+
+    def planned(self, runs: Any = ...) -> None:
+        runs = self.backend.host(runs)
+        before = (self.k - 1) * self.lengths[runs]
+        self.dues[runs] = before + np.maximum(1, (self.fractions[runs] * before).astype(np.int64))
+
+    def moved(self, phi: Any) -> None:
+        """It does not look at features."""
 
 
 class Proxy(Schedule):

@@ -22,6 +22,7 @@ class RareSwitch(Proxy):
     grown : (G, *batch) by how much it has grown
     """
 
+    by_growth = True
     _arrays = (*Proxy._arrays, "grown")
     _derived = (*Proxy._derived, "log_eta")
 

@@ -70,6 +70,8 @@ class Storage(Component):
     """Backups of a discounted planning, at most."""
     kernels: Any = None
     """Planning as kernels of a GPU, where there are any: see `agents/kernels.py`."""
+    inverting: Any = None
+    """The same of fresh inverses and what follows from them."""
     resize: Callable[[int], None]
     """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 

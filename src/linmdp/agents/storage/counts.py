@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.base import meeting
+from linmdp.agents.exploration.base import Exploration, meeting
 from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
@@ -56,7 +56,8 @@ class Counts(Storage):
         self.features, self.backend, self.shape = features, backend, (*batch, A, S)
         self.columns = backend.array(features.columns, dtype)
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
-        self.kernels = backend.kernels(d, A)
+        kernels = backend.kernels(d, A) if type(explore).metric is Exploration.metric else None
+        self.kernels, self.inverting = kernels if explore.in_kernels and self.tables else None, kernels
         self.N = self.make_counts(backend, (self.horizon.followed, *batch, d, S), dtype)
         self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
