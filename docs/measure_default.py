@@ -1,6 +1,7 @@
 """The tables of what is learned with no parameter, from the stores of their sweeps. What a store lacks is run.
 
 .venv/bin/python docs/measure_default.py DIR
+.venv/bin/python docs/measure_default.py DIR gym:LunarLander-v3   (only the rows of these tasks of default-gym)
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ UNTOUCHED = ("task", "", "no parameter [95% interval]", "`lam=0.1`", "random")
 RETURN = ("task", "episodes", "return [95% interval]", "worst seed", "random", "agent memory", "CPU ms a step")
 
 
-def swept(name: str) -> list[RunResult]:
-    """All results of a sweep; those that are missing are run first."""
+def swept(name: str, tasks: Sequence[str] = ()) -> list[RunResult]:
+    """All results of a sweep, or those of some tasks; those that are missing are run first."""
     store = Store(output_folder(Path(sys.argv[1]) / name))
-    run_sweep(plan(read_sweep(DOCS.parent / "examples" / f"{name}.toml")), store, progress=True)
-    return list(store.results())
+    runs = [run for run in plan(read_sweep(DOCS.parent / "examples" / f"{name}.toml")) if not tasks or run.env in tasks]
+    run_sweep(runs, store, progress=True)
+    return [r for r in store.results() if not tasks or r.env in tasks]
 
 
 def last_tenth(results: Sequence[RunResult]) -> np.ndarray:
@@ -41,6 +43,10 @@ def last_tenth(results: Sequence[RunResult]) -> np.ndarray:
 
 def main() -> None:
     """Run what is missing, and write the three tables of docs/generated and that of the README."""
+    if tasks := sys.argv[2:]:
+        fresh = {row[0]: row for row in gym_rows(swept("default-gym", tasks))}
+        write_gym([fresh.get(row[0], row) for row in written_rows()])
+        return
     results, rows = swept("default"), []
     for env in dict.fromkeys(r.env for r in results):
         random = np.mean([r.final_regret for r in results if (r.env, r.agent) == (env, "random")])
@@ -51,7 +57,13 @@ def main() -> None:
             numbers = (f"{regret.max():.4g}", f"{regret.mean() / random:.3f}", human_bytes(memory), f"{cpu:.1f}")
             rows.append((f"`{env}`", f"`{agent}`", mine[0].chosen["storage"], str(mean_interval(regret)), *numbers))
     (DOCS / "generated/default.md").write_text(markdown(REGRET, rows) + "\n")
-    results, rows = swept("default-gym"), []
+    write_gym(gym_rows(swept("default-gym")))
+    (DOCS / "generated/untouched.md").write_text(markdown(UNTOUCHED, untouched(swept("untouched"))) + "\n")
+
+
+def gym_rows(results: Sequence[RunResult]) -> list[tuple[str, ...]]:
+    """A row for each task."""
+    rows = list[tuple[str, ...]]()
     for env in dict.fromkeys(r.env for r in results):
         mine, random = ([r for r in results if (r.env, r.agent) == (env, who)] for who in ("lsvi-ucb-fold", "random"))
         returns, memory = last_tenth(mine), max(r.peak_bytes for r in mine)
@@ -59,12 +71,22 @@ def main() -> None:
         numbers = (f"{returns.min():.4g}", f"{last_tenth(random).mean():.4g}", human_bytes(memory))
         ended = (*numbers, f"{1000 * cpu / steps:.2f}")
         rows.append((f"`{env}`", f"{mine[0].episodes:,}", str(mean_interval(returns)), *ended))
+    return rows
+
+
+def written_rows() -> list[tuple[str, ...]]:
+    """The rows of the table as it is."""
+    lines = (DOCS / "generated/default_gym.md").read_text().splitlines()[2:]
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+
+
+def write_gym(rows: Sequence[tuple[str, ...]]) -> None:
+    """The table of Gymnasium's tasks, here and in the README."""
     table = markdown(RETURN, rows)
     (DOCS / "generated/default_gym.md").write_text(table + "\n")
     readme = DOCS.parent / "README.md"
     marks = re.compile(r"(<!-- default -->\n).*?(<!-- /default -->)", re.DOTALL)
     readme.write_text(marks.sub(rf"\1{table}\n\2", readme.read_text()))
-    (DOCS / "generated/untouched.md").write_text(markdown(UNTOUCHED, untouched(swept("untouched"))) + "\n")
 
 
 def untouched(results: Sequence[RunResult]) -> list[tuple[str, ...]]:

@@ -1,25 +1,28 @@
-"""Rewards of many values: Q is counted from 0 and discounted, hope is bounded by what was paid, the best plan acts."""
+"""Rewards of many values: held actions are tried in a learned model, and valued by returns as they were earned."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 import linmdp
 from linmdp import LSVIUCB
-from linmdp.agents.incumbent import BEST, NEWEST
-from linmdp.agents.storage.improving import Improving
+from linmdp.agents.dynamics import Dynamics
+from linmdp.agents.storage.lookahead import LONGEST_HOLD, Lookahead
 from linmdp.features.basis import RandomFourier
+from linmdp.features.quadratic import Quadratic
 from linmdp.features.scaling import Scaling
 from linmdp.types import Task
+from reference_lookahead import ReferenceLookahead
 
-A, P, STEPS, LOW, HIGH = 2, 5, 20, -3.0, 2.0
+A, P, STEPS, LOW, HIGH = 3, 5, 30, -4.0, 4.0
 
 
 def made(**own: Any) -> Any:
-    features = RandomFourier(A, Scaling(-np.ones(2), np.ones(2)), dim=P, bandwidth=0.7)
+    features = RandomFourier(A, Scaling(-np.ones(2), np.ones(2), 10.0), dim=P, bandwidth=0.7)
     task = Task(
         S=None,
         A=A,
@@ -33,81 +36,102 @@ def made(**own: Any) -> Any:
     return LSVIUCB(task, **own)
 
 
-def played(episodes: int = 12, first: int = 0, agent: Any = None) -> Any:
-    agent = agent or made(ties="first")
+def episode(agent: Any, k: int, *, own: bool = True) -> tuple[Any, ...]:
+    """Played by the agent, or (`own` false) by actions that now and then change too early."""
+    rng = np.random.default_rng(k)
+    agent.rng = np.random.default_rng(k)
+    agent.begin_episode()
+    states, actions, rewards, over = [rng.uniform(-0.5, 0.5, 2)], list[int](), list[float](), False
+    for h in range(STEPS):
+        action = agent.act(h, states[-1]) if own or rng.random() < 0.8 else int(rng.integers(A))
+        following = states[-1] + 0.01 * rng.standard_normal(2) + 0.04 * (action - 1) * np.array([1.0, 0.5])
+        over = bool(abs(following[0]) > 0.9)
+        reward = float(np.clip(following.sum() - 2 * over - 0.1 * action, LOW, HIGH))
+        agent.observe(h, states[-1], action, reward, following, over)
+        states, actions, rewards = [*states, following], [*actions, action], [*rewards, reward]
+        if over:
+            break
+    agent.end_episode()
+    return states, actions, rewards, over
+
+
+def played(episodes: int = 14, first: int = 0, agent: Any = None) -> Any:
+    agent = agent or made()
     for k in range(first, first + episodes):
-        rng = np.random.default_rng(k)
-        agent.rng = np.random.default_rng(k)
-        agent.begin_episode()
-        state = rng.uniform(-0.5, 0.5, 2)
-        for h in range(STEPS):
-            action = int(rng.integers(A))
-            following = state + 0.1 * rng.standard_normal(2) + 0.1 * (2 * action - 1)
-            over = bool(abs(following[0]) > 0.9)
-            agent.observe(h, state, action, float(np.clip(following.sum() - 2 * over, LOW, HIGH)), following, over)
-            if over:
-                break
-            state = following
-        agent.end_episode()
+        episode(agent, k)
     return agent
 
 
-def test_planning_is_the_fixed_point_that_the_page_says() -> None:
+@pytest.mark.parametrize("own", [True, False])
+def test_it_is_what_plain_loops_over_all_episodes_say(own: bool) -> None:
+    agent = made()
+    storage, features = agent._planner.storage, agent.task.features
+    assert isinstance(storage, Lookahead)
+    reference = ReferenceLookahead(features.psi, features.scaling, A, 0.99, storage.depth)
+    ends = 0
+    for k in range(12):
+        states, actions, rewards, over = episode(agent, k, own=own)
+        reference.learn(states, actions, rewards, over)
+        ends += over
+        if reference.values:
+            reference.plan()
+            agent.begin_episode()  # which plans; a new episode may begin at any time
+        if reference.hold:
+            assert storage.hold == reference.hold > 1
+    assert 0 < ends < 12
+    np.testing.assert_allclose(agent._planner.w[0], reference.w, atol=1e-6 * np.abs(reference.w).max())
+    for state in np.random.default_rng(5).uniform(-0.8, 0.8, (8, 2)):
+        np.testing.assert_allclose(agent.q_values(0, state), reference.q_values(state), rtol=1e-6, atol=1e-6)
+
+
+def test_actions_are_held() -> None:
     agent = played()
-    agent._planner.prepare(np.array([True]), np.array([True]), np.array([True]))
-    agent._planner.plan(np.array([True]), whole=True, rng=agent.rng)
-    storage, explore, phi = agent._planner.storage, agent._exploration, agent.task.features.phi
-    assert isinstance(storage, Improving)
-    assert agent.horizon.discount == 0.99
-    n, d, lam, beta = storage.count, agent.task.d, float(agent._planner.ridge.lam), float(explore.beta[0])
-    effective = (1 - 0.99**STEPS) / 0.01
-    top, bottom = min(HIGH * effective, 2 * float(explore.most)), LOW * effective
-
-    def Q(x: Any, w: Any, inverse: Any) -> Any:
-        raw = [row @ w + beta * np.sqrt(row @ inverse @ row) for row in phi(x)]
-        return np.clip(raw, bottom, top)
-
-    Lambda, rows = lam * np.eye(d), []
-    for i in range(n):
-        key, times = int(storage.key[i]), float(storage.sums[0, i])
-        before, after = storage.ends[i]
-        x, over = phi(before)[key // 2], key % 2 == 1
-        Lambda = Lambda + times * np.outer(x, x)
-        if over:  # known without playing: a state in which an episode ended is worth 0, whatever one would do
-            for y in phi(after):
-                Lambda = Lambda + times * np.outer(y, y)
-        rows.append((times, x, float(storage.sums[1, i]), after, over))
-    inverse, w = np.linalg.inv(Lambda), agent._planner.w[0]
-    z = np.zeros(d)
-    for times, x, reward, after, over in rows:
-        z = z + times * x * (reward + (0.0 if over else 0.99 * max(Q(after, w, inverse))))
-    np.testing.assert_allclose(inverse @ z, w, atol=2e-4 * max(top, 1.0))
-    storage.incumbent.acting = NEWEST
-    for state in np.random.default_rng(5).uniform(-1, 1, (20, 2)):
-        np.testing.assert_allclose(agent.q_values(0, state), Q(state, w, inverse), atol=1e-9)
+    hold = agent._planner.storage.hold
+    _, actions, _, _ = episode(agent, 50)
+    assert hold > 1
+    assert all(len(set(actions[i : i + hold])) == 1 for i in range(0, len(actions), hold))
+    assert len(set(actions)) > 1 or agent.chosen["hold"] == hold
 
 
-def test_values_shrink_more_the_more_samples_there_are() -> None:
-    agent = played(6)
-    agent.begin_episode()
-    weight = float(agent._exploration.sums[0, 5])
-    assert float(agent._exploration.lam) >= 0.01 * weight / agent.task.d * (1 - 1e-12)
+def test_it_says_what_it_chose() -> None:
+    chosen = played().chosen
+    assert chosen["planning"] == "lookahead"
+    assert chosen["depth"] == 4  # the most with 100 sequences of three actions
+    assert 1 < chosen["hold"] <= LONGEST_HOLD
+    assert "storage" not in chosen
 
 
-def test_the_best_plan_goes_on_acting() -> None:
-    agent = played()
-    storage, state = agent._planner.storage, np.zeros(2)
-    storage.incumbent.w[:] = np.arange(agent.task.d)
-    storage.incumbent.acting = NEWEST
-    newest, w = agent.q_values(0, state), agent._planner.w[0].copy()
-    storage.incumbent.acting = BEST
-    best = agent.q_values(0, state)
-    assert not np.allclose(newest, best)
-    np.testing.assert_array_equal(agent._planner.w[0], w)
+def test_impacts_do_not_bend_the_model() -> None:
+    rng, quadratic = np.random.default_rng(0), Quadratic(Scaling(-np.ones(2), np.ones(2)))
+    models = {}
+    for hit in (False, True):
+        models[hit] = Dynamics(1, quadratic)
+        for k in range(20):
+            states = rng.uniform(-1, 1, (40, 2))
+            changes = 0.1 * states + 0.01 * rng.standard_normal((40, 2))
+            changes[:4] += (hit and k > 1) * 5.0
+            models[hit].learn(quadratic(states), np.zeros(40, dtype=int), changes, states)
+    at = np.array([[0.5, -0.5]])
+    clean, bent = (models[hit].predict(quadratic(at), at, np.ones(2))[0, 0] for hit in (False, True))
+    assert np.abs(bent - clean).max() < 0.05  # least squares would be off by 0.45
+
+
+def test_where_lookahead_is_worse_than_random_actions_these_play_every_other_episode() -> None:
+    storage = played()._planner.storage
+    storage.earned[:] = [[5, 10.0], [5, -10.0]]
+    storage.at_random = 0
+    turns = []
+    for _ in range(4):
+        storage.episode_over(10.0 if storage.at_random else -10.0)
+        turns.append(storage.at_random)
+    assert turns == [1, 0, 1, 0]
+    storage.earned[:] = [[5, -10.0], [5, 10.0]]
+    storage.episode_over(10.0)
+    assert not storage.at_random
 
 
 def test_a_saved_agent_goes_on_the_same() -> None:
-    agent, other = played(), made(ties="first")
+    agent, other = played(), made()
     other.load_state_dict(agent.state_dict())
     for one in (agent, other):
         played(4, 100, one)
@@ -115,18 +139,52 @@ def test_a_saved_agent_goes_on_the_same() -> None:
         np.testing.assert_array_equal(agent.q_values(0, state), other.q_values(0, state))
 
 
-def test_a_saved_plan_must_be_finite() -> None:
-    agent = played(3)
-    state = agent.state_dict()
-    name = next(name for name in state if name.endswith("incumbent.w"))
-    state[name] = np.full_like(state[name], np.nan)
-    with pytest.raises(linmdp.LinMDPError, match="best plan"):
-        made(ties="first").load_state_dict(state)
+@pytest.mark.parametrize(("name", "value"), [("dynamics.W", np.nan), ("hold", LONGEST_HOLD + 1), ("action", A)])
+def test_what_is_damaged_is_not_loaded(name: str, value: float) -> None:
+    state = played(8).state_dict()
+    key = next(key for key in state if key.endswith("storage." + name))
+    state[key] = np.full_like(state[key], value)
+    with pytest.raises(linmdp.LinMDPError, match="saved agent"):
+        made().load_state_dict(state)
 
 
-@pytest.mark.parametrize("given", [{"discount": 1.0}, {"stationary": True}, {"max_bytes": "4MiB", "episodes": 10}])
+def test_memory_does_not_grow() -> None:
+    agent = made()
+    before = agent.nbytes
+    assert played(9, 0, agent).nbytes == before == agent.bytes_after(10**6)
+
+
+@pytest.mark.parametrize(
+    "given", [{"discount": 1.0}, {"stationary": True}, {"M": 50}, {"max_bytes": "4MiB", "episodes": 10}]
+)
 def test_explicit_parameters_work_as_before(given: dict[str, Any]) -> None:
-    assert not isinstance(made(**given)._planner.storage, Improving)
+    agent = made(**given)
+    assert not isinstance(agent._planner.storage, Lookahead)
+    assert agent.chosen["storage"] == "merged"
+
+
+def test_a_coordinate_with_two_values_is_a_switch() -> None:
+    pytest.importorskip("Box2D")
+    scaling = linmdp.make_env("gym:LunarLander-v3").task.features.scaling
+    np.testing.assert_allclose(scaling(np.eye(8)[6:])[:, 6:] - scaling(np.zeros((2, 8)))[:, 6:], 10 * np.eye(2))
+
+
+def test_a_pendulum_with_three_torques_is_swung_up() -> None:
+    class Torques(gymnasium.ActionWrapper):  # type: ignore[type-arg]
+        def __init__(self) -> None:
+            super().__init__(gymnasium.make("Pendulum-v1"))
+            self.action_space = gymnasium.spaces.Discrete(3)
+
+        def action(self, action: int) -> Any:
+            return np.array([2.0 * action - 2.0], dtype=np.float32)
+
+    gymnasium.register("ThreeTorques-v0", Torques, max_episode_steps=200)
+    try:
+        env = linmdp.make_env("gym:ThreeTorques-v0")
+        result = linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=60, seed=101)
+    finally:
+        del gymnasium.registry["ThreeTorques-v0"]
+    assert result.rewards[-20:].mean() > -600  # random: -1,200
 
 
 def test_the_environment_tells_whether_rewards_take_many_values() -> None:

@@ -88,11 +88,11 @@ class LSVIUCB(LSVIAgent):
         super().__init__(task, lam=lam, **common)
 
     def make_schedule(self) -> Schedule:
-        usual = (
-            (0.1 if self._storing.merges else USUAL_REPLAN.get(self._storing.name, 0.02))
-            if self.auto
-            else self.usual_replan
-        )
+        usual = self.usual_replan
+        if self.auto and not self._storing.dense_rewards:
+            usual = 0.1 if self._storing.merges else USUAL_REPLAN.get(self._storing.name, 0.02)
+        elif self.auto:
+            usual = 0.0
         fraction = check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
         return Growing(self.horizon.groups, fraction, by_steps=self.auto) if fraction else Always(self.horizon.groups)
 

@@ -319,7 +319,7 @@ class LSVIAgent(Agent):
         """The optimistic value of every action, (A,)."""
         q: Array = self._planner.storage.q_values(self.horizon.acting(h), state)
         if self._exploration.shortfall:
-            return q if self._storing.dense_rewards else np.asarray(q + self.caps[h])
+            return np.asarray(q + self.caps[h])
         return q if self.horizon.stride == 1 else np.asarray(np.minimum(q, self.caps[h]))
 
     def policy(self, h: int) -> Array | IntArray:

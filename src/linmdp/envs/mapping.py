@@ -40,6 +40,10 @@ RECURRING = 1000
 MARGIN = 10.0
 """How far beyond what random play saw states are still told apart by `auto`, in ranges."""
 
+SWITCHED = 10.0
+"""How many ranges apart the two values of a coordinate are that has no others, where rewards take many values: what is
+learned with one then says nothing of the other."""
+
 Mapped = tuple[Reading, FeatureMap]
 
 
@@ -158,7 +162,7 @@ def auto(
     """The default for numbers: random Fourier features, whose bandwidth follows from their number."""
     reading, scale = automatic_scaling(view, warmup, seed)
     if bandwidth is None and view.dense_rewards:
-        bandwidth = usual_bandwidth(scale.k)
+        bandwidth = 2 * usual_bandwidth(scale.k)
     if dim is None:
         dim = max(2, min(AUTO_DIM, LARGEST_D // view.A))
     dim = check_int("auto", "dim", dim, low=2)
@@ -173,14 +177,20 @@ def automatic_scaling(view: EnvView, warmup: int, seed: int) -> tuple[Reading, S
 
     A random policy does not see all that a good one will (the speeds of CartPole). States beyond its range stay apart,
     since a coordinate that is cut off no longer tells what follows. Where rewards take many values, what random play
-    sees is what is told apart in all coordinates: bounds may be far beyond what is ever visited.
+    sees is what is told apart in all coordinates: bounds may be far beyond what is ever visited. A coordinate with two
+    values (a leg that touches the ground) is a switch between two tasks: see `SWITCHED`.
     """
     if not view.dense_rewards:
         return view.scaled("auto", "bounds", warmup, seed, margin=MARGIN)
     reading, seen = view.scaled("auto", "data", warmup, seed, margin=MARGIN)
     low, high = observations.bounds(reading.space)
-    still = (seen.low == seen.high) & bounded(low, high)
-    return reading, Scaling(np.where(still, low, seen.low), np.where(still, high, seen.high), MARGIN)
+    states = view.warm_up(reading, int(warmup), int(seed))
+    least, most = states.min(axis=0), states.max(axis=0)
+    switch = ((states == least) | (states == most)).all(axis=0)
+    still = (least == most) & bounded(low, high)
+    low = np.where(still, low, np.where(switch, least, seen.low))
+    high = np.where(still, high, np.where(switch, most, seen.high))
+    return reading, Scaling(low, np.where(switch, low + (high - low) / SWITCHED, high), MARGIN)
 
 
 def onehot(view: EnvView, *, order: int | None = None) -> Mapped:

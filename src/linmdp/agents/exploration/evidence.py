@@ -67,7 +67,6 @@ class Evidence(Bonus):
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
     returns : (3, *batch) number of episodes, mean of what they missed, and sum of squares around it, for `urge`
     most : (*batch) the largest sum of rewards above 0 in an episode, at least one best reward
-    dense_rewards : Q is counted from 0 in place of the cap, and the floor of lam grows with samples
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
 
@@ -87,7 +86,6 @@ class Evidence(Bonus):
         lows: Array,
         *,
         own_ends: bool,
-        dense_rewards: bool = False,
         batch: tuple[int, ...] = (),
         backend: Backend = NUMPY,
     ) -> None:
@@ -95,11 +93,11 @@ class Evidence(Bonus):
         super().__init__(horizon, np.zeros((H, *batch)), np.zeros((H, *batch)), backend)
         caps = caps[-H:]
         following = caps[0] if horizon.discounted else (caps[1] if H > 1 else 0.0)
-        self._top, self.dense_rewards, from_cap = float(caps[0]), dense_rewards, not dense_rewards
-        self.offset = from_cap * float(caps[0] - horizon.discount * following)
-        self.floors = backend.array(np.minimum(lows - from_cap * caps, 0.0))
-        self.ended_value = -from_cap * caps
-        self.terminal = -from_cap * np.append(caps[1:], caps[0] if horizon.discounted else 0.0)
+        self._top = float(caps[0])
+        self.offset = float(caps[0] - horizon.discount * following)
+        self.floors = backend.array(np.minimum(lows - caps, 0.0))
+        self.ended_value = -caps
+        self.terminal = -np.append(caps[1:], caps[0] if horizon.discounted else 0.0)
         self.d, self.tie = d, tie_tolerance(caps)
         self.table, self.unit = isinstance(features, TableFeatures), is_unit(features)
         self.ended, self.sums = (backend.zeros((G, *batch, n)) for n in (0 if own_ends else d, 6))
@@ -223,7 +221,7 @@ class Evidence(Bonus):
             self.beta[:] = self.beta[steps - steps % self.horizon.stride]
         xp, n, norms = self.backend.xp, self.sums[..., 0].sum(0), self.sums[..., 5].sum(0)
         trace = norms / (n + (n == 0))
-        floor = self._floor(norms if self.dense_rewards else trace)
+        floor = self._floor(trace)
         evidence = self._gathered[0] / at_least(self._gathered[1], 1e-12)
         lam = xp.minimum(xp.maximum(evidence, floor), xp.maximum(trace, floor))
         self._lam[...] = xp.where((n > 0) & runs, lam, self._lam)

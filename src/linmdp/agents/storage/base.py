@@ -171,6 +171,11 @@ class Storage(Component):
         found: IntArray = self.best_actions(h, state).nonzero()[0]
         return found
 
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What it chose by itself."""
+        return {}
+
     def diagnostics(self) -> dict[str, float]:
         """What it has to tell of the run so far."""
         return {}
