@@ -395,7 +395,7 @@ def test_random_play_is_shown_and_done_once_for_all_runs(monkeypatch: pytest.Mon
     monkeypatch.setattr("linmdp.envs.mapping._chosen", {})
     alone = linmdp.make_env(spec)  # which nobody watches
     assert told == [420]
-    rewards = [linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=5).rewards for env in (again, alone)]
-    np.testing.assert_array_equal(*rewards)
+    one, two = (linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=5) for env in (again, alone))
+    np.testing.assert_array_equal(one.rewards, two.rewards)
     own = [GymTask(Hall(), H=8, features="cells", warmup=420).task.features for _ in range(2)]
     assert own[0] is not own[1]  # nobody knows what an environment that was given does
