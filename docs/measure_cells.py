@@ -4,6 +4,7 @@
 .venv/bin/python docs/measure_cells.py FOLDER cells_games --seeds 5    some of them, with so many seeds
 .venv/bin/python docs/measure_cells.py FOLDER cells_sweep --games 8    the first so many games
 .venv/bin/python docs/measure_cells.py FOLDER telling                  prints the games that can be in the sweep
+.venv/bin/python docs/measure_cells.py FOLDER cells_seeds              how the seeds of Phoenix differ
 
 Cells are chosen once for a game, in 10,000 steps of random play with seed 0. Runs have seeds of their own, those below.
 """
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import linmdp
+from linmdp.agents.incumbent import BEST, CONSTANT, NEWEST
 from linmdp.experiments.cell_picture import write_picture
 from linmdp.experiments.linearization import write_cells
 from linmdp.features.cells import read_cells
@@ -81,9 +83,13 @@ class Study(NamedTuple):
 
 
 STUDIES = {
-    "cells_games": Study(("Alien", "Phoenix"), 500, 10, 9000),
+    "cells_games": Study(("Alien", "Phoenix"), 500, 10, 9100),
     "cells_sweep": Study(GAMES, 100, 3, 6000),
 }
+
+
+LOOKED_AT = Study(("Phoenix",), 500, 10, 7015)
+"""Seeds that rules may be made with, so that one may look at what they do."""
 
 
 class Learned(NamedTuple):
@@ -129,6 +135,20 @@ class Game:
         run = linmdp.run(self.env, agent, episodes=episodes, seed=seed, eval_every=episodes)
         late = float(returns(run)[-episodes // 5 :].mean())
         return Learned(late, run.peak_bytes, 1000 * run.cpu_seconds / run.costs[-1][3])
+
+    def course(self, seed: int) -> tuple[Any, ...]:
+        """How a run went: what each fifth of it earned, cells seen, who acts at the end, and what is known of them."""
+        study = self.study
+        agent: Any = make_agent(AGENT, self.env, study.episodes)
+        run = linmdp.run(self.env, agent, episodes=study.episodes, seed=seed, eval_every=study.episodes)
+        storage, found = agent._planner.storage, returns(run)
+        incumbent = storage.incumbent
+        who = {BEST: "the best plan", NEWEST: "the newest plan"}.get(incumbent.acting, f"action {incumbent.action}")
+        number, best = incumbent.episodes[BEST, :2].tolist()
+        constant = float(incumbent.episodes[CONSTANT:, 1].max())
+        fifths = [round(float(part.mean()), 1) for part in np.array_split(found, 5)]
+        late = found[-study.episodes // 5 :]
+        return *fifths, round(float(late.std()), 1), storage.seen, who, int(number), round(best, 1), constant
 
     def earned(self, action: int | None, seed: int, episodes: int) -> float:
         """The mean return of a constant action, or of random play."""
@@ -245,6 +265,20 @@ def verdict(scores: Sequence[Scores]) -> str:
     return f"Of {n} games: {'; '.join(said)}. Median normalised score: {median:.2f}."
 
 
+def seeds_table(folder: Path, store: Store) -> None:
+    """A row for each of the seeds that are looked at, written after each."""
+    head = ("seed", *(f"fifth {i}" for i in range(1, 6)), "sd of the last", "cells seen", "who acts at the end")
+    head = (*head, "episodes of the best plan", "its mean", "best constant action, once")
+    rows, (name,) = list[tuple[str, ...]](), LOOKED_AT.games
+    game = Game(name, folder, LOOKED_AT, store)
+    for seed in range(LOOKED_AT.first_seed, LOOKED_AT.first_seed + LOOKED_AT.seeds):
+        found = game.remembered(f"course of seed {seed}", partial(game.course, seed))
+        rows.append((str(seed), *map(str, found)))
+        print(*rows[-1], sep=" | ", flush=True)
+        words = f"{name}, {LOOKED_AT.episodes} episodes of {H} steps; bytes {' '.join(map(str, game.cells.columns))}."
+        (GENERATED / "cells_seeds.md").write_text(f"{words}\n\n{markdown(head, rows)}\n")
+
+
 def main() -> None:
     """Write the tables that are named, or all."""
     folder, *given = sys.argv[1:]
@@ -253,6 +287,9 @@ def main() -> None:
         print(*telling())
         return
     with opened_store(Path(folder)) as store:
+        if "cells_seeds" in given:
+            seeds_table(Path(folder).resolve(), store)
+            return
         for name in [name for name in given if name in STUDIES] or list(STUDIES):
             study = STUDIES[name]
             games = study.games[: options.get("games")]

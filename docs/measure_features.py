@@ -47,7 +47,6 @@ FITTED = 6000
 TRAINED: dict[str, dict[str, Any]] = {
     "plain": {},
     "inverse": {"inverse_weight": 1.0},
-    "controlled": {"controlled": True},
 }
 """Models and the settings in which they differ."""
 
@@ -68,10 +67,8 @@ VARIANTS = {
     "blocks, clock": Variant("shipped", BLOCKS),
     "small model": Variant("plain", ""),
     "inverse": Variant("inverse", ""),
-    "controlled": Variant("controlled", ""),
     "small model, blocks, clock": Variant("plain", BLOCKS),
     "inverse, blocks, clock": Variant("inverse", BLOCKS),
-    "controlled, blocks, clock": Variant("controlled", BLOCKS),
 }
 
 
@@ -193,7 +190,7 @@ def described(folder: Path) -> str:
     for game in sorted(GAMES):
         data = dataset(game, folder)
         fit, held = data.split(Settings.held_out, 0)
-        columns = np.array([column for column, _ in moved(played_in(data, "cells"), data.A, np.random.default_rng(0))])
+        columns = np.array([column for column, _ in moved(played_in(data), data.A, np.random.default_rng(0))])
         for model in ("shipped", *TRAINED):
             if model != "shipped" and not (folder / f"{game}-{model}.safetensors").exists():
                 continue

@@ -1,6 +1,6 @@
 """DQN and PPO of Stable-Baselines3 on the games of the page on cells, with as many steps, tuned.
 
-.venv/bin/python docs/measure_networks.py FOLDER tune            each setting with the tuning seeds; prints the returns
+.venv/bin/python docs/measure_networks.py FOLDER tune            each setting with the tuning seed; prints the returns
 .venv/bin/python docs/measure_networks.py FOLDER                 the runs that are judged, about half an hour
 .venv/bin/python docs/measure_networks.py FOLDER --seeds 5       with so many seeds
 .venv/bin/python docs/measure_networks.py FOLDER CELLS           the table; CELLS is the folder of measure_cells.py
@@ -29,8 +29,8 @@ from linmdp.results.store import Store, opened_store
 from linmdp.runner.registry import make_agent, make_env
 
 STUDY = STUDIES["cells_games"]
-TUNING = (("Alien", 7000),)
-"""Games and seeds with which the setting of an agent is chosen."""
+TUNING_SEED = 7000
+"""With which the setting of an agent is chosen, in each game by itself."""
 
 DQN = "sb3-dqn:learning_starts=500,target_update_interval=500,exploration_fraction=0.3,"
 PPO = "sb3-ppo:ent_coef=0.01,"
@@ -38,6 +38,7 @@ GRID = {
     "DQN": (
         DQN + "learning_rate=0.001",
         DQN + "learning_rate=0.001,gamma=0.9",
+        DQN + "learning_rate=0.001,gamma=0.95,train_freq=1",
     ),
     "PPO": (
         PPO + "learning_rate=0.001,n_steps=512",
@@ -72,20 +73,16 @@ class Network(NamedTuple):
         return Learned(late, run.peak_bytes, 1000 * run.cpu_seconds / run.costs[-1][3])
 
 
-def tuned(agent: str, store: Store) -> str:
-    """The setting that earns most in the tuning runs."""
-
-    def worth(spec: str) -> float:
-        return float(np.mean([Network(game, spec, store).learned(seed).late for game, seed in TUNING]))
-
-    return max(GRID[agent], key=worth)
+def tuned(agent: str, game: str, store: Store) -> str:
+    """The setting that earns most in the tuning run of that game."""
+    return max(GRID[agent], key=lambda spec: Network(game, spec, store).learned(TUNING_SEED).late)
 
 
 def tune(store: Store) -> None:
     """Print what each setting earns."""
-    for game, seed in TUNING:
+    for game in STUDY.games:
         for spec in (spec for settings in GRID.values() for spec in settings):
-            print(game, seed, spec, Network(game, spec, store).learned(seed), flush=True)
+            print(game, TUNING_SEED, spec, Network(game, spec, store).learned(TUNING_SEED), flush=True)
 
 
 def judge(store: Store, seeds: int) -> None:
@@ -93,7 +90,7 @@ def judge(store: Store, seeds: int) -> None:
     for seed in range(STUDY.first_seed, STUDY.first_seed + seeds):
         for game in STUDY.games:
             for agent in GRID:
-                spec = tuned(agent, store)
+                spec = tuned(agent, game, store)
                 print(game, seed, spec, Network(game, spec, store).learned(seed), flush=True)
 
 
@@ -107,7 +104,7 @@ def table(store: Store, cells: Path, cell_store: Store, seeds: int) -> str:
         for name, action in (("random play", None), (f"action {ours.best_constant} alone", ours.best_constant)):
             rows.append((game, name, str(STUDY.seeds), str(mean_interval(ours.each_seed(action))), "", ""))
         for agent in GRID:
-            spec = tuned(agent, store)
+            spec = tuned(agent, game, store)
             found = [Network(game, spec, store).learned(STUDY.first_seed + i) for i in range(seeds)]
             rows.append((game, f"{agent}: {spec.partition(':')[2]}", str(seeds), str(_late(found)), *_costs(found)))
     head = ("game", "who", "seeds", "last fifth", "memory", "CPU ms a step, game included")

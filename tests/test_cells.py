@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from linmdp.features import ManyTiles
 from linmdp.features.cell_choice import MOST_CHOSEN, Played, alike, described, fitted_cells, forward, moved
 from linmdp.features.cells import Cells, Part, read_cells
 from linmdp.io.tensorfile import packed
+from linmdp.runner.start import shown_env
 from linmdp.testing import check_agent
 from linmdp.types import Task
 from reference_cells import ReferenceStagewise
@@ -370,3 +373,29 @@ def test_check_draws_cells(tmp_path: Path) -> None:
         assert (failed.status, failed.out) == (2, "")
         assert words in failed.err
         assert failed.err.count("\n") == 1
+
+
+def test_random_play_is_shown_and_done_once_for_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, told = "gym:Taxi-v3,H=21,features=cells,warmup=420", list[int]()
+
+    @contextmanager
+    def bar(what: str, total: int, show: bool) -> Iterator[Any]:
+        assert (what, total, show) == ("random play", 420, True)
+        told.append(0)
+
+        def advance() -> None:
+            told[-1] += 1
+
+        yield advance
+
+    monkeypatch.setattr("linmdp.runner.start.progress_bar", bar)
+    first, again = shown_env(spec), shown_env(spec)
+    assert told == [420]
+    assert again.task.features is first.task.features
+    monkeypatch.setattr("linmdp.envs.mapping._chosen", {})
+    alone = linmdp.make_env(spec)  # which nobody watches
+    assert told == [420]
+    one, two = (linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=5) for env in (again, alone))
+    np.testing.assert_array_equal(one.rewards, two.rewards)
+    own = [GymTask(Hall(), H=8, features="cells", warmup=420).task.features for _ in range(2)]
+    assert own[0] is not own[1]  # nobody knows what an environment that was given does

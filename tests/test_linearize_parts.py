@@ -12,13 +12,11 @@ import torch
 
 import linmdp
 from linmdp.envs.games import Game
-from linmdp.errors import InvalidData, InvalidParameter
-from linmdp.experiments.linearization import dataset_of
+from linmdp.errors import InvalidParameter
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.features.learned_blocks import WEIGHTS, features_of
-from linmdp.linearize.cells import moved_inputs
 from linmdp.linearize.collect import random_data
-from linmdp.linearize.data import Dataset, read_dataset
+from linmdp.linearize.data import Dataset
 from linmdp.linearize.measure import explained
 from linmdp.linearize.model import write_model
 from linmdp.linearize.train import Settings, Trainer, train
@@ -177,49 +175,6 @@ def test_inverse_weight_makes_psi_tell_what_the_action_moves(walk: Dataset, plai
     half = len(walk) // 2
     before, after = (explained(m, walk.states[:half], walk.states[half:], np.array([0]))[0] for m in (plain, other))
     assert after > max(before, 0.5)
-
-
-def test_inputs_that_the_action_moves_are_found(walk: Dataset) -> None:
-    assert moved_inputs(walk, 0).tolist() == [True, False, False]
-    lake = random_data(Game("FrozenLake-v1", is_slippery=False), transitions=600, H=20, seed=0)
-    assert moved_inputs(lake, 0).tolist() == [True] * 16
-
-
-def test_only_what_the_action_moves_is_predicted(walk: Dataset) -> None:
-    trainer = Trainer(walk, Settings(**TINY | {"steps": 50}, controlled=True, inverse_weight=0.5))
-    trainer.round()
-    model, states, other = trainer.model(), walk.states[:20], walk.states[:20].copy()
-    other[:, 1:] = 250
-    np.testing.assert_array_equal(model.mu(states), model.mu(other))
-    assert not np.array_equal(model.psi(states), model.psi(other))
-    nets = trainer.nets
-    nets.load_state_dict(trainer.best)
-    nets.mass.copy_(torch.tensor(1 / model.arrays["mu.scale"]))
-    with torch.no_grad():
-        mu, psi = nets.measures(trainer._next[:20]).numpy(), nets.psi(trainer._after[:20]).numpy()
-    np.testing.assert_allclose(model.mu(walk.next_states[:20]), mu, rtol=1e-4)
-    np.testing.assert_allclose(model.psi(walk.next_states[:20]), psi, atol=1e-5)
-
-
-def test_controlled_needs_whole_numbers_and_three_steps() -> None:
-    data = random_data(Game("CartPole-v1"), transitions=200, H=20, seed=0)
-    with pytest.raises(InvalidData, match="must be whole numbers for 'controlled'"):
-        Trainer(data, Settings(d=2, hidden=4, controlled=True))
-    short = random_data(Game("FrozenLake-v1"), transitions=50, H=2, seed=0)
-    with pytest.raises(InvalidData, match="at least 3 steps for 'controlled'"):
-        Trainer(short, Settings(d=2, hidden=4, controlled=True))
-
-
-def test_rounds_mark_what_is_random_play(tmp_path: Path) -> None:
-    settings = Settings(**TINY | {"steps": 30})
-    sizes: dict[str, Any] = {"transitions": 301, "H": 10}
-    path = tmp_path / "data"
-    dataset_of("FrozenLake-v1", path, settings, explore="ucb", rounds=3, **sizes)
-    data = read_dataset(path)
-    assert (len(data), data.random) == (301, 100)
-    assert dataset_of("FrozenLake-v1", None, settings, **sizes).random == 301
-    settings = Settings(**TINY | {"steps": 30}, controlled=True)
-    assert Trainer(data, settings).predicted.shape == (16,)
 
 
 def test_a_negative_weight_is_refused() -> None:

@@ -24,10 +24,10 @@ from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.estimate import in_words, job_seconds
 from linmdp.runner.forecast import forecast
-from linmdp.runner.registry import env_parameters, make_agent, make_env
+from linmdp.runner.registry import env_parameters, make_agent
 from linmdp.runner.resources import LESS, available_memory, predicted_bytes
 from linmdp.runner.spec import parse_spec
-from linmdp.runner.start import TRIAL
+from linmdp.runner.start import TRIAL, shown_env
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
@@ -43,7 +43,7 @@ def check_env(spec: str, agent: str | None, episodes: int, picture: Path | None 
     if picture is not None:
         check_choice("check", "picture", picture.suffix, KINDS)
         output_folder(picture.parent)
-    env = make_env(spec)
+    env = shown_env(spec)
     if picture is not None and not isinstance(env.task.features, Cells):
         invalid("check", "picture", "left out without features=cells", str(picture))
     learner = _made(agent, env, episodes) if agent else None

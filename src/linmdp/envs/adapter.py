@@ -83,12 +83,14 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         given = {name: value for name, value in (sizes | others).items() if value is not None}
         if isinstance(features, str):  # a map that someone else registered has other parameters
             given |= {name: kwargs.pop(name) for name in map_parameters(features) if name in kwargs}
+        origin: str | None = None
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:
             if features in (None, "cells") and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
             env = make_gym(id, kwargs)
+            origin = repr(env.spec)
         super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space)
         self.chosen, self._sizes = dict[str, Any](), tuple[int, ...]()
@@ -102,7 +104,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         reported = getattr(env.unwrapped, "reward_range", None)
         rewards = reward_rule(id, reward, reward_low, reward_high, reported, self._trial)
         self._pay = rewards.pay
-        S, phi = self._mapped(id, features, given, H)
+        S, phi = self._mapped(id, features, given, H, origin)
         self.chosen |= rewards.chosen
         shape = self.observation_space.shape
         state_bytes = None if shape is None else 8 * math.prod(shape)
@@ -122,10 +124,11 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         )
 
     def _mapped(
-        self, id: str, features: str | FeatureMap | None, given: dict[str, Any], H: int
+        self, id: str, features: str | FeatureMap | None, given: dict[str, Any], H: int, origin: str | None
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
         A, view = self._actions.A, EnvView(id, self.env, self._actions, H)
+        view.origin = origin
         if features is None and not whole(view.space):
             view.dense_rewards = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
         self._dense_rewards = view.dense_rewards

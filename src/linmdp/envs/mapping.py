@@ -6,6 +6,8 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, overload
 
@@ -21,7 +23,7 @@ from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles, usual_bandwidth
 from linmdp.features.blocks import LARGEST_D
 from linmdp.features.cell_choice import Played, fitted_cells
-from linmdp.features.cells import read_cells
+from linmdp.features.cells import Cells, read_cells
 from linmdp.features.groups import GroupFeatures
 from linmdp.features.onehot import OneHot, joined
 from linmdp.features.scaling import Scaling, bounded
@@ -46,12 +48,20 @@ learned with one then says nothing of the other."""
 
 Mapped = tuple[Reading, FeatureMap]
 
+Advance = Callable[[], None]
+WARMUP: ContextVar[Callable[[int], AbstractContextManager[Advance]]] = ContextVar(
+    "WARMUP", default=lambda steps: nullcontext(lambda: None)
+)
+"""Who is told of a long warm-up: called with its steps, and what comes back after each. Nobody by default."""
+
 
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
     dense_rewards = False
     """Whether rewards of random play took many values, where that was looked at."""
+    origin: str | None = None
+    """What the environment was made from, if that says all of it: the same name, the same environment."""
 
     def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int) -> None:
         self.id, self.env, self.actions, self.A, self.H = id, env, actions, actions.A, H
@@ -89,15 +99,17 @@ class EnvView:
     def played(self, reading: Reading, steps: int, seed: int) -> Played:
         """Random play in episodes of H steps at most, until there are that many steps; the last episode is whole."""
         rng, rows, k = np.random.default_rng(seed), list[tuple[Any, int, float, int]](), 0
-        while len(rows) < steps:
-            observation, _ = self.env.reset(seed=None if k else seed)
-            for h in range(self.H):
-                state, action = np.append(reading.read(observation), h), int(rng.integers(self.A))
-                observation, reward, terminated, truncated, _ = self.env.step(self.actions(action))
-                rows.append((state, action, float(reward), k))
-                if terminated or truncated:
-                    break
-            k += 1
+        with WARMUP.get()(steps) as advance:
+            while len(rows) < steps:
+                observation, _ = self.env.reset(seed=None if k else seed)
+                for h in range(self.H):
+                    state, action = np.append(reading.read(observation), h), int(rng.integers(self.A))
+                    observation, reward, terminated, truncated, _ = self.env.step(self.actions(action))
+                    rows.append((state, action, float(reward), k))
+                    advance()
+                    if terminated or truncated:
+                        break
+                k += 1
         states, actions, rewards, episode = zip(*rows, strict=True)
         return Played(np.array(states, dtype=np.int64), np.array(actions), np.array(rewards), np.array(episode))
 
@@ -218,14 +230,20 @@ def hashed(view: EnvView) -> Mapped:
     return observations.hashed(view.id, view.space), HashedFeatures(view.A)
 
 
+_chosen: dict[tuple[str | None, int, int, int], Cells] = {}
+"""Cells by what they were chosen from: every run makes its environment anew, and a warm-up takes seconds."""
+
+
 def cells(view: EnvView, *, warmup: int = 10_000, seed: int = 0, model: str | None = None) -> Mapped:
     """Cells of a few whole numbers that the action moves, chosen in a warm-up of random play or read from a file."""
     plain = observations.vectors(view.id, view.space)
     reading = observations.stepped(plain, view.H)
     if model is None:
         steps, seed = check_int("cells", "warmup", warmup, low=1, high=10**7), check_int("cells", "seed", seed, low=0)
-        played = view.played(plain, steps, seed)
-        return reading, fitted_cells(played, view.A, np.random.default_rng(seed))
+        key = (view.origin, view.H, steps, seed)
+        if view.origin is None or key not in _chosen:
+            _chosen[key] = fitted_cells(view.played(plain, steps, seed), view.A, np.random.default_rng(seed))
+        return reading, _chosen[key]
     found = read_cells(model)
     width = math.prod(reading.space.shape or ())
     if (found.A, found.width) != (view.A, width):

@@ -59,11 +59,6 @@ class Dataset:
         return tuple((str(kind), int(n)) for kind, n in self.meta["layout"])
 
     @property
-    def random(self) -> int:
-        """How many transitions, from the first on, are of random play."""
-        return int(self.meta.get("random", len(self)))
-
-    @property
     def start(self) -> np.ndarray:
         """The first state of the first episode, (width,)."""
         first: np.ndarray = self.states[0]
@@ -128,7 +123,6 @@ def read_dataset(path: Path, env_id: str | None = None) -> Dataset:
         data = Dataset(meta=file.meta, **{name: file.arrays[name] for name in ARRAYS})
         check_origin(where, file.meta)
         A, layout = check_int(where, "A", file.meta["A"], low=1), checked_layout(where, file.meta["layout"])
-        check_int(where, "random", file.meta.get("random", n), low=0)
         fits = width == width_of(layout) and n > 0
         fits = fits and all(file.arrays[name].dtype.kind in "bui" for name in ("actions", "terminated", "episode"))
         fits = fits and bool(data.actions.min() >= 0 and data.actions.max() < A)

@@ -45,7 +45,7 @@ def explored_data(
         count = part if i < rounds - 1 else max(2, transitions - len(data))
         player = make_player(task_of(model, H))
         new = collect(game, player, transitions=count, H=H, seed=int(seeds[i]), scaled=model.scaled, advance=advance)
-        data = replace(joined((data, new)), meta=data.meta | {"random": part})
+        data = joined((data, new))
     return data
 
 

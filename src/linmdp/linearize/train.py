@@ -15,12 +15,10 @@ from linmdp.errors import InvalidParameter, check_choice, check_int, check_numbe
 from linmdp.features.learned import FORMS, Encoder, LearnedModel
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
-from linmdp.linearize.cells import moved_inputs
 from linmdp.linearize.cuda_graph import RecordedUpdate
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.model import model_of_networks
 from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
-from linmdp.types import Array
 
 EVAL_BATCHES = 20
 Watch = Callable[[int, dict[str, float]], None]
@@ -41,7 +39,6 @@ class Settings:
     balance : weight of the term that keeps all dimensions of phi in use; it fades out over the first half
     reward_weight : weight of the reward's squared error, in units of the reward's variance
     inverse_weight : weight of the loss of a network that guesses the action from psi(s) and psi(s'): 0 for none
-    controlled : whether mu sees only the numbers of an observation that the action moves, so that phi predicts those
     held_out : fraction of the episodes that is kept for evaluation
     eval_every : iterations between two evaluations, each followed by a checkpoint
     """
@@ -55,7 +52,6 @@ class Settings:
     balance: float = 1.0
     reward_weight: float = 1.0
     inverse_weight: float = 0.0
-    controlled: bool = False
     held_out: float = 0.1
     patience: int = 10
     eval_every: int = 500
@@ -129,8 +125,6 @@ class Trainer:
         rewards = data.scaled_rewards
         self._unit = float(max(rewards[self.rows].var(), 1e-6))
         self._x, self._after = (self._put(self.encoder(states)) for states in (data.states, data.next_states))
-        self.predicted = self._predicted_inputs()
-        self._next = self._after * self._put(self.predicted) if settings.controlled else self._after
         self._action, self._reward = self._put(data.actions.astype(np.int64)), self._put(rewards.astype(np.float32))
         self._eval_rows = self._evaluation_rows()
 
@@ -168,7 +162,7 @@ class Trainer:
     def _update(self, rows: Any, balance: Any) -> None:
         with self._autocast:
             phi = self.nets.features(self._x[rows], self._action[rows])
-            mu = self.nets.training_measures(self._next[rows])
+            mu = self.nets.training_measures(self._after[rows])
         loss = self._loss(phi, mu, rows)
         if self.settings.form == "linear":
             loss = loss + balance * imbalance(phi)
@@ -194,20 +188,11 @@ class Trainer:
         """Means over held-out batches."""
         losses, first = [], []
         for rows in self._eval_rows:
-            phi, mu = self.nets.features(self._x[rows], self._action[rows]), self.nets.measures(self._next[rows])
+            phi, mu = self.nets.features(self._x[rows], self._action[rows]), self.nets.measures(self._after[rows])
             losses.append(self._loss(phi, mu, rows))
             true = torch.arange(len(rows), device=rows.device)
             first.append((self.nets.logits(phi, mu).argmax(1) == true).float().mean())
         return {"loss": float(torch.stack(losses).mean()), "rank_first": float(torch.stack(first).mean())}
-
-    def _predicted_inputs(self) -> Array:
-        """1 for each input that mu sees, and 0 for others, (inputs,)."""
-        if not self.settings.controlled:
-            return np.ones(self.encoder.inputs, dtype=np.float32)
-        random = self.rows[
-            self.rows < self.data.meta.get("random", len(self.data))
-        ]  # a learner's actions follow states
-        return moved_inputs(self.data.take(random), self.settings.seed).astype(np.float32)
 
     def _evaluation_rows(self) -> Any:
         """Held-out batches, the same at each evaluation, (batches, batch)."""
@@ -219,7 +204,6 @@ class Trainer:
     def model(self) -> LearnedModel:
         """The best networks so far, normalised and measured."""
         arrays = {name: value.cpu().numpy() for name, value in self.best.items()}
-        arrays["mu.0.weight"] = arrays["mu.0.weight"] * self.predicted  # a weight of 0 is an input that is not seen
         settings = {**asdict(self.settings), "stopped": self.step}
         return model_of_networks(arrays, self.encoder, self.data, settings, self.rows, self.held)
 
