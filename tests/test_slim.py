@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp.agents.storage import choice
 from linmdp.agents.storage.base import Sample
+from linmdp.agents.storage.forms import PER_FEATURE
 from linmdp.agents.storage.imagined_slim import ImaginedSlim
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.slim import Slim
@@ -32,7 +33,7 @@ OBJECTS = 64 << 10
 
 
 def task_of(p: int) -> Task:
-    features = RandomFourier(A, Scaling(np.zeros(K), np.ones(K)), dim=20, bandwidth=0.7).first(p)
+    features = RandomFourier(A, Scaling(np.zeros(K), np.ones(K)), dim=20, bandwidth=0.7).fewer(p)
     return Task(
         S=None, A=A, d=features.d, H=STEPS, reward_range=(0.0, 1.0), features=features, stationary=True, state_bytes=16
     )
@@ -100,11 +101,27 @@ def test_where_transitions_began_is_known_to_a_fraction_of_what_was_seen(seed: i
     np.testing.assert_allclose(after, np.diff(states, axis=0), atol=2e-3 * farthest.max(), rtol=2e-3)
 
 
-def test_the_first_features_are_those_of_the_whole_map() -> None:
+def test_all_features_in_single_precision_are_those_of_the_map() -> None:
     whole = RandomFourier(A, Scaling(np.zeros(K), np.ones(K)), dim=20, bandwidth=0.7)
     states = np.random.default_rng(0).random((5, K))
-    expected = whole.psi(states)[:, :8] * np.sqrt(20 / 8)
-    np.testing.assert_allclose(whole.first(8).psi(states), expected, atol=1e-6)
+    np.testing.assert_allclose(whole.fewer(20).psi(states), whole.psi(states), atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 6, 40])
+def test_fewer_features_are_nearer_to_their_kernel_than_the_first_of_the_map(k: int) -> None:
+    states, p = np.random.default_rng(0).random((40, k)), 30
+    distances = ((states[:, None] - states) ** 2).sum(axis=-1)
+    errors = np.zeros((2, 20))
+    for seed in range(20):
+        whole = RandomFourier(A, Scaling(np.zeros(k), np.ones(k)), dim=45, seed=seed)
+        fewer = whole.fewer(p)
+        assert fewer.bandwidth > whole.bandwidth
+        first = RandomFourier(A, whole.scaling, dim=p, bandwidth=fewer.bandwidth, seed=seed)
+        kernel = np.exp(-distances / (2 * fewer.bandwidth**2)) / 2
+        for i, features in enumerate((fewer, first)):
+            psi = features.psi(states)[:, 1:] * np.sqrt(p / (p - 1))
+            errors[i, seed] = np.sqrt(((psi @ psi.T - kernel) ** 2).mean())
+    assert errors[0].mean() < errors[1].mean()
 
 
 def played(env: Any, agent: Any, episodes: int) -> None:
@@ -149,8 +166,8 @@ def test_fewer_features_are_said() -> None:
     agent: Any = linmdp.make_agent("lsvi-ucb-fold:max_bytes=128KiB", env)
     p = agent.task.d // 2
     assert 16 <= p < 100 == env.task.d // 2
-    assert f"{p} of 100 features for each action" in agent.chosen["reason"]
-    assert agent.chosen["M"] >= 16 * p
+    assert f"{p} features for each action in place of 100" in agent.chosen["reason"]
+    assert agent.chosen["M"] >= PER_FEATURE * p
 
 
 def test_what_is_said_to_fit_does() -> None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from linmdp.types import Array
 
-
 COLUMNS = 16
 """Of a matrix, that are looked at at once."""
 

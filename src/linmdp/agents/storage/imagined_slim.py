@@ -20,7 +20,7 @@ LEFT_OUT = 5
 NEAR = 16
 """States that are compared at once."""
 
-PER_STATE = 6
+PER_STATE = 12
 """Transitions for each imagined state, at least."""
 
 
