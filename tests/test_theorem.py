@@ -93,9 +93,10 @@ def test_values_of_centres_are_near_those_of_states(seed: int, d: int, lam: floa
     error = np.linalg.norm((alpha * (V[1] - V[0])).sum(axis=1))
     rho = np.linalg.norm(apart, axis=-1).max(axis=-1)
     W = np.einsum("nc,ncai,ncaj->ij", alpha, apart, apart)
-    first = np.linalg.norm(w) * math.sqrt((alpha * rho**2).sum()), math.sqrt(w @ W @ w)
+    first = float(np.linalg.norm(w)) * math.sqrt((alpha * rho**2).sum()), math.sqrt(w @ W @ w)
     second = math.sqrt((alpha * wide**2).sum()), beta * math.sqrt(np.trace(data.inverse @ W))
-    assert error <= SLACK * min(min(first) + min(second), cap * math.sqrt(n)) + 1e-12  # 2
+    bound = float(min(first)) + float(min(second))
+    assert error <= SLACK * min(bound, cap * math.sqrt(n)) + 1e-12  # 2
 
 
 @many

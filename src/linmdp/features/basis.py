@@ -274,7 +274,7 @@ class RandomFourier(BlockFeatures):
         self._b[1:] = rng.uniform(0.0, 2 * np.pi, self.p - 1)
 
     def fewer(self, p: int) -> RandomFourier:
-        """A map with p features in place of these, in single precision: less memory, and cosines in a tenth of the time.
+        """A map with p features in place of these, in single precision: less memory, and cosines ten times as fast.
 
         The fewer there are, the better they have to be. Frequencies are orthogonal in groups of k, and phases evenly
         spread, so that they differ more (Yu et al. 2016); and the kernel is wider, so that it needs fewer of them.

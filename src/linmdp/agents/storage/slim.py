@@ -58,7 +58,10 @@ class Slim(Merged):
 
     _arrays: ClassVar = ("ends", "origin", "unit", "change", "key", "sums", "squares", "radius", "scale")
 
+    p: int
     ends: Any
+    origin: Array
+    unit: Array
     change: Any
     squares: Array
     _moments: Moments
@@ -212,6 +215,7 @@ class Slim(Merged):
 
     def inverse_of(self, g: int) -> Array:
         """Its halves, (A, q, p + 1)."""
+        assert isinstance(self.ridge, InPlace)
         halves: Array = self.ridge.halves[g]
         return halves
 
