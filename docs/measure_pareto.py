@@ -24,7 +24,6 @@ from linmdp.results.summary import Summary
 KINDS = {
     "storage=counts": ("everything kept (exact)", "black"),
     "M=8000": ("everything kept (exact)", "black"),
-    "M=20000": ("everything kept (exact)", "black"),
     "random": ("random play", "grey"),
     "max_bytes": ("merged, max_bytes given", "C5"),
     "centres": ("centres, with a certificate", COLOURS["centres"]),
