@@ -25,13 +25,13 @@ KINDS = {
     "storage=counts": ("everything kept (exact)", "black"),
     "M=8000": ("everything kept (exact)", "black"),
     "random": ("random play", "grey"),
-    "max_bytes": ("merged, max_bytes given", "C5"),
-    "centres": ("centres, with a certificate", COLOURS["centres"]),
+    "max_bytes": ("merged, with max_bytes given", "C5"),
+    "select": ("select: keeps samples that tell most", "C8"),
+    "fixed": ("fixed: forgets all, in fixed phases", COLOURS["fixed"]),
+    "adaptive": ("adaptive: forgets all, when it needs to", COLOURS["adaptive"]),
+    "centres": ("centres: next states merged, with a certificate", COLOURS["centres"]),
     "merged": ("merged transitions", COLOURS["merged"]),
-    "fold": ("fold", COLOURS["fold"]),
-    "select": ("select", "C8"),
-    "fixed": ("fixed: forgets all, every so often", COLOURS["fixed"]),
-    "adaptive": ("adaptive: the same", COLOURS["adaptive"]),
+    "fold": ("fold: old targets folded", COLOURS["fold"]),
 }
 """What an agent is called and its colour, by the first of these words in its settings."""
 
@@ -42,7 +42,7 @@ TITLES = {
     "gym:CartPole-v1": "CartPole",
 }
 ROWS = ("bytes", "M", "certificate")
-SIZES = {2.0**i: name for i, name in ((14, "16 KiB"), (17, "128 KiB"), (20, "1 MiB"), (23, "8 MiB"), (26, "64 MiB"))}
+SIZES = {2.0**i: f"{2 ** (i % 10)} {'KMG'[i // 10 - 1]}iB" for i in range(12, 36, 2)}
 
 
 def kind(agent: str) -> str:
@@ -62,9 +62,10 @@ def draw(axis: Any, summaries: Sequence[Summary], row: str) -> None:
     """What every kind of agent loses, as a line over its sizes; what has no size as a line across."""
     for name in dict.fromkeys(kind(s.agent) for s in summaries):
         mine, (label, colour) = [s for s in summaries if kind(s.agent) == name], KINDS[name]
+        mine.sort(key=lambda s: size(s, row) or 0.0)
         exact = colour == "black"
         if row == "certificate":
-            points = sorted((size(s, row) or 0.0, s.certificate) for s in mine if s.certificate)
+            points = [(size(s, row), s.certificate) for s in mine if s.certificate is not None and size(s, row)]
             if points and not exact:
                 axis.plot(*zip(*points, strict=True), color=colour, marker="o")
             continue
@@ -101,7 +102,7 @@ def main() -> None:
         for axis, row in zip(axes[:, column], ROWS, strict=True):
             draw(axis, mine, row)
             handles = axis.get_legend_handles_labels()
-            labels |= dict(zip(handles[1], handles[0], strict=True))
+            labels = dict(zip(handles[1], handles[0], strict=True)) | labels
             if row == "certificate":
                 axis.set_yscale("symlog", linthresh=1.0)
                 axis.set_ylim(bottom=0)
@@ -113,10 +114,10 @@ def main() -> None:
         axes[0, column].set_title(f"{TITLES[env]}\n{mine[0].episodes:,} episodes, {seeds}", fontsize=10)
         for axis in axes[:2, column]:
             axis.set_ylabel("regret (optimal: 0)" if regret else "mean return (more is better)")
-        axes[2, column].set_ylabel("certificate of\nan episode" if column == 0 else "")
+        axes[2, column].set_ylabel("certificate\n(0: nothing lost)" if column == 0 else "")
     names = list(dict.fromkeys(label for label, _ in KINDS.values() if label in labels))
-    picture.legend([labels[n] for n in names], names, loc="lower center", ncols=4, fontsize=9, frameon=False)
-    picture.tight_layout(rect=(0, 0.06, 1, 1))
+    picture.legend([labels[n] for n in names], names, loc="lower center", ncols=3, fontsize=9, frameon=False)
+    picture.tight_layout(rect=(0, 0.07, 1, 1))
     picture.savefig(DOCS / "images/pareto.png", dpi=110)
 
 
