@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp.agents.afresh import invert_in_place
 from linmdp.agents.storage import choice
+from linmdp.agents.storage.base import Sample
+from linmdp.agents.storage.forms import PER_FEATURE
 from linmdp.agents.storage.imagined_slim import ImaginedSlim
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.slim import Slim
+from linmdp.agents.symmetric import shape_of_half
 from linmdp.features.basis import RandomFourier
 from linmdp.features.scaling import Scaling
 from linmdp.types import Task
@@ -30,7 +33,7 @@ OBJECTS = 64 << 10
 
 
 def task_of(p: int) -> Task:
-    features = RandomFourier(A, Scaling(np.zeros(K), np.ones(K)), dim=20, bandwidth=0.7).first(p)
+    features = RandomFourier(A, Scaling(np.zeros(K), np.ones(K)), dim=20, bandwidth=0.7).fewer(p)
     return Task(
         S=None, A=A, d=features.d, H=STEPS, reward_range=(0.0, 1.0), features=features, stationary=True, state_bytes=16
     )
@@ -82,21 +85,43 @@ def test_plans_are_those_of_merged_transitions(
     assert agents[1].drift() < 1e-9
 
 
-@given(st.integers(1, 40), st.integers(0, 1000))
-def test_a_matrix_is_inverted_where_it_lies(n: int, seed: int) -> None:
-    rows = np.random.default_rng(seed).standard_normal((2 * n, n))
-    matrix = rows.T @ rows + 1e-3 * np.eye(n)
-    inverse = matrix.copy()
-    invert_in_place(inverse)
-    np.testing.assert_array_equal(inverse, inverse.T)
-    np.testing.assert_allclose(inverse @ matrix, np.eye(n), atol=1e-8)
+@given(st.integers(0, 10_000), st.integers(-2, 2))
+def test_where_transitions_began_is_known_to_a_fraction_of_what_was_seen(seed: int, power: int) -> None:
+    rng = np.random.default_rng(seed)
+    agent: Any = linmdp.LSVIUCB(task_of(8), storage="merged", M=100, max_bytes=80_000)
+    storage = agent._planner.storage
+    states = 10.0**power * rng.standard_normal((60, K)) * np.exp(rng.normal(size=(60, 1)))  # the farthest come late
+    states = states[np.argsort(np.abs(states).max(axis=1))]
+    for begin, after in pairwise(states):
+        storage.add(0, Sample(np.zeros(8), begin, 0, after, False, reward=0.0))
+    farthest = np.abs(states - states[0]).max(axis=0)
+    assert storage.count == 59
+    assert (np.abs(storage.begun(slice(0, 59)) - states[:-1]) <= farthest / 2**14).all()
+    after = storage._following(slice(0, 59)) - storage.begun(slice(0, 59))
+    np.testing.assert_allclose(after, np.diff(states, axis=0), atol=2e-3 * farthest.max(), rtol=2e-3)
 
 
-def test_the_first_features_are_those_of_the_whole_map() -> None:
+def test_all_features_in_single_precision_are_those_of_the_map() -> None:
     whole = RandomFourier(A, Scaling(np.zeros(K), np.ones(K)), dim=20, bandwidth=0.7)
     states = np.random.default_rng(0).random((5, K))
-    expected = whole.psi(states)[:, :8] * np.sqrt(20 / 8)
-    np.testing.assert_allclose(whole.first(8).psi(states), expected, atol=1e-6)
+    np.testing.assert_allclose(whole.fewer(20).psi(states), whole.psi(states), atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 6, 40])
+def test_fewer_features_are_nearer_to_their_kernel_than_the_first_of_the_map(k: int) -> None:
+    states, p = np.random.default_rng(0).random((40, k)), 30
+    distances = ((states[:, None] - states) ** 2).sum(axis=-1)
+    errors = np.zeros((2, 20))
+    for seed in range(20):
+        whole = RandomFourier(A, Scaling(np.zeros(k), np.ones(k)), dim=45, seed=seed)
+        fewer = whole.fewer(p)
+        assert fewer.bandwidth > whole.bandwidth
+        first = RandomFourier(A, whole.scaling, dim=p, bandwidth=fewer.bandwidth, seed=seed)
+        kernel = np.exp(-distances / (2 * fewer.bandwidth**2)) / 2
+        for i, features in enumerate((fewer, first)):
+            psi = features.psi(states)[:, 1:] * np.sqrt(p / (p - 1))
+            errors[i, seed] = np.sqrt(((psi @ psi.T - kernel) ** 2).mean())
+    assert errors[0].mean() < errors[1].mean()
 
 
 def played(env: Any, agent: Any, episodes: int) -> None:
@@ -141,8 +166,8 @@ def test_fewer_features_are_said() -> None:
     agent: Any = linmdp.make_agent("lsvi-ucb-fold:max_bytes=128KiB", env)
     p = agent.task.d // 2
     assert 16 <= p < 100 == env.task.d // 2
-    assert f"{p} of 100 features for each action" in agent.chosen["reason"]
-    assert agent.chosen["M"] >= 16 * p
+    assert f"{p} features for each action in place of 100" in agent.chosen["reason"]
+    assert agent.chosen["M"] >= PER_FEATURE * p
 
 
 def test_what_is_said_to_fit_does() -> None:
@@ -182,7 +207,7 @@ def after_play(noise: float, limit: Any) -> Any:
 def test_imagined_transitions_are_near_the_true_ones() -> None:
     storage: Any = after_play(0.0, "160KiB")._planner.storage
     assert type(storage) is ImaginedSlim
-    storage.ready(0, np.zeros((12, 12)))
+    storage.ready(0, np.zeros(shape_of_half(12)))
     scene: Any = storage._scene
     before = scene.box.outside(scene.x.astype(float))
     for a in range(A):
@@ -197,7 +222,7 @@ def test_imagined_transitions_are_near_the_true_ones() -> None:
 
 def test_nothing_is_imagined_where_the_next_state_cannot_be_predicted() -> None:
     storage: Any = after_play(0.1, "160KiB")._planner.storage
-    storage.ready(0, np.zeros((12, 12)))
+    storage.ready(0, np.zeros(shape_of_half(12)))
     assert storage.count > 200
     assert storage._scene is None
     assert storage.imagined == 0

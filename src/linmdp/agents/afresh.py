@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents import symmetric
 from linmdp.agents.base import Component
 from linmdp.agents.ridge import Rebuild, dot, fresh_inverse, masked_groups, matvec
 from linmdp.types import Array, BoolArray
@@ -34,10 +34,13 @@ class Afresh(Component):
     def __init__(self, G: int, d: int, lam: float, blocks: int) -> None:
         p = d // blocks if blocks else 1
         self.lam = np.full((), lam)
-        self.Lambda_inv: Array = np.zeros((G, blocks, p, p))
         self.u: Array = np.zeros((G, d))
+        self._make_space(G, blocks, p)
         self.behind, self.empty = np.zeros(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
         self.restart(np.ones(G, dtype=np.bool_))
+
+    def _make_space(self, G: int, blocks: int, p: int) -> None:
+        self.Lambda_inv: Array = np.zeros((G, blocks, p, p))
 
     def drop(self, mask: BoolArray) -> None:
         """Forget the samples of `mask`, (G,). Lambda_inv, with which the old Q acts, stays."""
@@ -92,7 +95,7 @@ class Afresh(Component):
 
     def solve(self, g: int, z: Any) -> Array:
         """w = Lambda_g^-1 (u_g + z), (d,)."""
-        return self.times(self.Lambda_inv[g], self.u[g] + z)
+        return self.fit(g, self.u[g] + z)
 
     def fit(self, g: int, target: Array) -> Array:
         """Lambda_g^-1 target, (d,)."""
@@ -100,7 +103,8 @@ class Afresh(Component):
 
     def correlated(self, x: Array) -> Array:
         """Lambda^-1/2 x for independent x (levels, n, d): the regression of a level is that of its group."""
-        roots = np.sqrt(self.Lambda_inv) if self.Lambda_inv.shape[-1] == 1 else np.linalg.cholesky(self.Lambda_inv)
+        inverses = map(self.inverse, range(len(self.u)))
+        roots = [np.sqrt(x) if x.shape[-1] == 1 else np.linalg.cholesky(x) for x in inverses]
         one = len(roots) == 1
         return np.stack([self.times(roots[0 if one else level], rows) for level, rows in enumerate(x)])
 
@@ -131,66 +135,63 @@ class Afresh(Component):
         self.Lambda_inv = kept[:, :, None, None]
 
 
-ROWS = 16
-"""Rows of a matrix that are changed at once, where memory is scarce."""
-
-
 class InPlace(Afresh):
-    """`Afresh` that needs next to nothing beside Lambda_inv: each block of Lambda is made and inverted where it lies.
+    """`Afresh` in half the space: each block of Lambda is made and inverted where it lies, as half of its entries.
 
     Attributes
     ----------
-    ready : g, scratch -> None; tells the storage that a planning begins; it may use `scratch`, (p, p)
-    gram : g, a, out -> None; the storage's, which writes the block of action a of sum phi phi' to `out`, (p, p)
+    halves : (G, blocks, q, p + 1) of Lambda_inv, which there is not: see `symmetric`
+    ready : g, scratch -> None; tells the storage that a planning begins; it may use `scratch`, half of a (p, p)
+    gram : g, a, out -> None; the storage's, which writes half of the block of action a of sum phi phi' to `out`
     """
 
+    _arrays: ClassVar[tuple[str, ...]] = ("halves", "u", "behind", "empty", "lam")
     ready: Callable[[int, Array], None]
     gram: Callable[[int, int, Array], None]
 
+    def _make_space(self, G: int, blocks: int, p: int) -> None:
+        self.halves: Array = np.zeros((G, blocks, *symmetric.shape_of_half(p)))
+
     def restart(self, mask: BoolArray) -> None:
         for g in masked_groups(mask):
-            self.Lambda_inv[g] = 0.0
-            for block in self.Lambda_inv[g]:
-                block.flat[:: len(block) + 1] = 1 / self.lam
+            self.halves[g] = 0.0
+            for half in self.halves[g]:
+                symmetric.add_to_diagonal(half, 1 / self.lam)
         self.behind &= ~mask
         self.empty &= ~mask
 
     def refactor(self, mask: BoolArray, rebuild: Rebuild) -> None:
         for g in masked_groups(mask):
-            self.ready(g, self.Lambda_inv[g, 0])
-            for a, block in enumerate(self.Lambda_inv[g]):
-                self.gram(g, a, block)
-                block.flat[:: len(block) + 1] += self.lam
-                invert_in_place(block)
+            self.ready(g, self.halves[g, 0])
+            for a, half in enumerate(self.halves[g]):
+                self._make_Lambda(g, a, half)
+                symmetric.invert(half)
         self.behind &= ~mask
         self.empty &= ~mask
 
+    def _make_Lambda(self, g: int, a: int, out: Array) -> None:
+        self.gram(g, a, out)
+        symmetric.add_to_diagonal(out, self.lam)
+
+    def inverse(self, g: int) -> Array:
+        return np.stack([symmetric.full(half) for half in self.halves[g]])
+
+    def fit(self, g: int, target: Array) -> Array:
+        blocks = target.reshape(len(self.halves[g]), -1)
+        return np.concatenate([symmetric.times(half, x) for half, x in zip(self.halves[g], blocks, strict=True)])
+
+    def dof(self) -> Array:
+        kept = [sum(symmetric.trace(half) for half in halves) for halves in self.halves]
+        return np.asarray(self.u.shape[1] - float(self.lam) * np.array(kept))
+
     def drift(self, rebuild: Rebuild) -> Array:
-        worst, p = 0.0, self.Lambda_inv.shape[-1]
-        Lambda = np.empty((p, p))
+        worst, Lambda = 0.0, np.empty(self.halves.shape[2:])
         for g in masked_groups(~self.behind):
             self.ready(g, Lambda)
-            for a, inverse in enumerate(self.Lambda_inv[g]):
-                self.gram(g, a, Lambda)
-                Lambda.flat[:: p + 1] += self.lam
-                for i in range(0, p, ROWS):
-                    off = Lambda[i : i + ROWS] @ inverse
-                    off.flat[i :: p + 1] -= 1.0
-                    worst = max(worst, float(np.abs(off).max(initial=0.0)))
+            for a, half in enumerate(self.halves[g]):
+                self._make_Lambda(g, a, Lambda)
+                worst = max(worst, symmetric.off_identity(Lambda, half))
         return np.array(worst)
-
-
-def invert_in_place(matrix: Array) -> None:
-    """Invert a symmetric, positive definite matrix (n, n) where it lies, by n sweeps."""
-    n = len(matrix)
-    for k in range(n):
-        row, pivot = matrix[k].copy(), float(matrix[k, k])
-        root = row / math.sqrt(pivot)  # symmetric to the last bit
-        for i in range(0, n, ROWS):
-            matrix[i : i + ROWS] -= root[i : i + ROWS, None] * root
-        matrix[k] = matrix[:, k] = row / pivot
-        matrix[k, k] = -1.0 / pivot
-    np.negative(matrix, out=matrix)
 
 
 def with_columns(x: Array, d: int, fill: float) -> Array:

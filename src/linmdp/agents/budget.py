@@ -19,10 +19,11 @@ from linmdp.agents.storage.imagined_slim import NEAR, imagined_bytes
 from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
 from linmdp.agents.storage.kept import link_bytes
 from linmdp.agents.storage.samples import block_size
-from linmdp.agents.storage.slim import COMPARED, ends_bytes
+from linmdp.agents.storage.slim import COMPARED, ends_bytes, key_type
 from linmdp.agents.storage.sparse import NAMED, links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
 from linmdp.agents.storage.stagewise import cell_bytes, most_cells
+from linmdp.agents.symmetric import shape_of_half
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.features.groups import GroupFeatures
 from linmdp.io.units import human_bytes
@@ -189,13 +190,15 @@ def slim_bytes(s: Sizes, M: int, k: int, states: int, n: int) -> int:
     `states`: how many imagined ones there are; `n`: transitions whose features are made at once.
     """
     G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // s.A
-    fixed = 8 * G * (d * p + 2 * d + 1) + 8 * d * L + (M + 1) * (ends_bytes(k) + 4 + 8)
+    q, width = shape_of_half(p)
+    fixed = 8 * (G * (s.A * q * width + 2 * d + 1) + d * L + 3 * k)
+    fixed += (M + 1) * (ends_bytes(k) + key_type(G, s.A).itemsize + 8)
     imagined = states * imagined_bytes(s.A, k) + 2 * M * (states > 0)
-    rows = 8 * n * (2 * p + 8 * s.A + 6 * k)
-    planning = 2 * s.A * (M + s.A * states) + imagined + rows
-    drawing = imagined + 8 * 2 * d * (k + 1) + max(8 * (M + states), rows + 8 * 4 * NEAR * NEAR)
-    merging = (1 + 4 + 8 + 8 + 8 + 1) * M + max(4 * k * M, 8 * 6 * max(COMPARED, k))
-    drift = imagined + 8 * p * p + rows
+    rows, square = 8 * n * (2 * p + 8 * s.A + 6 * k), 9 * q * q
+    planning = 2 * s.A * (M + s.A * states) + imagined + rows + square
+    drawing = imagined + 8 * 2 * d * (k + 1) + max(8 * (M + states), rows + max(square, 8 * 4 * NEAR * NEAR))
+    merging = max(20 * M, (8 + 2 * k) * M) + 8 * 6 * max(COMPARED, k)
+    drift = imagined + 8 * q * width + rows + square
     own = 4 * (k + 1) * p  # of the features
     return fixed + own + max(planning, drawing * (states > 0), merging, drift) + 8 * 6 * d
 

@@ -129,8 +129,7 @@ class StorageChoice(Forms):
     def narrowed(self) -> Task:
         """The agent's task, with fewer random features for each action where `max_bytes` has no space for all.
 
-        They are drawn alike, so that the first are as good as any. More transitions are kept than there are features,
-        by a factor, but not more than without a limit.
+        More transitions are kept than there are features, by a factor, but not more than without a limit.
         """
         agent, blocks = self.agent, block_features(self.agent._features)
         if agent.max_bytes is None or self.asked != "merged" or not isinstance(blocks, RandomFourier):
@@ -143,8 +142,8 @@ class StorageChoice(Forms):
                 break
         if self.fits_whole(self.sizes(self.make_horizon())):
             return agent.task
-        first = blocks.first(p)
-        return replace(agent.task, features=first, d=first.d)
+        fewer = blocks.fewer(p)
+        return replace(agent.task, features=fewer, d=fewer.d)
 
     def within(self) -> Choice:
         """What the agent makes of its `max_bytes`."""
@@ -152,7 +151,7 @@ class StorageChoice(Forms):
         found = chosen_within(agent.name, agent.max_bytes, agent._choices(), agent._bytes_of, self.smaller)
         if agent.task.d < agent.made_for.d:
             p, whole = agent.task.d // agent.task.A, agent.made_for.d // agent.task.A
-            found["reason"] += f"; {p} of {whole} features for each action"
+            found["reason"] += f"; {p} features for each action in place of {whole}"
         return found
 
     def _tight(self, horizon: Horizon) -> bool:

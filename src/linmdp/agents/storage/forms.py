@@ -53,11 +53,11 @@ CENTRES, CENTRES_OF_ALL = 256, 1000
 
 LEAST_MERGED = 8
 
-LEAST_FEATURES, PER_FEATURE = 16, 16
+LEAST_FEATURES, PER_FEATURE = 16, 32
 """Where `max_bytes` has no space for all random features: the fewest that are used for each action, and the transitions
 for each of them."""
 
-AT_ONCE, LEAST_AT_ONCE = (128, 64, 32), 24
+AT_ONCE, LEAST_AT_ONCE = (128, 64, 32), 16
 """Transitions whose features are made at once, where they are planned in parts: more take less time. At least, but for
 states of more than a hundred coordinates."""
 

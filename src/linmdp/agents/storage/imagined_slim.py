@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from linmdp.agents.afresh import invert_in_place
+from linmdp.agents import symmetric
 from linmdp.agents.storage.imagined import ENOUGH, GROWTH, KINDS, RIDGE, STATES, TOLERATED
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.slim import Chunk, Slim
@@ -20,7 +20,7 @@ LEFT_OUT = 5
 NEAR = 16
 """States that are compared at once."""
 
-PER_STATE = 6
+PER_STATE = 12
 """Transitions for each imagined state, at least."""
 
 
@@ -98,10 +98,10 @@ class ImaginedSlim(Slim):
 
     def ready(self, g: int, scratch: Array) -> None:
         self._scene, self.imagined = None, 0
-        n, k, p = self.count, self.scale.size, len(scratch)
+        n, k, p = self.count, self.scale.size, self.p
         if n < ENOUGH or np.bincount(self.key[:n] // 2, minlength=self.A).min() < ENOUGH // 10 or p <= 2 * k:
             return
-        low, high = self.ends[:n].min(axis=0).astype(np.float64), self.ends[:n].max(axis=0)
+        low, high = (self.origin + self.unit * ends for ends in (self.ends[:n].min(axis=0), self.ends[:n].max(axis=0)))
         box, W = Box(low, np.where(high > low, high - low, 1.0)), np.zeros((self.A, p, k + 1))
         if all(self._predictor(a, box, scratch, W[a]) for a in range(self.A)):
             self.imagined = self._samples
@@ -134,11 +134,11 @@ class ImaginedSlim(Slim):
         scratch[:], products = 0.0, np.zeros_like(W)
         for left_out, inputs, outputs in self._fitted_to(a, box):
             inputs[left_out & (not everything)] = 0.0
-            scratch += inputs.T @ inputs
+            symmetric.add_outer(scratch, inputs)
             products += inputs.T @ outputs
-        scratch.flat[:: len(scratch) + 1] += RIDGE
-        invert_in_place(scratch)
-        np.matmul(scratch, products, out=W)
+        symmetric.add_to_diagonal(scratch, RIDGE)
+        symmetric.invert(scratch)
+        W[:] = symmetric.times(scratch, products)
 
     def _imagine(self, box: Box, W: Array, rng: np.random.Generator) -> Scene:
         n, m, k = self.count, most_imagined(self.M), self.scale.size
@@ -146,7 +146,7 @@ class ImaginedSlim(Slim):
         outside, weight = KINDS[rng.integers(len(KINDS))]
         x = np.empty((m, k), dtype=np.float16)
         for i in range(k):
-            low, high = np.quantile(self.ends[:n, i], (outside, 1 - outside))
+            low, high = self.origin[i] + self.unit[i] * np.quantile(self.ends[:n, i], (outside, 1 - outside))
             x[:, i] = rng.uniform((low - box.low[i]) / box.width[i], (high - box.low[i]) / box.width[i], m)
         x = x[~self._over(box, x)]
         change, reward = np.empty((self.A, *x.shape), dtype=np.float16), np.empty((self.A, len(x)), dtype=np.float16)
@@ -168,7 +168,7 @@ class ImaginedSlim(Slim):
             some = x[part].astype(np.float64)
             begun, over = np.full((2, len(some)), np.inf)
             for j in range(0, self.count, NEAR):
-                seen = box.inside(self.ends[j : min(j + NEAR, self.count)])
+                seen = box.inside(self.begun(slice(j, min(j + NEAR, self.count))))
                 np.minimum(begun, squared_distances(some, seen).min(axis=1), out=begun)
             for j in range(0, len(ended), NEAR):
                 seen = box.inside(self._following(ended[j : j + NEAR]))

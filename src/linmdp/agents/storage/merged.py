@@ -268,7 +268,7 @@ class Merged(RowStorage):
         if not self.exploration.keeps_forms:
             return np.zeros(0)
         if g not in self._forms:
-            self._forms[g] = self.forms(self.hold(g).Y, self.ridge.Lambda_inv[self.horizon.group(after)])
+            self._forms[g] = self.forms(self.hold(g).Y, self.inverse_of(self.horizon.group(after)))
         return self._forms[g]
 
     def greedy_target(self, h: int, w: Array) -> Array:

@@ -34,6 +34,11 @@ class RowStorage(Storage):
         """phi(s, a)'x for every row and action, (n, A)."""
         return rows @ vector.reshape(self.A, -1).T if self.blocks else rows @ vector
 
+    def inverse_of(self, g: int) -> Array:
+        """Lambda_g^-1 as `forms` takes it, (blocks, p, p)."""
+        found: Array = self.ridge.Lambda_inv[g]
+        return found
+
     def forms(self, rows: Array, inverse: Array) -> Array:
         """phi(s, a)' Lambda^-1 phi(s, a) for every row and action, (n, A)."""
         if not self.blocks:
@@ -59,7 +64,7 @@ class RowStorage(Storage):
         """Q_h of every row and action, (n, A)."""
         explore = self.exploration
         products = stacked([self.products(rows, vector) for vector in explore.vectors(h)])
-        inverse = self.ridge.Lambda_inv[self.horizon.group(h)]
+        inverse = self.inverse_of(self.horizon.group(h))
         q: Array = explore.q(h, products, self.forms(rows, inverse) if explore.keeps_forms else np.zeros(0))
         return q
 
