@@ -24,6 +24,7 @@ AGENTS = (
     "lsvi-ucb-rare-switch",
     "lsvi-ucb-restart",
     "lsvi-ucb-detect",
+    "ada-lsvi-ucb-restart",
     "opt-wlsvi",
     "lsvi-ucb-fixed",
     "lsvi-ucb-adaptive",

@@ -134,7 +134,8 @@ def test_the_same_counts_speak_against_a_change(rows: list[tuple[int, int, int]]
 def test_ada_restart_ends_an_epoch_with_a_change_or_when_half_of_it_was_better(
     storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int, slow: int, least: int
 ) -> None:
-    run, own = run | {"episodes": run["episodes"] + 16}, {"errors": errors, "false_alarms": 10.0**power}
+    run = run | {"episodes": run["episodes"] + 16}
+    own: Parameters = {"errors": errors, "false_alarms": 10.0**power}
     with patch.object(changes, "SLOW", slow), patch.object(ada_restart, "LEAST", least):
         fast = AdaLSVIUCBRestart(task, storage=storage, **own, **common)
         assert_same(fast, ReferenceAdaChanges(task, slow=slow, least=least, **own, **common), task, **run)

@@ -36,7 +36,7 @@ class Drops(Alert):
     n : episodes since the last restart
     """
 
-    _arrays: ClassVar = ("returns",)
+    _arrays: ClassVar[tuple[str, ...]] = ("returns",)
     _counters: ClassVar = (*Alert._counters, "n")
 
     def __init__(self, G: int, errors: float, fraction: float = 0.0, *, by_steps: bool = False) -> None:
