@@ -35,7 +35,7 @@ RARE = "lsvi-ucb-rare-switch:beta=0.05,lam=0.1"
 SCENARIOS = {
     "exact": (["lsvi-ucb:beta=0.05,lam=0.1"], 512, 12_000),
     "rare switching": ([f"{RARE},growth=0.1"], 512, 12_000),
-    "rare switching, default growth": ([RARE], 512, 12_000),
+    "rare switching, growth 0.02": ([f"{RARE},growth=0.02"], 512, 12_000),
     "grid of 49 settings": (GRID, 10, 12_000),
     "no parameter": (["lsvi-ucb"], 512, 1_000),
     "no parameter, long": (["lsvi-ucb"], 512, 12_000),

@@ -1,6 +1,6 @@
 """The tables and the picture of docs/benchmark.md and docs/who-is-best-where.md. What the store does not have is run.
 
-.venv/bin/python docs/measure_benchmark.py STORE     about half an hour on two cores from an empty store
+.venv/bin/python docs/measure_benchmark.py STORE     about ten minutes on one core from an empty store
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ AGENTS = (
     "lsvi-ucb-rare-switch",
     "lsvi-ucb-restart",
     "lsvi-ucb-detect",
+    "ada-lsvi-ucb-restart",
     "opt-wlsvi",
     "lsvi-ucb-fixed",
     "lsvi-ucb-adaptive",

@@ -15,6 +15,7 @@ import numpy as np
 
 from linmdp.errors import unknown
 from linmdp.io.files import output_folder
+from linmdp.plugins import import_modules
 from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, save
 from linmdp.report.style import distinct_names, is_baseline, line_styles
 from linmdp.report.tables import markdown
@@ -24,6 +25,8 @@ from linmdp.runner.spec import parse_spec
 from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent / "examples"))
+import_modules(["wide"])  # for examples/sketch.toml
 Panel = Callable[[Any, list[Summary]], None]
 
 
@@ -65,7 +68,7 @@ def figure(name: str, found: list[Summary], panels: dict[str, tuple[Panel, str]]
 def switches(s: Summary) -> float:
     """Plannings of a run: all steps are planned together."""
     H = dict(part.split("=") for part in s.env.partition(":")[2].split(",") if "=" in part).get("H")
-    return s.updates / int(H) if H else s.updates / {"lock": 10, "riverswim": 20}.get(s.env, 1)
+    return s.updates / int(H) if H else s.updates / {"lock": 10, "riverswim": 20, "wide": 20}.get(s.env, 1)
 
 
 def curves(axes: Any, found: list[Summary]) -> None:
@@ -129,6 +132,18 @@ def width(s: Summary) -> float:
     return float(str(parse_spec(s.agent)[1].get("beta", np.nan)))
 
 
+def directions(axes: Any, found: list[Summary]) -> None:
+    """Regret against m of a sketch; whoever has none is a line."""
+    known = sorted((int(str(m)), s.regret) for s in found if (m := parse_spec(s.agent)[1].get("m")) and s.regret)
+    ms, regret = zip(*known, strict=True)
+    axes.errorbar(ms, [r.mean for r in regret], yerr=error_bar(*regret), marker="o", label="lsvi-ucb-sketch")
+    others = [s for s in found if "m" not in parse_spec(s.agent)[1] and s.regret]
+    styles, names = line_styles(s.agent for s in others), distinct_names(s.agent for s in others)
+    for index, s in enumerate(others):
+        axes.axhline(s.regret.mean if s.regret else 0.0, **styles[s.agent].line(index + 1) | {"label": names[s.agent]})
+    axes.set(xlabel="m, directions", ylabel="regret", ylim=(0, None))
+
+
 def held(axes: Any, found: list[Summary]) -> None:
     """Bytes against K."""
     part = sorted((s.episodes, s.agent_bytes) for s in found if s.agent.startswith("opt-wlsvi"))
@@ -153,6 +168,10 @@ FIGURES: dict[str, dict[str, tuple[Panel, str]]] = {
         "None certain": (against(width, ("beta",), "beta"), "synthetic:S=50,A=5,d=8,H=10"),
     },
     "tabular": {"Riverswim": (curves, "riverswim"), "Without the upper two": (lowest, "riverswim")},
+    "sketch": {
+        "160 features, most of which decay": (directions, "wide"),
+        "10 features, none of them small": (directions, "S=100"),
+    },
     "select-bytes": {"Regret against bytes": (against(lambda s: s.agent_bytes, ("max_bytes",), "bytes held"), "S=50")},
 }
 

@@ -18,32 +18,18 @@ from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.counts import Counts
 from linmdp.features.tabular import TableFeatures, trusted
 from linmdp.io.units import human_bytes
+from linmdp.plugins import import_modules
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
 from linmdp.types import Array, RunResult, Task
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent / "examples"))
+import_modules(["wide"])
 ENV = "synthetic:S=100,A=5,d=10,H=20"
 CONTRAST = f"{ENV},concentration=0.1"
 COMMON: dict[str, Any] = {"beta": 0.05, "lam": 0.1}
 SEEDS = 3
-
-
-def wide_env(d: int = 160) -> linmdp.LinearMDPEnv:
-    """The MDP of ENV through d features: its 10, and others that decay and mean nothing, mixed by a rotation."""
-    model, rng = linmdp.make_env(ENV).unwrapped.model, np.random.default_rng(1)
-    more = rng.normal(size=(model.S, model.A, d - model.d)) * 0.03 * 0.95 ** np.arange(d - model.d)
-    rotation = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    table = np.concatenate([model.features.table(), more], axis=-1) @ rotation
-    return linmdp.LinearMDPEnv(
-        linmdp.LinearModel(
-            name="wide",
-            features=TableFeatures(table, bound=2.0),
-            theta=model.theta @ rotation[: model.d],
-            mu=rotation[: model.d].T @ model.mu,
-            noise=model.noise,
-        )
-    )
 
 
 def runs_of(env: Any, make: Any, episodes: int, seeds: int = SEEDS) -> tuple[list[RunResult], Any]:
@@ -59,7 +45,7 @@ def runs_of(env: Any, make: Any, episodes: int, seeds: int = SEEDS) -> tuple[lis
 def sketch(episodes: int = 500) -> str:
     """Regret, shrinkage and bytes for each m, on a flat spectrum and on one that decays."""
     parts = []
-    flat, decaying = linmdp.make_env(ENV), wide_env()
+    flat, decaying = linmdp.make_env(ENV), linmdp.make_env("wide")
     for title, env, sizes in (
         (f"`{ENV}`, whose features have no small directions", flat, (2, 4, 6, 8, 11)),
         ("The same MDP through 160 features, of which 150 decay", decaying, (2, 5, 11, 20)),

@@ -1,6 +1,6 @@
-"""The figure and the table of docs/lsvi-ucb-restart.md, from examples/windows.toml. What the store lacks is run.
+"""The figure and the tables of docs/lsvi-ucb-restart.md, from examples/windows.toml and examples/still.toml.
 
-.venv/bin/python docs/measure_windows.py STORE     about 6 minutes on two cores from an empty store
+.venv/bin/python docs/measure_windows.py STORE     runs what the store lacks; about 6 minutes on one core from nothing
 """
 
 from __future__ import annotations
@@ -24,19 +24,27 @@ from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 from linmdp.types import Array
 
 DOCS = Path(__file__).parent
-TITLES = ("synthetic, switch", "riverswim, switch", "riverswim, drift")
+TITLES = ("synthetic, switch", "riverswim, switch", "riverswim, drift", "synthetic, drift")
+LITERAL = "ada-lsvi-ucb-restart:blocks=fixed"
 RIVER, EVERY = "drift:base=riverswim,every=250,kind=switch", 250
 
 
 def main() -> None:
     """A panel and a column per environment."""
-    jobs, store = plan(read_sweep(DOCS.parent / "examples/windows.toml")), Store(output_folder(Path(sys.argv[1])))
-    run_sweep(jobs, store, progress=True)
-    found = by_agent(list(store.results({run_key(job) for job in jobs})))
-    groups = [{s.agent: s for s in found if s.env == env} for env in dict.fromkeys(job.env for job in jobs)]
+    store = Store(output_folder(Path(sys.argv[1])))
+    groups = swept("windows", store)
     (DOCS / "generated/windows.md").write_text(table(groups) + "\n")
+    (DOCS / "generated/windows_still.md").write_text(still(swept("still", store)) + "\n")
     (DOCS / "generated/windows_floor.md").write_text(unseen(RIVER, EVERY) + "\n")
     figure(groups)
+
+
+def swept(name: str, store: Store) -> list[dict[str, Summary]]:
+    """The agents of a sweep, for each of its environments."""
+    jobs = plan(read_sweep(DOCS.parent / f"examples/{name}.toml"))
+    run_sweep(jobs, store, progress=True)
+    found = by_agent(list(store.results({run_key(job) for job in jobs})))
+    return [{s.agent: s for s in found if s.env == env} for env in dict.fromkeys(job.env for job in jobs)]
 
 
 def unseen(spec: str, every: int) -> str:
@@ -87,11 +95,20 @@ def table(groups: list[dict[str, Summary]]) -> str:
     return markdown(("agent", *TITLES), rows)
 
 
+def still(groups: list[dict[str, Summary]]) -> str:
+    """Regret, and how many times that of LSVI-UCB."""
+    rows = []
+    for agent in groups[0]:
+        times = [lost(group[agent]) / lost(group["lsvi-ucb"]) for group in groups]
+        rows.append((f"`{agent}`", *(f"{g[agent].regret} ({x:.2f})" for g, x in zip(groups, times, strict=True))))
+    return markdown(("agent", *(next(iter(group.values())).env for group in groups)), rows)
+
+
 def figure(groups: list[dict[str, Summary]]) -> None:
     """Regret over W on logarithmic axes; agents that have no W are lines."""
-    others = [agent for agent in groups[0] if window(agent) is None and agent != "optimal"]
+    others = [agent for agent in groups[0] if window(agent) is None and agent not in ("optimal", LITERAL)]
     styles = line_styles(others)
-    with drawing(len(groups), (14, 5)) as (drawn, *panels):
+    with drawing(len(groups), (17, 5)) as (drawn, *panels):
         for axes, group, title in zip(panels, groups, TITLES, strict=True):
             swept = sorted((W, s.regret) for s in group.values() if (W := window(s.agent)) and s.regret)
             sizes, regret = zip(*swept, strict=True)

@@ -14,7 +14,7 @@ class ReferenceLookahead:
     def __init__(self, psi: Any, scaling: Any, A: int, discount: float, depth: int) -> None:
         self.psi, self.scaling, self.A, self.discount, self.depth = psi, scaling, A, discount, depth
         self.width = scaling.high - scaling.low
-        self.hold, self.moves, self.lengths = 0, [], []
+        self.hold, self.moves, self.lengths = 0, list[Any](), list[int]()
         self.model: list[tuple[Any, int, Any, float]] = []
         self.paid: list[tuple[Any, float]] = []
         self.values: list[list[tuple[Any, float]]] = []

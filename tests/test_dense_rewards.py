@@ -165,12 +165,13 @@ def test_explicit_parameters_work_as_before(given: dict[str, Any]) -> None:
 
 def test_a_coordinate_with_two_values_is_a_switch() -> None:
     pytest.importorskip("Box2D")
-    scaling = linmdp.make_env("gym:LunarLander-v3").task.features.scaling
+    features: Any = linmdp.make_env("gym:LunarLander-v3").task.features
+    scaling = features.scaling
     np.testing.assert_allclose(scaling(np.eye(8)[6:])[:, 6:] - scaling(np.zeros((2, 8)))[:, 6:], 10 * np.eye(2))
 
 
 def test_a_pendulum_with_three_torques_is_swung_up() -> None:
-    class Torques(gymnasium.ActionWrapper):  # type: ignore[type-arg]
+    class Torques(gymnasium.ActionWrapper[Any, Any, Any]):
         def __init__(self) -> None:
             super().__init__(gymnasium.make("Pendulum-v1"))
             self.action_space = gymnasium.spaces.Discrete(3)
@@ -178,7 +179,7 @@ def test_a_pendulum_with_three_torques_is_swung_up() -> None:
         def action(self, action: int) -> Any:
             return np.array([2.0 * action - 2.0], dtype=np.float32)
 
-    gymnasium.register("ThreeTorques-v0", Torques, max_episode_steps=200)
+    gymnasium.register("ThreeTorques-v0", lambda **_: Torques(), max_episode_steps=200)
     try:
         env = linmdp.make_env("gym:ThreeTorques-v0")
         result = linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=60, seed=101)

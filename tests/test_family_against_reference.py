@@ -25,14 +25,16 @@ from linmdp import (
     OptWLSVI,
     Task,
 )
-from linmdp.agents.schedules import changes
+from linmdp.agents.schedules import ada_restart, changes
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
+from linmdp.agents.schedules.detect import Drops
 from linmdp.agents.schedules.select import worst_case
 from linmdp.agents.sketch import Sketched
 from linmdp.agents.storage.samples import faded_after
 from reference import ReferencePHE
 from reference_family import (
+    ReferenceAdaChanges,
     ReferenceAdaRestart,
     ReferenceBatch,
     ReferenceDetect,
@@ -88,6 +90,20 @@ def test_detect_restarts_soon_after_the_changes_and_hardly_ever_else() -> None:
     assert ours.final_regret < 0.5 * ucb.final_regret  # type: ignore[operator]
 
 
+def test_detect_plans_as_rarely_as_lsvi_ucb_and_at_once_after_a_change() -> None:
+    env = linmdp.make_env("lock:H=4,A=3")
+    ours, plain = (linmdp.run(env, cls(env.task), episodes=120, seed=1) for cls in (LSVIUCBDetect, LSVIUCB))
+    assert ours.switches == plain.switches < 120
+    schedule, decisions = Drops(1, 6.0, 0.5), []
+    for earned in [1.0] * 40 + [0.0] * 8:
+        decisions.append(schedule.begin_episode())
+        if decisions[-1].plan.all():
+            schedule.planned()
+        schedule.end_episode(earned)
+    assert sum(decision.plan.all() for decision in decisions[:40]) < 12
+    assert [bool(decision.plan.all()) for decision in decisions if decision.reset] == [True]
+
+
 def test_detect_notices_pay_that_rises_elsewhere_when_it_falls_here() -> None:
     env = linmdp.make_env("drift:base=riverswim,S=4,H=10,every=60")
     ours, oracle = (
@@ -110,6 +126,40 @@ def test_the_same_counts_speak_against_a_change(rows: list[tuple[int, int, int]]
     task=tasks(),
     common=common,
     run=runs,
+    errors=st.floats(0.5, 6.0),
+    power=st.integers(-1, 4),
+    slow=st.sampled_from((1, 3, changes.SLOW)),
+    least=st.integers(2, 4),
+)
+def test_ada_restart_ends_an_epoch_with_a_change_or_when_half_of_it_was_better(
+    storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int, slow: int, least: int
+) -> None:
+    run = run | {"episodes": run["episodes"] + 16}
+    own: Parameters = {"errors": errors, "false_alarms": 10.0**power}
+    with patch.object(changes, "SLOW", slow), patch.object(ada_restart, "LEAST", least):
+        fast = AdaLSVIUCBRestart(task, storage=storage, **own, **common)
+        assert_same(fast, ReferenceAdaChanges(task, slow=slow, least=least, **own, **common), task, **run)
+
+
+def test_ada_restart_drops_what_it_knows_when_the_longer_window_does_not_pay() -> None:
+    schedule = ada_restart.DropsAndHalves(1, 1e9)
+    earned = [*np.linspace(0, 1, 8), *np.ones(56), *np.linspace(1, 0.2, 64)]  # and returns are not tested
+    resets = []
+    for k, one in enumerate(earned):
+        if schedule.begin_episode().reset:
+            resets.append(k)
+        schedule.planned()
+        schedule.end_episode(float(one))
+    assert schedule.begin_episode().reset
+    assert resets == []
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
     c=st.floats(0.1, 1.5),
     arms=st.sampled_from((None, 2, 4)),
     K=st.integers(0, 9),
@@ -118,7 +168,8 @@ def test_ada_restart_is_exp3p_over_windows(
     storage: str, task: Task, common: Parameters, run: Parameters, c: float, arms: int | None, K: int
 ) -> None:
     own: Parameters = {"c": c, "arms": arms}
-    fast = AdaLSVIUCBRestart(task, storage=storage, episodes=run["episodes"] + K, **own, **common)
+    blocks = "fixed" if arms == 2 else "auto"  # auto: fixed where they are described
+    fast = AdaLSVIUCBRestart(task, blocks=blocks, storage=storage, episodes=run["episodes"] + K, **own, **common)
     assert_same(fast, ReferenceAdaRestart(task, K=run["episodes"] + K, **own, **common), task, **run)
 
 
@@ -371,7 +422,10 @@ def test_windows_by_hand() -> None:
         ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
         ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
         ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),
-        ("ada-lsvi-ucb-restart", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
+        ("ada-lsvi-ucb-restart:blocks=fixed", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
+        ("ada-lsvi-ucb-restart:blocks=some", "'blocks' parameter of ada-lsvi-ucb-restart must be 'auto', 'fixed' or"),
+        ("ada-lsvi-ucb-restart:blocks=changes,c=1", "'c' parameter of ada-lsvi-ucb-restart must be left out where"),
+        ("ada-lsvi-ucb-restart:arms=4,errors=1", "'errors' parameter of ada-lsvi-ucb-restart must be left out where"),
         ("lsvi-ucb-select:M=0", "'M' parameter of lsvi-ucb-select"),
         ("lsvi-ucb-select:gamma=-1", "'gamma' parameter of lsvi-ucb-select"),
         ("lsvi-ucb-select:gamma=some", "'gamma' parameter of lsvi-ucb-select must be a number >= 0, 'auto' or"),
@@ -381,7 +435,7 @@ def test_windows_by_hand() -> None:
 )
 def test_bad_parameters_are_named(spec: str, words: str) -> None:
     with pytest.raises(linmdp.InvalidParameter, match=words):
-        linmdp.make_agent(spec, linmdp.make_env("riverswim"), None if spec == "ada-lsvi-ucb-restart" else 30)
+        linmdp.make_agent(spec, linmdp.make_env("riverswim"), None if "blocks=fixed" in spec else 30)
 
 
 def test_the_default_window_is_that_of_the_theory() -> None:

@@ -87,13 +87,17 @@ class LSVIUCB(LSVIAgent):
         self.replan = replan
         super().__init__(task, lam=lam, **common)
 
-    def make_schedule(self) -> Schedule:
+    def growth(self) -> float:
+        """The fraction by which the data grow before the next planning; 0: it plans in every episode."""
         usual = self.usual_replan
         if self.auto and not self._storing.dense_rewards:
             usual = 0.1 if self._storing.merges else USUAL_REPLAN.get(self._storing.name, 0.02)
         elif self.auto:
             usual = 0.0
-        fraction = check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
+        return check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
+
+    def make_schedule(self) -> Schedule:
+        fraction = self.growth()
         return Growing(self.horizon.groups, fraction, by_steps=self.auto) if fraction else Always(self.horizon.groups)
 
 

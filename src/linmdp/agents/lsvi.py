@@ -238,7 +238,7 @@ class LSVIAgent(Agent):
             self.resets += 1
             self._planner.drop_samples()
             self._planner.recall(self.schedule.recalled(), self._features)
-        if self._urge and self.schedule.eager:
+        elif self._urge and self.schedule.eager:
             self._plan[:] = self._urge > 0
         beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
         if self._planner.storage.must_plan or beaten:

@@ -12,12 +12,12 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
-from linmdp.agents.ridge import DELAY, Ridge
+from linmdp.agents.ridge import DELAY, Ridge, matvec
 from linmdp.agents.schedules.base import Step
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import phi_of
-from linmdp.types import Array, BoolArray
+from linmdp.types import Array, BoolArray, IntArray
 
 MakeStorage = Callable[[Parts], Storage]
 
@@ -138,10 +138,13 @@ class Planner:
         else:
             skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge
             last, stride = horizon.H - 1, horizon.stride
-            apart = skip and mask.ndim > 1 and self.scaled  # few runs in lockstep are planned: only they are swept
+            apart = v if skip and mask.ndim > 1 and self.scaled else None  # a few runs in lockstep, and no others
             for h in reversed(range(horizon.H)):
                 g = 0 if horizon.shared else h
                 if skip and not mask[g].any():
+                    continue
+                if apart is not None:
+                    self._plan_runs(h, apart[g], np.flatnonzero(mask[g]), last=h == last)
                     continue
                 z = storage.target(h) if h < last or storage.own_ends else 0.0  # lines 7 and 8
                 new = self._fit(h, z, None if whole else mask[g]) if explore.adaptive else ridge.solve(g, z)  # line 9
@@ -150,14 +153,17 @@ class Planner:
                 if explore.inflate:
                     explore.widen(h, float((storage if ridge.exact else ridge).errors[h]))
                 explore.planned(h, None if whole else mask[g])
-                change = None if v is None or (apart and not v[g].any()) else v[g]
-                if apart:
-                    storage.sweep_runs(h, change, np.flatnonzero(mask[g]))
-                else:
-                    storage.sweep(h, change)  # lines 10 and 11
+                storage.sweep(h, None if v is None else v[g])  # lines 10 and 11
         storage.end(rng)
         if self.exploration.adaptive:
             self.exploration.end(True if whole else mask.any(0))
+
+    def _plan_runs(self, h: int, v: Any, runs: IntArray, *, last: bool) -> None:
+        """Lines 7 to 11 of step h for a few of the runs in lockstep; the others are not looked at."""
+        which = slice(runs[0], runs[0] + 1) if len(runs) == 1 else runs  # of one run, its arrays themselves
+        z = 0.0 if last else self.storage.target_runs(h, which)
+        self.w[h][which] = matvec(self.ridge.inverse(h)[which], self.ridge.u[h][which] + z)
+        self.storage.sweep_runs(h, v if v.any() else None, which)
 
     def _renew(self) -> None:
         """The weights of the one Q have changed."""

@@ -75,7 +75,7 @@ class Step(NamedTuple):
 class Schedule(Component):
     """The base of all schedules; one that watches the samples overrides `watch` and `end_episode`."""
 
-    eager: ClassVar[bool] = False
+    eager: bool = False
     """Whether it delays planning only to save time, so that planning before its turn does no harm."""
     reads_features: ClassVar[bool] = True
     """Whether `watch` looks at phi; else it may be None."""
@@ -171,9 +171,9 @@ class Always(Schedule):
 class Growing(Schedule):
     """Plan when the number of episodes, or that of their steps, has grown by a fraction; store always."""
 
-    eager: ClassVar = True
+    eager = True
     reads_features: ClassVar = False
-    _counters: ClassVar = ("k", "due", "steps")
+    _counters: ClassVar[tuple[str, ...]] = ("k", "due", "steps")
 
     def __init__(self, G: int, fraction: float, *, by_steps: bool = False) -> None:
         super().__init__(G)
@@ -181,7 +181,7 @@ class Growing(Schedule):
 
     @classmethod
     def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
-        return GrowingTogether(schedules, backend)
+        return GrowingTogether(schedules, backend) if cls is Growing else None
 
     def take_run(self, batched: Any, i: int) -> None:
         self.k, self.due, self.steps = batched.k, int(batched.dues[i]), batched.k * len(self._all)
@@ -234,6 +234,28 @@ class GrowingTogether(Growing):
 
     def moved(self, phi: Any) -> None:
         """It does not look at features."""
+
+
+class Alert(Growing):
+    """Restart when the task seems to have changed, and plan at once; else plan as `Growing`, or always (fraction 0)."""
+
+    def __init__(self, G: int, fraction: float, *, by_steps: bool = False) -> None:
+        super().__init__(G, fraction, by_steps=by_steps)
+        self.eager = fraction > 0
+
+    def begin_episode(self) -> Decision:
+        kept = self.kept_steps()
+        if kept is not None:
+            self.k, self.due, self.steps = 0, 0, kept
+        return super().begin_episode()._replace(reset=kept is not None)
+
+    def kept_steps(self) -> int | None:
+        """Where the task has changed, how many steps are stored again (`recalled`); else None."""
+        return None
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Begin anew with this episode, whatever the steps say."""
 
 
 class Proxy(Schedule):

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.budget import Sizes
-from linmdp.agents.schedules.base import Decision, Schedule, Step
+from linmdp.agents.schedules.base import Alert, Schedule, Step
 from linmdp.features.unit import UnitFeatures, unit_index
 from linmdp.types import Array, IntArray, Task
 
@@ -40,7 +40,7 @@ LARGEST = 1 << 15
 """Counts of next states, at most; where there would be more, nobody tests them."""
 
 
-class Changes(Schedule):
+class Changes(Alert):
     """Restart when what follows some unit vectors has changed; keep the episodes since.
 
     Attributes
@@ -48,44 +48,54 @@ class Changes(Schedule):
     index : (S, A) the unit vector of each pair
     counts : (rows, S + 1) how often a unit vector (of a regression) led to each state, or to the end
     wins : (rows,) the sum of its scaled rewards
-    steps : (N, H, 4) of the latest N episodes: row, state, action and what followed
+    latest : (N, H, 4) steps of the latest N episodes: row, state, action and what followed
     rewards : (N, H) of these
     lengths : (N,) steps of these; the last episode is at the end of all three
     n : episodes since the last restart; kept : of these, at its time
     """
 
-    reads_features: ClassVar = False
-    _arrays: ClassVar = ("counts", "wins", "steps", "rewards", "lengths")
-    _counters: ClassVar = ("n", "kept")
+    _arrays: ClassVar[tuple[str, ...]] = ("counts", "wins", "latest", "rewards", "lengths")
+    _counters: ClassVar = (*Alert._counters, "n", "kept")
     _derived: ClassVar = (*Schedule._derived, "index")
 
     def __init__(
-        self, G: int, index: IntArray, d: int, H: int, reward_range: tuple[float, float], false_alarms: float
+        self,
+        G: int,
+        index: IntArray,
+        d: int,
+        H: int,
+        reward_range: tuple[float, float],
+        false_alarms: float,
+        fraction: float = 0.0,
+        *,
+        by_steps: bool = False,
     ) -> None:
-        super().__init__(G)
+        super().__init__(G, fraction, by_steps=by_steps)
         S, N = len(index), LATEST[-1]
         self.index, self._low, self._range = index, reward_range[0], max(reward_range[1] - reward_range[0], 1e-12)
         self.false_alarms, self.n, self.kept = false_alarms, 0, 0
         self.counts, self.wins = np.zeros((G * d, S + 1)), np.zeros(G * d)
-        self.steps, self.rewards = np.zeros((N, H, 4), dtype=np.int32), np.zeros((N, H))
+        self.latest, self.rewards = np.zeros((N, H, 4), dtype=np.int32), np.zeros((N, H))
         self.lengths = np.zeros(N, dtype=np.int64)
         self._older: list[Step] = []  # between the decision and what is stored again
 
-    def begin_episode(self) -> Decision:
-        latest = self._changed()
-        reset = latest > 0
-        if reset:
-            self._keep(latest)
-        for part in (self.steps, self.rewards, self.lengths):
+    def kept_steps(self) -> int | None:
+        changed = self._changed()
+        if changed:
+            self._keep(changed)
+        for part in (self.latest, self.rewards, self.lengths):
             part[:-1] = part[1:]
         self.lengths[-1] = 0
         self.n += 1
-        return Decision(reset=reset, plan=self._all, store=self._all)
+        return int(self.counts.sum()) if changed else None
+
+    def forget(self) -> None:
+        self.counts[:], self.wins[:], self.kept, self.n, self._older = 0.0, 0.0, 0, 1, []
 
     def saw(self, g: int, step: Step) -> None:
         i, row = int(self.lengths[-1]), int(self.index[step.state, step.action]) * len(self._all) + g
         to = self.counts.shape[1] - 1 if step.terminated else step.next_state
-        self.steps[-1, i], self.rewards[-1, i] = (row, step.state, step.action, to), step.reward
+        self.latest[-1, i], self.rewards[-1, i] = (row, step.state, step.action, to), step.reward
         self.lengths[-1] += 1
         self._count(row, to, step.reward)
 
@@ -98,8 +108,8 @@ class Changes(Schedule):
 
     def _latest(self, n: int) -> tuple[IntArray, Array]:
         """Steps (m, 4) and rewards (m,) of the latest n episodes."""
-        there = np.arange(self.steps.shape[1]) < self.lengths[-n:, None]
-        return self.steps[-n:][there], self.rewards[-n:][there]
+        there = np.arange(self.latest.shape[1]) < self.lengths[-n:, None]
+        return self.latest[-n:][there], self.rewards[-n:][there]
 
     def _changed(self) -> int:
         """How many of the latest episodes are of another model; 0 where nothing speaks for one."""
@@ -147,7 +157,7 @@ class Changes(Schedule):
         end = self.counts.shape[1] - 1
         for e in range(len(self.lengths) - 1 - self.kept, len(self.lengths) - 1):  # the last one is about to begin
             for h in range(int(self.lengths[e])):
-                _, state, action, to = self.steps[e, h].tolist()
+                _, state, action, to = self.latest[e, h].tolist()
                 yield Step(h, state, action, float(self.rewards[e, h]), state if to == end else to, to == end)
 
     @classmethod

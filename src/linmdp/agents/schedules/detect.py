@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.budget import Sizes
-from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.schedules.base import Decision, Schedule
+from linmdp.agents.schedules.base import Alert, Schedule
 from linmdp.agents.schedules.changes import Changes, index_of
 from linmdp.errors import check_number
 from linmdp.types import Array, Task
@@ -25,7 +25,7 @@ BEFORE = 4
 KEPT = LATEST[-1] * (1 + BEFORE)
 
 
-class Drops(Schedule):
+class Drops(Alert):
     """Restart when the mean return of the latest n episodes is below that of up to 4n before them, by `errors`.
 
     Learning raises returns, so that a drop is a sign of change. Only episodes since the last restart count.
@@ -36,19 +36,21 @@ class Drops(Schedule):
     n : episodes since the last restart
     """
 
-    reads_features: ClassVar = False
-    _arrays: ClassVar = ("returns",)
-    _counters: ClassVar = ("n",)
+    _arrays: ClassVar[tuple[str, ...]] = ("returns",)
+    _counters: ClassVar = (*Alert._counters, "n")
 
-    def __init__(self, G: int, errors: float) -> None:
-        super().__init__(G)
+    def __init__(self, G: int, errors: float, fraction: float = 0.0, *, by_steps: bool = False) -> None:
+        super().__init__(G, fraction, by_steps=by_steps)
         self.errors, self.returns, self.n = errors, np.zeros(KEPT), 0
 
-    def begin_episode(self) -> Decision:
+    def kept_steps(self) -> int | None:
         if not self._dropped():
-            return self.learn(self._all)
+            return None
+        self.forget()
+        return 0
+
+    def forget(self) -> None:
         self.n = 0
-        return Decision(reset=True, plan=self._all, store=self._all)
 
     def _dropped(self) -> bool:
         known = self.returns[KEPT - min(self.n, KEPT) :]
@@ -73,14 +75,14 @@ def dropped(before: Array, latest: Array, errors: float) -> bool:
     return bool(fall > errors * error + 1e-9 * max(1.0, float(np.abs(before).max())))
 
 
-class LSVIUCBDetect(LSVIAgent):
+class LSVIUCBDetect(LSVIUCB):
     """LSVI-UCB-Detect: LSVI-UCB that starts anew when its task has changed, for tasks that change now and then.
 
     Parameters
     ----------
     false_alarms : odds against a change in episode n are 1 : n^2 / false_alarms before it is believed; unit vectors
     errors : the drop of returns that counts as a change, in standard errors; other features
-    lam, common : the parameters of `LSVIUCB`
+    common : the parameters of `LSVIUCB`; at a restart it plans at once, whatever `replan` is
     """
 
     name, schedule_type = "lsvi-ucb-detect", Drops
@@ -88,7 +90,10 @@ class LSVIUCBDetect(LSVIAgent):
         {},
         {"errors": 0.5, "false_alarms": 1e6, "beta": 0.1, "lam": 0.1},
         {"errors": 2.0, "storage": "features"},
+        {"errors": 1.0, "replan": 0.3, "beta": 0.1},
     )
+    merges_for_bytes = False
+    tests: ClassVar[tuple[type[Drops], type[Changes]]] = (Drops, Changes)
 
     def __init__(
         self,
@@ -96,20 +101,20 @@ class LSVIUCBDetect(LSVIAgent):
         *,
         false_alarms: float = 0.1,
         errors: float = 6.0,
-        lam: float | str = "auto",
         **common: Any,
     ) -> None:
         self.false_alarms, self.errors = false_alarms, errors
-        super().__init__(task, lam=lam, **common)
+        super().__init__(task, **common)
 
     def make_schedule(self) -> Schedule:
         chance = check_number(self.name, "false_alarms", self.false_alarms, low=0.0, open_low=True)
         errors = check_number(self.name, "errors", self.errors, low=0.0)
         task, G = self.task, self.horizon.groups
         index = index_of(task, G)
+        fraction, (of_returns, of_steps) = self.growth(), self.tests
         if index is None:
-            return Drops(G, errors)
-        return Changes(G, index, task.d, task.H, task.reward_range, chance)
+            return of_returns(G, errors, fraction, by_steps=self.auto)
+        return of_steps(G, index, task.d, task.H, task.reward_range, chance, fraction, by_steps=self.auto)
 
     def schedule_bytes(self, sizes: Sizes) -> int:
-        return (Drops if index_of(self.task, sizes.horizon.groups) is None else Changes).forecast_bytes(sizes)
+        return self.tests[index_of(self.task, sizes.horizon.groups) is not None].forecast_bytes(sizes)

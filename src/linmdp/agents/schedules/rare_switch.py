@@ -69,7 +69,7 @@ class LSVIUCBRareSwitch(LSVIAgent):
     name, schedule_type = "lsvi-ucb-rare-switch", RareSwitch
     test_parameters = ({}, {"eta": 2.0, "beta": 0.1}, {"storage": "features"})
 
-    def __init__(self, task: Task, *, growth: float = 0.02, eta: float | None = None, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, growth: float = 0.04, eta: float | None = None, **common: Unpack[Common]) -> None:
         self.growth, self.eta = growth, eta
         super().__init__(task, **common)
 

@@ -131,7 +131,11 @@ class Storage(Component):
     def sweep(self, h: int, v: Any) -> None:
         """Renew the values of Q_h after w_h and Lambda changed; v is that of `downdate`, None after fresh inverses."""
 
-    def sweep_runs(self, h: int, v: Any, runs: IntArray) -> None:
+    def target_runs(self, h: int, runs: Any) -> Any:
+        """`target` for some of the runs in lockstep."""
+        return self.target(h)[runs]
+
+    def sweep_runs(self, h: int, v: Any, runs: Any) -> None:
         """`sweep` for some of the runs in lockstep; what the others have does not change."""
         self.sweep(h, v)
 

@@ -13,7 +13,7 @@ from linmdp.agents.exploration.base import Exploration, meeting
 from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
 from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, BoolArray, IntArray, State
+from linmdp.types import Array, BoolArray, State
 
 LARGEST_PACKED, PRODUCTS_BYTES = 128, 1 << 22
 """Features up to which the forms of many matrices are one product, and the bytes of its right side at a time."""
@@ -191,11 +191,16 @@ class Counts(Storage):
         forms = self._forms[g] if explore.keeps_forms else self.forms
         self._valued(h, rows, forms, V, self.best[h] if self.tables else None)
 
-    def sweep_runs(self, h: int, v: Any, runs: IntArray) -> None:
+    def target_runs(self, h: int, runs: Any) -> Any:
+        return self._product(self.N[h][runs], self.V[h + 1][runs])
+
+    def sweep_runs(self, h: int, v: Any, runs: Any) -> None:
         vectors = self._cast(np.stack([x[runs] for x in self.exploration.vectors(h, v)]))
         rows = (vectors.reshape(-1, vectors.shape[-1]) @ self.columns).reshape(*vectors.shape[:2], *self.shape[1:])
         forms, V, best = self._forms[h][runs], self.V[h][runs], self.best[h][runs]
         self._valued(h, rows, forms, V, best)
+        if isinstance(runs, slice):  # the arrays themselves, no copies
+            return
         if len(vectors) > 1:
             self._forms[h][runs] = forms
         self.V[h][runs], self.best[h][runs] = V, best
