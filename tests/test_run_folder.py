@@ -22,7 +22,7 @@ from command import linmdp as command
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning
 from linmdp.results.curves import POINTS, thinned, whole
 from linmdp.results.run_folder import LINES, agent_file, read_folder
-from linmdp.results.store import Store, existing_store
+from linmdp.results.store import Store, existing_store, opened_store
 from linmdp.results.table import run_columns, run_rows
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.execute import run_into, saving
@@ -341,3 +341,14 @@ def test_a_policy_predicts_and_counts_the_steps_itself(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match=r"at most H=6 times per episode: call reset\(\)"):
         policy.predict(observation)
     assert policy.predict(0, episode_start=np.array([True])) == (policy(0, 0), None)
+
+
+def test_a_folder_that_was_made_for_nothing_goes_and_one_with_notes_stays(tmp_path: Path) -> None:
+    for note, stays in ((None, False), ("command", False), ("score", True)):
+        folder = tmp_path / f"store-{note}"
+        with opened_store(folder) as store:
+            if note:
+                store.note(note, "a line")
+        assert folder.exists() == stays
+    with opened_store(tmp_path / "store-score") as store:
+        assert store.notes("score") == ["a line"]

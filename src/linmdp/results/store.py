@@ -98,7 +98,7 @@ def opened_store(folder: Path) -> Iterator[Store]:
     try:
         yield store
     finally:
-        empty = new and not store.keys()
+        empty = new and not store.keys() and not store.noted()
         store.close()
         if empty:
             store.path.unlink(missing_ok=True)
@@ -249,6 +249,12 @@ class Store:
         with self._errors("cannot be read"), self._reading("its notes"):
             found = self._db.execute("SELECT value FROM meta WHERE key = ?", (f"note.{key}",)).fetchone()
             return [str(line) for line in json.loads(found[0])] if found else []
+
+    def noted(self) -> bool:
+        """Whether a line is remembered, but for the command, which is there before anything has run."""
+        others = "SELECT 1 FROM meta WHERE key LIKE 'note.%' AND key != 'note.command'"
+        with self._errors("cannot be read"), self._reading("its notes"):
+            return self._db.execute(others).fetchone() is not None
 
     def close(self) -> None:
         """Close the file."""
