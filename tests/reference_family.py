@@ -100,7 +100,7 @@ class ReferenceDetect(ReferenceLSVI):
         k = len(self.steps)
         odds = {n: self.odds(n) for n in range(1, min(32, k - 1) + 1)}
         tested = [n for n in (1, 2, 4, 8, 16, 32) if n < k and k % max(1, n // 4) == 0]
-        if any(odds[n] > math.log(k**2 / self.false_alarms) for n in tested):
+        if any(odds[n] > math.log(k**2 / self.false_alarms) + 1e-9 for n in tested):
             kept = min(n for n in odds if odds[n] >= max(odds.values()) - math.log(10))
             met = {(step[0], self.cell(step)) for episode in self.steps[-kept:] for step in episode}
             for episode in self.steps[:-kept]:  # of a slow change, what was not met since stays

@@ -39,6 +39,9 @@ SHARE = 0.1
 LARGEST = 1 << 15
 """Counts of next states, at most; where there would be more, nobody tests them."""
 
+ROUNDING = 1e-9
+"""Odds above the limit by less than this are equal to it: where nothing is known both may be 0."""
+
 
 class Changes(Alert):
     """Restart when what follows some unit vectors has changed; keep the episodes since.
@@ -113,7 +116,7 @@ class Changes(Alert):
 
     def _changed(self) -> int:
         """How many of the latest episodes are of another model; 0 where nothing speaks for one."""
-        limit = math.log(max(self.n, 1) ** 2 / self.false_alarms)
+        limit = math.log(max(self.n, 1) ** 2 / self.false_alarms) + ROUNDING
         tested = (n for n in LATEST if n < self.n and self.n % max(1, n // 4) == 0)
         if not any(self.odds(n) > limit for n in tested):
             return 0
