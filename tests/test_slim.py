@@ -107,21 +107,10 @@ def test_all_features_in_single_precision_are_those_of_the_map() -> None:
     np.testing.assert_allclose(whole.fewer(20).psi(states), whole.psi(states), atol=1e-6)
 
 
-@pytest.mark.parametrize("k", [2, 6, 40])
-def test_fewer_features_are_nearer_to_their_kernel_than_the_first_of_the_map(k: int) -> None:
-    states, p = np.random.default_rng(0).random((40, k)), 30
-    distances = ((states[:, None] - states) ** 2).sum(axis=-1)
-    errors = np.zeros((2, 20))
-    for seed in range(20):
-        whole = RandomFourier(A, Scaling(np.zeros(k), np.ones(k)), dim=45, seed=seed)
-        fewer = whole.fewer(p)
-        assert fewer.bandwidth > whole.bandwidth
-        first = RandomFourier(A, whole.scaling, dim=p, bandwidth=fewer.bandwidth, seed=seed)
-        kernel = np.exp(-distances / (2 * fewer.bandwidth**2)) / 2
-        for i, features in enumerate((fewer, first)):
-            psi = features.psi(states)[:, 1:] * np.sqrt(p / (p - 1))
-            errors[i, seed] = np.sqrt(((psi @ psi.T - kernel) ** 2).mean())
-    assert errors[0].mean() < errors[1].mean()
+def test_fewer_features_are_the_first_of_the_map() -> None:
+    whole = RandomFourier(A, Scaling(np.zeros(K), np.ones(K)), dim=20, bandwidth=0.7)
+    states = np.random.default_rng(0).random((5, K))
+    np.testing.assert_allclose(whole.fewer(12).psi(states) * (12 / 20) ** 0.5, whole.psi(states)[:, :12], atol=1e-6)
 
 
 def played(env: Any, agent: Any, episodes: int) -> None:

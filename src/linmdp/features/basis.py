@@ -240,10 +240,6 @@ def usual_bandwidth(k: int) -> float:
     return 0.5 * math.sqrt(k / 6)
 
 
-WIDER = 2 / 3
-"""With a share x of the features the kernel is x^-WIDER times as wide."""
-
-
 class RandomFourier(BlockFeatures):
     """psi(x) = (1, cos(<omega_1, x> + b_1), ...) / sqrt(p): omega is Gaussian, b uniform, both drawn once.
 
@@ -274,22 +270,11 @@ class RandomFourier(BlockFeatures):
         self._b[1:] = rng.uniform(0.0, 2 * np.pi, self.p - 1)
 
     def fewer(self, p: int) -> RandomFourier:
-        """A map with p features in place of these, in single precision: less memory, and cosines ten times as fast.
-
-        The fewer there are, the better they have to be. Frequencies are orthogonal in groups of k, and phases evenly
-        spread, so that they differ more (Yu et al. 2016); and the kernel is wider, so that it needs fewer of them.
-        """
-        fewer, k = copy.copy(self), self.scaling.k
+        """The map with the first p features alone, which were drawn like any others, in single precision: less memory,
+        and cosines that take a tenth of the time."""
+        fewer = copy.copy(self)
         BlockFeatures.__init__(fewer, self.A, check_int(self.name, "p", p, low=2, high=self.p))
-        omega, b = self._omega, self._b
-        if p < self.p:
-            rng, omega, b = np.random.default_rng((self.seed, p)), np.zeros((k, p)), np.zeros(p)
-            fewer.bandwidth = self.bandwidth * (self.p / p) ** WIDER
-            groups = [np.linalg.qr(rng.standard_normal((k, k)))[0] for _ in range(0, p - 1, k)]
-            lengths = np.sqrt(rng.chisquare(k, size=p - 1))
-            omega[:, 1:] = np.concatenate(groups, axis=1)[:, : p - 1] * lengths / fewer.bandwidth
-            b[1:] = rng.permutation(p - 1) * (2 * np.pi / (p - 1))
-        fewer._omega, fewer._b = omega.astype(np.float32), b.astype(np.float32)
+        fewer._omega, fewer._b = self._omega[:, :p].astype(np.float32), self._b[:p].astype(np.float32)
         return fewer
 
     def psi(self, states: np.ndarray) -> Array:
