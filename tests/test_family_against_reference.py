@@ -252,7 +252,7 @@ def test_sparse_counts_fade_like_counts() -> None:
 
 
 def test_merged_transitions_fade_like_samples() -> None:
-    """While none has been merged, and none has faded away."""
+    """While none has been merged, and none has faded away; lambda from the data, 2e-5, multiplies rounding."""
     env = linmdp.make_env("gym:MountainCar-v0,H=12")
     pair = [
         linmdp.make_agent(f"opt-wlsvi:W=6,storage={storage},stationary=true,lookahead=12", env)
@@ -275,7 +275,7 @@ def test_merged_transitions_fade_like_samples() -> None:
     for agent in pair:
         agent.begin_episode()
     for state in states[::10]:
-        np.testing.assert_allclose(pair[0].q_values(3, state), pair[1].q_values(3, state), atol=1e-6)
+        np.testing.assert_allclose(pair[0].q_values(3, state), pair[1].q_values(3, state), atol=1e-5)
 
 
 def test_merged_transitions_that_have_faded_make_room() -> None:
