@@ -3,6 +3,7 @@
 .venv/bin/python docs/measure_networks.py FOLDER tune            each setting with the tuning seed; prints the returns
 .venv/bin/python docs/measure_networks.py FOLDER                 the runs that are judged, about half an hour
 .venv/bin/python docs/measure_networks.py FOLDER --seeds 5       with so many seeds
+.venv/bin/python docs/measure_networks.py FOLDER --jobs 8        in so many processes; default: 1
 .venv/bin/python docs/measure_networks.py FOLDER CELLS           the table; CELLS is the folder of measure_cells.py
 
 What was measured is kept in FOLDER: a command that is stopped goes on where it was.
@@ -11,12 +12,13 @@ What was measured is kept in FOLDER: a command that is stopped goes on where it 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable
+from argparse import ArgumentParser
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from measure_cells import GENERATED, STUDIES, Game, H, Learned
 
 import linmdp
@@ -50,48 +52,62 @@ GRID = {
 
 
 class Network(NamedTuple):
-    """An agent in a game, and what the store knows of it."""
+    """A run of an agent in a game."""
 
     game: str
     spec: str
-    store: Store
+    seed: int
 
-    def learned(self, seed: int) -> Learned:
-        """A run with that seed, made now if the store does not know it."""
-        key = f"{self.game}, {self.spec}, {STUDY.episodes} episodes, seed {seed}"
-        if not self.store.notes(key):
-            self.store.note(key, json.dumps(self._run(seed)))
-        return Learned(*json.loads(self.store.notes(key)[-1]))
+    @property
+    def key(self) -> str:
+        """Under which a store knows it."""
+        return f"{self.game}, {self.spec}, {STUDY.episodes} episodes, seed {self.seed}"
 
-    def _run(self, seed: int) -> Learned:
+    def run(self) -> Learned:
         """The RAM is scaled to [0, 1], and so are rewards: the scale of the shipped model makes points of them."""
         episodes, model = STUDY.episodes, self.game.lower()
         env = make_env(f"linearized:model={model},mode=game")
         assert env.task.H == H
-        run = linmdp.run(env, make_agent(self.spec, env, episodes), episodes=episodes, seed=seed, eval_every=episodes)
+        run = linmdp.run(
+            env, make_agent(self.spec, env, episodes), episodes=episodes, seed=self.seed, eval_every=episodes
+        )
         late = float(returns(run)[-episodes // 5 :].mean()) * float(read_model(model).meta["reward_scale"])
         return Learned(late, run.peak_bytes, 1000 * run.cpu_seconds / run.costs[-1][3])
 
 
+def learned(store: Store, runs: Sequence[Network], jobs: int = 1) -> list[Learned]:
+    """What came of the runs; those that the store does not know are made now, and printed."""
+    missing = [run for run in runs if not store.notes(run.key)]
+    found = Parallel(n_jobs=jobs, return_as="generator")(delayed(Network.run)(run) for run in missing)
+    for run, result in zip(missing, found, strict=True):
+        store.note(run.key, json.dumps(result))
+        print(*run, result, flush=True)
+    return [Learned(*json.loads(store.notes(run.key)[-1])) for run in runs]
+
+
 def tuned(agent: str, game: str, store: Store) -> str:
     """The setting that earns most in the tuning run of that game."""
-    return max(GRID[agent], key=lambda spec: Network(game, spec, store).learned(TUNING_SEED).late)
+    runs = learned(store, [Network(game, spec, TUNING_SEED) for spec in GRID[agent]])
+    return max(zip(GRID[agent], runs, strict=True), key=lambda pair: pair[1].late)[0]
 
 
-def tune(store: Store) -> None:
-    """Print what each setting earns."""
-    for game in STUDY.games:
-        for spec in (spec for settings in GRID.values() for spec in settings):
-            print(game, TUNING_SEED, spec, Network(game, spec, store).learned(TUNING_SEED), flush=True)
+def tune(store: Store, jobs: int) -> None:
+    """Every setting with the tuning seed; prints what is new."""
+    settings = [spec for grid in GRID.values() for spec in grid]
+    learned(store, [Network(game, spec, TUNING_SEED) for game in STUDY.games for spec in settings], jobs)
 
 
-def judge(store: Store, seeds: int) -> None:
+def judged(store: Store, agent: str, game: str, seeds: int) -> list[Network]:
+    """The runs of a row of the table."""
+    spec = tuned(agent, game, store)
+    return [Network(game, spec, STUDY.first_seed + i) for i in range(seeds)]
+
+
+def judge(store: Store, seeds: int, jobs: int) -> None:
     """The runs of the table, seed by seed."""
-    for seed in range(STUDY.first_seed, STUDY.first_seed + seeds):
-        for game in STUDY.games:
-            for agent in GRID:
-                spec = tuned(agent, game, store)
-                print(game, seed, spec, Network(game, spec, store).learned(seed), flush=True)
+    tune(store, jobs)
+    rows = [judged(store, agent, game, seeds) for game in STUDY.games for agent in GRID]
+    learned(store, [run for of_a_seed in zip(*rows, strict=True) for run in of_a_seed], jobs)
 
 
 def table(store: Store, cells: Path, cell_store: Store, seeds: int) -> str:
@@ -104,9 +120,9 @@ def table(store: Store, cells: Path, cell_store: Store, seeds: int) -> str:
         for name, action in (("random play", None), (f"action {ours.best_constant} alone", ours.best_constant)):
             rows.append((game, name, str(STUDY.seeds), str(mean_interval(ours.each_seed(action))), "", ""))
         for agent in GRID:
-            spec = tuned(agent, game, store)
-            found = [Network(game, spec, store).learned(STUDY.first_seed + i) for i in range(seeds)]
-            rows.append((game, f"{agent}: {spec.partition(':')[2]}", str(seeds), str(_late(found)), *_costs(found)))
+            mine = judged(store, agent, game, seeds)
+            found, setting = learned(store, mine), mine[0].spec.partition(":")[2]
+            rows.append((game, f"{agent}: {setting}", str(seeds), str(_late(found)), *_costs(found)))
     head = ("game", "who", "seeds", "last fifth", "memory", "CPU ms a step, game included")
     words = f"{STUDY.episodes} episodes of {H} steps, seeds from {STUDY.first_seed} on, 95% intervals."
     return f"{words}\n\n{markdown(head, rows)}\n"
@@ -122,16 +138,20 @@ def _costs(runs: list[Learned]) -> tuple[str, str]:
 
 def main() -> None:
     """Tune, run, or write the table."""
-    folder, *given = sys.argv[1:]
-    seeds = int(given.pop(given.index("--seeds") + 1)) if "--seeds" in given else STUDY.seeds
-    given = [word for word in given if word != "--seeds"]
-    with opened_store(Path(folder)) as store:
-        if given == ["tune"]:
-            tune(store)
+    parser = ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("given", nargs="?", metavar="tune or CELLS")
+    parser.add_argument("--seeds", type=int, default=STUDY.seeds)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    seeds, given = options.seeds, options.given
+    with opened_store(options.folder) as store:
+        if given == "tune":
+            tune(store, options.jobs)
             return
-        judge(store, seeds)
+        judge(store, seeds, options.jobs)
         if given:
-            cells = Path(given[0]).resolve()
+            cells = Path(given).resolve()
             with opened_store(cells) as cell_store:
                 (GENERATED / "cells_networks.md").write_text(table(store, cells, cell_store, seeds))
 

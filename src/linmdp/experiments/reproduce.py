@@ -49,7 +49,8 @@ def reproduce(
     """Run what is missing in the store, draw, and return what was found, as Markdown.
 
     With device "cuda" the runs whose regret is shown go to a GPU; space and time are measured on processors. `seeds`:
-    of the runs whose regret is shown, if not those of the scale. More of them go on from what is stored.
+    of tables, tasks and the runs whose regret is shown, if not those of the scale. More of them go on from what is
+    stored.
     """
     chosen = chosen_items(items)
     pyplot()  # before hours are spent on what cannot be drawn
@@ -74,11 +75,13 @@ def reproduce(
             if tables:
                 from linmdp.experiments.games import write_game_tables
 
-                pages.append(write_game_tables(tables, GAME_SCALES[scale_name], out, store, jobs, say))
+                games = GAME_SCALES[scale_name]
+                games = games._replace(seeds=seeds or games.seeds)
+                pages.append(write_game_tables(tables, games, out, store, jobs, say))
             if "tasks" in chosen:
                 from linmdp.experiments.tasks import compare_tasks
 
-                pages.append(compare_tasks(scale_name, out, store, jobs, say))
+                pages.append(compare_tasks(scale_name, out, store, jobs, say, seeds))
     finally:
         store.close()
     text = "\n\n".join(pages) + "\n"

@@ -62,17 +62,19 @@ TAIL = 10
 """The end of a run is its last tenth."""
 
 
-def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Say) -> str:
-    """Run what is missing, draw a figure per task, write tasks.md, and return it."""
+def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Say, seeds: int | None = None) -> str:
+    """Run what is missing, draw a figure per task, write tasks.md, and return it; `seeds` None: those of the scale."""
     chosen, sb3 = tasks(scale), find_spec("stable_baselines3") is not None
     if not sb3:
         say("DQN and PPO are left out: they need the extra 'baselines'")
-    planned = [  # seed by seed, so that what was interrupted has all agents
+    slow = STUDY["groups"]["sampled"]
+    planned = [
         Job(task.played(agent), agent, task.episodes, seed, max(1, task.episodes // 100))
-        for seed in range(TASK_SEEDS[scale])
+        for last in (False, True)  # agents that keep samples take longer than all others together
+        for seed in range(seeds or TASK_SEEDS[scale])  # seed by seed, so that what was interrupted has all agents
         for task in chosen
         for agent in task.agents
-        if sb3 or not agent.startswith("sb3-")
+        if (agent in slow) == last and (sb3 or not agent.startswith("sb3-"))
     ]
     page = task_page(chosen, run_planned(planned, store, jobs, say, "for tasks"), out)
     write_atomic(out / "tasks.md", page.encode() + b"\n")
