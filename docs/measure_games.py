@@ -3,8 +3,8 @@
 .venv/bin/python docs/measure_games.py quick FOLDER    the folder of `linmdp reproduce table-... --out FOLDER`
 .venv/bin/python docs/measure_games.py paper FOLDER    the same of `--scale paper` (d = 512)
 .venv/bin/python docs/measure_games.py distilled       what benchmarks/distilled.py left in benchmarks/records
-.venv/bin/python docs/measure_games.py default FOLDER [SEEDS]    no parameter, in the models alien512.safetensors and
-    phoenix512.safetensors of that folder; minutes a run, and a command that is stopped goes on where it was
+.venv/bin/python docs/measure_games.py default FOLDER [SEEDS [JOBS]]    no parameter, in the models alien512.safetensors
+    and phoenix512.safetensors of that folder; minutes a run, and what is in the store of the folder is not run again
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-import linmdp
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, GameScale, env_spec
+from linmdp.experiments.ceiling import ceiling
+from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, GameScale, H, env_spec
 from linmdp.experiments.games import policies_of, table_page
 from linmdp.experiments.paper import TABLES
 from linmdp.experiments.stored_runs import Runs, grouped
@@ -26,13 +26,15 @@ from linmdp.features.learned import read_model
 from linmdp.linearize.measure import linearity
 from linmdp.report.tables import markdown
 from linmdp.results.stats import mean_interval
-from linmdp.results.store import existing_store
-from linmdp.runner.registry import make_agent, make_env
+from linmdp.results.store import Store, existing_store
+from linmdp.runner.batch import Job
+from linmdp.runner.registry import make_env
+from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import Array
 
 FOLDER = Path(__file__).parent / "generated"
 RECORDS = Path(__file__).parent.parent / "benchmarks" / "records"
-EPISODES, FIRST_SEED = 500, 8000
+EPISODES, FIRST_SEED, EVAL_EVERY = 500, 8000, 20
 """Of the runs with no parameter."""
 Policies = dict[tuple[str, str], dict[str, tuple[str, str]]]
 
@@ -44,17 +46,18 @@ def tables(scale_name: str, folder: Path) -> None:
     models = paths if scale_name == "paper" else {game: game.lower() for game in GAMES}
     store = existing_store(folder)
     found = grouped([r for r in store.results() if r.episodes == scale.K])
+    ceilings = {game: ceiling(id, H, store, print) for game, id in GAMES.items()}
     store.close()
     policies = {}
     for game in GAMES:
         for mode in MODES:
             env = env_spec(models[game], mode, scale)
             constant = next((agent for e, agent in found if e == env and agent.startswith("constant")), None)
-            policies[game, mode] = policies_of(mode, constant)
+            policies[game, mode] = policies_of(game, mode, constant)
     if any("mode=model" in env for env, _ in found):
         write(f"linearize_distilled_{scale_name}", distilled(found, models, scale, policies))
     for item in TABLES:
-        text = table_page(item, models, scale, found, policies).partition("\n")[2].strip()
+        text = table_page(item, models, scale, found, policies, ceilings).partition("\n")[2].strip()
         write(f"linearize_{item}_{scale_name}", text.replace("\n### ", "\n#### "))
 
 
@@ -91,27 +94,26 @@ def distilled_large() -> None:
     write("linearize_distilled_large", markdown(head, rows))
 
 
-def without_parameters(folder: Path, seeds: int) -> None:
-    """LSVI-UCB with no parameter in the learned models with d = 512: a row is written for each game that is done."""
-    rows = []
-    for game in GAMES:
-        env: Any = make_env(f"linearized:model={folder / game.lower()}512.safetensors,mode=model")
-        V, random = env.optimum.V[0, 0], policy_value(env.model, uniform_policy(env.model))[0, 0]
-        regrets = []
-        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-            agent: Any = make_agent("lsvi-ucb", env, EPISODES)
-            kept = folder / f"{game.lower()}-default-{seed}"
-            run = linmdp.run(env, agent, episodes=EPISODES, seed=seed, eval_every=20, checkpoint=kept, every=10)
-            assert run.regret is not None
-            regrets.append(run.regret)
-        curves, last = np.array(regrets), EPISODES // 5
+def without_parameters(folder: Path, seeds: int, jobs: int | None) -> None:
+    """LSVI-UCB with no parameter in the learned models with d = 512: exact regret, beside random play's."""
+    envs = {game: f"linearized:model={folder / game.lower()}512.safetensors,mode=model" for game in GAMES}
+    planned = [
+        Job(env, "lsvi-ucb", EPISODES, FIRST_SEED + seed, EVAL_EVERY) for env in envs.values() for seed in range(seeds)
+    ]
+    store = Store(folder)
+    run_sweep(planned, store, processes=jobs, progress=True)
+    found = grouped(list(store.results({run_key(job) for job in planned})))
+    store.close()
+    rows, last = [], EPISODES // 5
+    for game, spec in envs.items():
+        env: Any = make_env(spec)
+        random = env.optimum.V[0, 0] - policy_value(env.model, uniform_policy(env.model))[0, 0]
+        curves = np.array([run.regret for run in found[spec, "lsvi-ucb"]])
         late = (curves[:, -1] - curves[:, -1 - last]) / last
-        share = f"{late.mean() / (V - random):.2f}"
-        rows.append(
-            (game, str(seeds), _interval(curves[:, -1] / EPISODES), _interval(late), f"{V - random:.3f}", share)
-        )
-        head = ("game", "seeds", f"regret per episode, all {EPISODES}", f"in the last {last}", "random", "of random")
-        write("linearize_distilled_default", markdown(head, rows))
+        figures = (_interval(curves[:, -1] / EPISODES), _interval(late), f"{random:.3f}", f"{late.mean() / random:.2f}")
+        rows.append((game, str(len(curves)), *figures))
+    head = ("game", "seeds", f"regret per episode, all {EPISODES}", f"in the last {last}", "random", "of random")
+    write("linearize_distilled_default", markdown(head, rows))
 
 
 def _interval(values: Array) -> str:
@@ -142,7 +144,8 @@ if __name__ == "__main__":
         distilled_large()
         raise SystemExit
     if sys.argv[1] == "default":
-        without_parameters(Path(sys.argv[2]).resolve(), int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+        seeds, jobs = (int(word) if word else None for word in (*sys.argv[3:], "", "")[:2])
+        without_parameters(Path(sys.argv[2]).resolve(), seeds or 1, jobs)
         raise SystemExit
     tables(sys.argv[1], Path(sys.argv[2]))
     if sys.argv[1] == "paper":

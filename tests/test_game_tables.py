@@ -134,13 +134,29 @@ def test_from_training_to_tables_and_a_report(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delitem(GAMES, "Alien")
     monkeypatch.setattr(command, "STEPS", 20)
     monkeypatch.setattr(command, "TRANSITIONS", 600)
+    monkeypatch.setattr("linmdp.experiments.ceiling.STEPS", 500)
     for name in ("PROBE_EPISODES", "GAME_PROBE_EPISODES"):
         monkeypatch.setattr(f"linmdp.runner.estimate.{name}", 16)
     said: list[str] = []
     text = reproduce(TABLES, "paper", tmp_path, 1, said.append)
-    assert [words.partition(" ")[0] for words in said] == ["training", "24", "25"]  # 8 actions in 3 modes; 25 policies
+    assert [words.partition(" ")[0] for words in said] == [
+        "training",
+        "24",
+        "28",
+        "searching",
+    ]  # 8 actions in 3 modes; 28 policies
     assert (tmp_path / "phoenix16.safetensors").exists()
-    for words in ("DQN (SB3)", "PPO (SB3)", "10061.76", "2.605 GiB", "0.423 h", "the best learner", "constant:action="):
+    for words in (
+        "DQN, tuned",
+        "PPO, tuned",
+        "cells, no parameter",
+        "points, ",
+        "10061.76",
+        "2.605 GiB",
+        "0.423 h",
+        "the best learner",
+        "constant:action=",
+    ):
         assert words in text
     for item in TABLES:
         assert (tmp_path / f"{item}.md").read_text().strip() in text

@@ -29,7 +29,11 @@ ADAPTIVE = "lsvi-ucb-adaptive:m=10,tau_c=0.1,budget=0.5,rho=0.75"
 REACHABLE = "lsvi-ucb-adaptive:m=10,tau_rel=1e-4,budget=0.5,rho=0.75"
 LEARNERS = {"published": ("lsvi-ucb", FIXED, ADAPTIVE), "tuned": ("lsvi-ucb", FIXED, REACHABLE)}
 NAMES = {"lsvi-ucb": "LSVI-UCB", FIXED: "Fixed", ADAPTIVE: "Adaptive, tau_c=0.1", REACHABLE: "Adaptive, tau_rel=1e-4"}
-OTHERS = {"sb3-dqn": "DQN (SB3)", "sb3-ppo": "PPO (SB3)"}
+OTHERS: dict[str, dict[str, str]] = study("games")["others"]
+"""DQN and PPO on the raw RAM, by game: spec -> name."""
+
+CELLS, H = "lsvi-ucb-fold", 50
+"""The agent on cells, with no parameter, and the steps of an episode."""
 
 
 class GameScale(NamedTuple):
@@ -64,11 +68,15 @@ PUBLISHED: dict[str, dict[str, Figures]] = {
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One policy of a table, its runs (the same but for their seed), and the algorithm of the paper that it is."""
+    """One policy of a table, its runs (the same but for their seed), and the algorithm of the paper that it is.
+
+    `unit` is what a reward of its runs is in the rewards of the table.
+    """
 
     name: str
     algorithm: str
     runs: Sequence[RunResult]
+    unit: float = 1.0
 
 
 def learner_specs(mode: str) -> dict[str, tuple[str, str]]:
@@ -87,6 +95,13 @@ def learner_specs(mode: str) -> dict[str, tuple[str, str]]:
 def env_spec(model: str, mode: str, scale: GameScale) -> str:
     """The environment of a model in a mode."""
     return f"linearized:model={model},mode={mode}" + (f",anchors={scale.anchors}" if mode == "model" else "")
+
+
+def env_of(game: str, model: str, mode: str, scale: GameScale, agent: str) -> str:
+    """The environment that an agent of a table plays: with cells the game itself, else that of a model in a mode."""
+    if agent == CELLS:
+        return f"gym:{GAMES[game].replace('-ram', '')},H={H},features=cells"
+    return env_spec(model, mode, scale)
 
 
 def reward_table(game: str, mode: str, rows: Sequence[Row], scale: GameScale, points: float) -> str:
@@ -141,13 +156,14 @@ def _beside_published(unit: str, cells: Sequence[Sequence[str]], scale: GameScal
 def comparison(rows: Sequence[Row], scale: GameScale, points: float) -> str:
     """A sentence: how far the best learner came, against the best constant action and the others."""
     found = {row: mean_interval(final(row, scale) * points) for row in rows}
-    best = max((row for row in rows if row.algorithm in NAMES), key=lambda row: found[row].mean)
+    ours = (*NAMES, CELLS)
+    best = max((row for row in rows if row.algorithm in ours), key=lambda row: found[row].mean)
     seeds = f"{len(best.runs)} seed{'s' * (len(best.runs) > 1)}"
     text = f"In the last {scale.last} episodes ({seeds}) the best learner, {best.name}, scores "
     text += f"{_shown(found[best])} points per episode"
     for row in (row for row in rows if row.algorithm == "constant"):
         text += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"
-    others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*NAMES, "constant")]
+    others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*ours, "constant")]
     return "; ".join([text, *others]) + "."
 
 
@@ -159,12 +175,12 @@ def _against(mine: Interval, theirs: Interval) -> str:
 
 def total(row: Row, K: int) -> Array:
     """Total reward of each run after K episodes."""
-    return np.array([r.rewards[:K].sum() for r in row.runs])
+    return row.unit * np.array([r.rewards[:K].sum() for r in row.runs])
 
 
 def final(row: Row, scale: GameScale) -> Array:
     """Reward per episode of each run, at its end."""
-    return np.array([r.rewards[-scale.last :].mean() for r in row.runs])
+    return row.unit * np.array([r.rewards[-scale.last :].mean() for r in row.runs])
 
 
 def costs(row: Row, scale: GameScale) -> tuple[Array, Array]:

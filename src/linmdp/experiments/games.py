@@ -8,7 +8,8 @@ from pathlib import Path
 
 from linmdp.experiments import game_tables as tables
 from linmdp.experiments import study
-from linmdp.experiments.game_tables import GAMES, MODES, NAMES, GameScale, Row, env_spec
+from linmdp.experiments.ceiling import ceiling
+from linmdp.experiments.game_tables import CELLS, GAMES, MODES, NAMES, GameScale, H, Row, env_of, env_spec
 from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
 from linmdp.features.learned import read_model
 from linmdp.io.files import write_atomic
@@ -31,15 +32,16 @@ def write_game_tables(
     models = trained_models(scale, out, say)
     modes = tuple(MODES) if "table-reward" in items else ("game",)
     best = _best_constants(models, modes, scale, store, jobs, say) if "table-reward" in items else {}
-    policies = {(g, mode): policies_of(mode, best.get((g, mode))) for mode in modes for g in models}
+    policies = {(g, mode): policies_of(g, mode, best.get((g, mode))) for mode in modes for g in models}
     planned = [
-        Job(env_spec(models[g], mode, scale), agent, scale.K, seed, EVAL_EVERY)
+        Job(env_of(g, models[g], mode, scale, agent), agent, scale.K, seed, EVAL_EVERY)
         for (g, mode), agents in policies.items()
         for agent in agents
         for seed in range(scale.seeds)
     ]
     found = grouped(run_planned(planned, store, jobs, say, f"for {', '.join(items)}"))
-    pages = [table_page(item, models, scale, found, policies) for item in items]
+    ceilings = {g: ceiling(GAMES[g], H, store, say) for g in models} if "table-reward" in items else {}
+    pages = [table_page(item, models, scale, found, policies, ceilings) for item in items]
     for item, page in zip(items, pages, strict=True):
         write_atomic(out / f"{item}.md", page.encode() + b"\n")
     return "\n\n".join(pages)
@@ -83,11 +85,13 @@ def _best_constants(
     return {key: max((r for r in results if r.env == env), key=value).agent for key, env in envs.items()}
 
 
-def policies_of(mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
-    """Everything in the tables of a mode: spec -> (name, algorithm); `constant` is the best of its kind."""
+def policies_of(game: str, mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
+    """Everything in the tables of a game and mode: spec -> (name, algorithm); `constant` is the best of its kind."""
     found = tables.learner_specs(mode)
+    if mode == "game":
+        found[CELLS] = ("cells, no parameter", CELLS)
     if mode == "game" and find_spec("stable_baselines3") is not None:
-        found |= {spec: (name, spec) for spec, name in tables.OTHERS.items()}
+        found |= {spec: (name, spec) for spec, name in tables.OTHERS[game].items()}
     if constant is not None:
         found |= {constant: (f"{constant}, the best", "constant"), "random": ("random", "random")}
         if mode == "model":
@@ -101,16 +105,21 @@ def table_page(
     scale: GameScale,
     found: Runs,
     policies: Mapping[tuple[str, str], Mapping[str, tuple[str, str]]],
+    ceilings: Mapping[str, Sequence[float]],
 ) -> str:
-    """One item: a table for each game (and mode), of the policies that have run."""
+    """One item: a table for each game (and mode), of the policies that have run; `ceilings` as a search found them."""
     parts = [f"## {item}: the linearized games, d = {scale.d}", NOTES[item]]
     for game, model in models.items():
         points = float(read_model(model).meta["reward_scale"])
         for mode in MODES if item == "table-reward" else ("game",):
-            env, named = env_spec(model, mode, scale), policies.get((game, mode), {})
-            rows = [Row(*named[spec], found[env, spec]) for spec in named if (env, spec) in found]
+            rows = list[Row]()
+            for spec, (name, algorithm) in policies.get((game, mode), {}).items():
+                if runs := found.get((env_of(game, model, mode, scale, spec), spec)):
+                    rows.append(Row(name, algorithm, runs, 1.0 / points if spec == CELLS else 1.0))
             if rows:
                 parts += [f"### {game}, {MODES[mode]}", *_tables(item, game, mode, rows, scale, points)]
+                if game in ceilings and mode == "game" and item == "table-reward":
+                    parts.append(_searched(ceilings[game]))
     return "\n\n".join(parts)
 
 
@@ -122,6 +131,15 @@ def _tables(item: str, game: str, mode: str, rows: list[Row], scale: GameScale, 
         return [table, tables.comparison(rows, scale, points)] if mode == "game" and learns else [table]
     costly = [row for row in rows if row.algorithm not in ("constant", "random")]
     return [(tables.space_table if item == "table-space" else tables.time_table)(game, costly, scale)]
+
+
+def _searched(best: Sequence[float]) -> str:
+    """What the search found, in words."""
+    scores = ", ".join(f"{score:g}" for score in best)
+    return (
+        f"The best episodes that a search found, which knows the game's chance in advance: {scores} points, "
+        f"{sum(best) / len(best):g} on average."
+    )
 
 
 SEEDS = "Means over the seeds, with 95% intervals where they differ."

@@ -64,21 +64,28 @@ TAIL = 10
 
 def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Say, seeds: int | None = None) -> str:
     """Run what is missing, draw a figure per task, write tasks.md, and return it; `seeds` None: those of the scale."""
-    chosen, sb3 = tasks(scale), find_spec("stable_baselines3") is not None
-    if not sb3:
+    if find_spec("stable_baselines3") is None:
         say("DQN and PPO are left out: they need the extra 'baselines'")
-    slow = STUDY["groups"]["sampled"]
-    planned = [
-        Job(task.played(agent), agent, task.episodes, seed, max(1, task.episodes // 100))
-        for last in (False, True)  # agents that keep samples take longer than all others together
-        for seed in range(seeds or TASK_SEEDS[scale])  # seed by seed, so that what was interrupted has all agents
-        for task in chosen
-        for agent in task.agents
-        if (agent in slow) == last and (sb3 or not agent.startswith("sb3-"))
-    ]
-    page = task_page(chosen, run_planned(planned, store, jobs, say, "for tasks"), out)
+    planned = task_jobs(scale, seeds or TASK_SEEDS[scale])
+    page = task_page(tasks(scale), run_planned(planned, store, jobs, say, "for tasks"), out)
     write_atomic(out / "tasks.md", page.encode() + b"\n")
     return page
+
+
+def task_jobs(scale: str, seeds: int) -> list[Job]:
+    """What is run, seed by seed, so that what was interrupted has all agents.
+
+    Agents that keep samples of continuous tasks, which take longer than all others together, come last.
+    """
+    chosen, sb3, slow = tasks(scale), find_spec("stable_baselines3") is not None, STUDY["groups"]["sampled"]
+    planned = [
+        Job(task.played(agent), agent, task.episodes, seed, max(1, task.episodes // 100))
+        for seed in range(seeds)
+        for task in chosen
+        for agent in task.agents
+        if sb3 or not agent.startswith("sb3-")
+    ]
+    return sorted(planned, key=lambda job: job.agent in slow)
 
 
 def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Path) -> str:
