@@ -2,6 +2,7 @@
 
 .venv/bin/python docs/measure_features.py FOLDER              all of it; what was measured is kept in FOLDER
 .venv/bin/python docs/measure_features.py FOLDER --seeds 2    with fewer seeds
+.venv/bin/python docs/measure_features.py FOLDER --jobs 8     in so many processes; default: 1
 .venv/bin/python docs/measure_features.py FOLDER table        the tables of what is in FOLDER so far, and no run
 
 Models are small, so that each takes half a minute of CPU: 20,000 transitions of seed 0, 2,500 iterations.
@@ -10,13 +11,13 @@ Models are small, so that each takes half a minute of CPU: 20,000 transitions of
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from joblib import Parallel, delayed
 
 import linmdp
 from linmdp.experiments.linearization import dataset_of
@@ -36,7 +37,7 @@ from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import Array, BoolArray, IntArray
 
 GENERATED = Path(__file__).parent / "generated"
-AGENT, EPISODES, LAST, FIRST_SEED, SEEDS = "lsvi-ucb-fold", 200, 40, 8100, 3
+AGENT, EPISODES, LAST, FIRST_SEED, SEEDS = "lsvi-ucb-fold", 500, 100, 8100, 3
 TRANSITIONS, H = 20_000, 50
 SMALL: dict[str, Any] = {"d": 64, "steps": 2500, "hidden": 128, "eval_every": 250}
 GAMES = ("Phoenix", "Alien")
@@ -95,13 +96,6 @@ def model_file(game: str, model: str, folder: Path) -> str:
         torch.set_num_threads(1)
         write_model(path, train(dataset(game, folder), Settings(**SMALL | TRAINED[model])))
     return str(path)
-
-
-def remembered(store: Store, key: str, found: Callable[[], Any]) -> Any:
-    """What the store knows under that key; if nothing, what is found, which it then knows."""
-    if not store.notes(key):
-        store.note(key, json.dumps(found()))
-    return json.loads(store.notes(key)[-1])
 
 
 def run_key(game: str, name: str, seed: int) -> str:
@@ -206,18 +200,26 @@ def described(folder: Path) -> str:
 
 
 def main() -> None:
-    """Every run that is missing, seed by seed; the table is written after each."""
-    folder, *given = sys.argv[1:]
-    path = Path(folder).resolve()
-    seeds = int(given[given.index("--seeds") + 1]) if "--seeds" in given else SEEDS
+    """Every run that is missing, seed by seed, and the tables."""
+    parser = ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("given", nargs="?", choices=("table",))
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    path = options.folder.resolve()
+    seeds = range(FIRST_SEED, FIRST_SEED + (0 if options.given else options.seeds))
     with opened_store(path) as store:
-        for seed in range(FIRST_SEED, FIRST_SEED + (0 if "table" in given else seeds)):
-            for game in GAMES:
-                for name, variant in VARIANTS.items():
-                    found = remembered(
-                        store, run_key(game, name, seed), lambda g=game, v=variant, s=seed: played(g, v, path, s)
-                    )
-                    print(game, name, seed, *found, flush=True)
+        planned = [(game, name, seed) for seed in seeds for game in GAMES for name in VARIANTS]
+        missing = [run for run in planned if not store.notes(run_key(*run))]
+        for game, name, _ in missing:
+            model_file(game, VARIANTS[name].model, path)  # trained here, once
+        found = Parallel(n_jobs=options.jobs, return_as="generator")(
+            delayed(played)(game, VARIANTS[name], path, seed) for game, name, seed in missing
+        )
+        for run, result in zip(missing, found, strict=True):
+            store.note(run_key(*run), json.dumps(result))
+            print(*run, *result, flush=True)
         for name, text in (("features", table(store)), ("psi", described(path))):
             (GENERATED / f"linearize_{name}.md").write_text(text + "\n", encoding="utf-8")
 

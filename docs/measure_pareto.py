@@ -24,6 +24,7 @@ from linmdp.results.summary import Summary
 KINDS = {
     "storage=counts": ("everything kept (exact)", "black"),
     "M=8000": ("everything kept (exact)", "black"),
+    "M=20000": ("everything kept (exact)", "black"),
     "random": ("random play", "grey"),
     "max_bytes": ("merged, with max_bytes given", "C5"),
     "select": ("select: keeps samples that tell most", "C8"),
