@@ -20,6 +20,7 @@ from linmdp.agents import LSVIUCB
 from linmdp.agents.exploration.spread import DOUBT, HOPE, Spread, optimistic_turn
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.incumbent import BEST, CONSTANT, NEWEST, Incumbent
+from linmdp.agents.storage.stagewise import followed
 from linmdp.envs.adapter import GymTask
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features import ManyTiles
@@ -169,6 +170,21 @@ def test_of_two_numbers_that_predict_alike_the_one_that_the_action_moves_is_chos
         states = np.column_stack([*columns, step])
         told = moved(Played(states, actions, np.zeros(2000), episode), 2, rng)
         assert forward(Played(states, actions, copied == 8.0, episode), told, 2)[0][0] == chosen
+
+
+@given(
+    z=st.lists(st.floats(-9, 9), min_size=1, max_size=20),
+    on=st.lists(st.booleans(), min_size=20, max_size=20),
+    cut=st.integers(0, 19),
+)
+def test_what_follows_is_added_up_as_one_by_one(z: list[float], on: list[bool], cut: int) -> None:
+    n = len(z)
+    weight = 0.5 * np.array(on[:n])
+    weight[cut % n] = 0.0
+    expected = np.array(z)
+    for i in range(cut % n - 1, cut % n - n, -1):  # backwards from where nothing follows, around the end
+        expected[i % n] += weight[i % n] * expected[(i + 1) % n]
+    np.testing.assert_allclose(followed(np.array(z), weight), expected, atol=1e-9)
 
 
 def test_too_little_play_is_refused() -> None:

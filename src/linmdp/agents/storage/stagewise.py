@@ -22,6 +22,9 @@ CHUNK = 4096
 FIRST_CELLS, MOST_CELLS = 256, 1 << 14
 """Cells that have weights of their own, at first and at most; new ones beyond share one for each group."""
 
+TRACE = 0.9
+"""How much of what came replaces what was expected to come, while actions are greedy: the lambda of Watkins's Q."""
+
 MOST_BYTES = (4 << 20) - (1 << 14)
 """Of everything that is kept, where M is not given: cells with weights of their own are fewer where they would take
 more. The rest is for the arrays of an agent that do not grow."""
@@ -36,6 +39,19 @@ def most_cells(features: GroupFeatures, M: int) -> int:
     """The most cells with weights of their own beside M transitions."""
     left = MOST_BYTES - 2 * features.cells - M * (4 * features.G + 2 + 8 + 1) - 24 * features.A  # returns of actions
     return min(MOST_CELLS, max(2 * features.G, left // cell_bytes(features.C)))
+
+
+def followed(z: Array, weight: Array) -> Array:
+    """The z' with z'_i = z_i + weight_i z'_(i+1), (n,), in log n passes; after the last one comes the first.
+
+    There must be a weight of 0 on every way around.
+    """
+    z, weight, step = z.copy(), weight.copy(), 1
+    while weight.any():
+        z += weight * np.roll(z, -step)
+        weight *= np.roll(weight, -step)
+        step *= 2
+    return z
 
 
 class Stagewise(Storage):
@@ -140,12 +156,23 @@ class Stagewise(Storage):
         )
 
     def target(self, h: int) -> Array:
-        V, table = np.zeros(self.count), self._table(self.w[0])
-        explore, live = self.exploration, np.flatnonzero(~self.ended[: self.count])
+        """What follows each transition, (count,): V and, while greedy actions were taken, most of what came instead.
+
+        With z_i = V(s'_i) + TRACE (r_j + discount z_j - phi(s_j, a_j)'w) where transition j = i + 1 starts in the cells
+        in which i ends, and a_j is greedy there; else z_i = V(s'_i).
+        """
+        n, table, explore = self.count, self._table(self.w[0]), self.exploration
+        z, trace, live = np.zeros(n), np.zeros(n), np.flatnonzero(~self.ended[:n])
+        newest = (self.place or self.M) - 1
         for part in np.array_split(live, -(-len(live) // CHUNK) or 1):
-            rows = self.after[part]
-            V[part] = explore.largest(explore.q(0, self._products(table, rows), self._forms(rows)), axis=-1)
-        return V
+            rows, then = self.after[part], (part + 1) % max(n, 1)
+            taken, products = self.action[then, None].astype(np.int64), self._products(table, rows)
+            surprise = self.reward[then] - np.take_along_axis(products[0], taken, axis=-1)[:, 0]
+            q = explore.q(0, products, self._forms(rows))
+            greedy = np.take_along_axis(explore.best(q, axis=-1), taken, axis=-1)[:, 0]
+            trace[part] = TRACE * (greedy & (self.before[then] == rows).all(axis=1) & (part != newest))
+            z[part] = explore.largest(q, axis=-1) + trace[part] * surprise
+        return followed(z, self.horizon.discount * trace)
 
     def greedy_target(self, h: int, w: Array) -> Array:
         raise InvalidData("Stages plan with exploration only.")
