@@ -48,7 +48,7 @@ class ReferenceStagewise:
         if i + 1 < len(self.samples):
             here, c, _, _ = self.samples[i + 1]
             if here == there and self.q(here, c) >= z - 1e-9 * max(1.0, self.cap):
-                z += 0.9 * (self.target(i + 1) - self.mean(here, c))
+                z += 0.9 * (self.target(i + 1) - min(self.mean(here, c), self.cap))
         return reward + self.discount * z
 
     def fit(self, y: list[float]) -> dict[tuple[int, ...], float]:

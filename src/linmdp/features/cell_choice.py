@@ -118,11 +118,16 @@ def moved(played: Played, A: int, rng: np.random.Generator) -> list[tuple[int, f
 
 
 def groups_of(chosen: list[int], width: int) -> list[list[Part]]:
-    """Groups from coarse to fine: the step; the first number; it with each other one; all; all and half the step."""
+    """Groups from coarse to fine: step; first number; the others, alone and with it; all; all and half the step.
+
+    The first 2 m groups of m numbers are the same whatever is chosen after them.
+    """
     clock, parts = Part(width - 1), [Part(column) for column in chosen]
     groups = [[clock]]
     if parts:
-        groups += [[parts[0]], *([parts[0], other] for other in parts[1:])]
+        groups.append(parts[:1])
+        for other in parts[1:]:
+            groups += [[other], [parts[0], other]]
         if len(parts) > 2:
             groups.append(parts)
         groups.append([*parts, Part(width - 1, 1)])
@@ -189,18 +194,19 @@ def forward(played: Played, told: list[tuple[int, float]], A: int) -> tuple[list
     coarse = stages.with_group(joint(played.states, [Part(width - 1)]))
     best = coarse.explained()
     while len(chosen) < MOST_CHOSEN:
-        tried = list[tuple[float, int, int, float]]()
+        tried, known = list[tuple[float, int, int, float]](), max(1, 2 * len(chosen))
         for column, nats in ((c, nats) for c, nats in told if c not in chosen):
             stages = coarse
-            for group in groups_of([*chosen, column], width)[1 + len(chosen) :]:
+            for group in groups_of([*chosen, column], width)[known:]:
                 stages = stages.with_group(joint(played.states, group))
             explained = stages.explained()
             tried.append(((explained - best) * max(nats, MOVED), -len(tried), column, explained))
         if not tried or max(tried)[0] <= 0:
             break
         *_, column, best = max(tried)
-        coarse = coarse.with_group(joint(played.states, groups_of([*chosen, column], width)[1 + len(chosen)]))
         chosen.append(column)
+        for group in groups_of(chosen, width)[known : 2 * len(chosen)]:
+            coarse = coarse.with_group(joint(played.states, group))
     return chosen or [told[0][0]], best
 
 

@@ -158,8 +158,9 @@ class Stagewise(Storage):
     def target(self, h: int) -> Array:
         """What follows each transition, (count,): V and, while greedy actions were taken, most of what came instead.
 
-        With z_i = V(s'_i) + TRACE (r_j + discount z_j - phi(s_j, a_j)'w) where transition j = i + 1 starts in the cells
-        in which i ends, and a_j is greedy there; else z_i = V(s'_i).
+        z_i = V(s'_i) + TRACE (r_j + discount z_j - min(phi(s_j, a_j)'w, cap)) where transition j = i + 1 starts in the
+        cells in which i ends, and a_j is greedy there; else z_i = V(s'_i). Of other actions nothing is taken over: what
+        is expected of them is not in V, and to correct it by what came runs away.
         """
         n, table, explore = self.count, self._table(self.w[0]), self.exploration
         z, trace, live = np.zeros(n), np.zeros(n), np.flatnonzero(~self.ended[:n])
@@ -167,11 +168,11 @@ class Stagewise(Storage):
         for part in np.array_split(live, -(-len(live) // CHUNK) or 1):
             rows, then = self.after[part], (part + 1) % max(n, 1)
             taken, products = self.action[then, None].astype(np.int64), self._products(table, rows)
-            surprise = self.reward[then] - np.take_along_axis(products[0], taken, axis=-1)[:, 0]
+            expected = np.minimum(np.take_along_axis(products[0], taken, axis=-1)[:, 0], explore.caps[0])
             q = explore.q(0, products, self._forms(rows))
             greedy = np.take_along_axis(explore.best(q, axis=-1), taken, axis=-1)[:, 0]
             trace[part] = TRACE * (greedy & (self.before[then] == rows).all(axis=1) & (part != newest))
-            z[part] = explore.largest(q, axis=-1) + trace[part] * surprise
+            z[part] = explore.largest(q, axis=-1) + trace[part] * (self.reward[then] - expected)
         return followed(z, self.horizon.discount * trace)
 
     def greedy_target(self, h: int, w: Array) -> Array:
