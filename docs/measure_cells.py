@@ -83,7 +83,7 @@ class Study(NamedTuple):
 
 
 STUDIES = {
-    "cells_games": Study(("Alien", "Phoenix"), 500, 10, 9100),
+    "cells_games": Study(("Alien", "Phoenix"), 500, 10, 9200),
     "cells_sweep": Study(GAMES, 100, 3, 6000),
 }
 
