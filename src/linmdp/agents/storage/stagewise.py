@@ -22,9 +22,6 @@ CHUNK = 4096
 FIRST_CELLS, MOST_CELLS = 256, 1 << 14
 """Cells that have weights of their own, at first and at most; new ones beyond share one for each group."""
 
-TRACE = 0.9
-"""How much of what came replaces what was expected to come, while actions are greedy: the lambda of Watkins's Q."""
-
 MOST_BYTES = (4 << 20) - (1 << 14)
 """Of everything that is kept, where M is not given: cells with weights of their own are fewer where they would take
 more. The rest is for the arrays of an agent that do not grow."""
@@ -158,7 +155,7 @@ class Stagewise(Storage):
     def target(self, h: int) -> Array:
         """What follows each transition, (count,): V and, while greedy actions were taken, most of what came instead.
 
-        z_i = V(s'_i) + TRACE (r_j + discount z_j - min(phi(s_j, a_j)'w, cap)) where transition j = i + 1 starts in the
+        z_i = V(s'_i) + trace (r_j + discount z_j - min(phi(s_j, a_j)'w, cap)) where transition j = i + 1 starts in the
         cells in which i ends, and a_j is greedy there; else z_i = V(s'_i). Of other actions nothing is taken over: what
         is expected of them is not in V, and to correct it by what came runs away.
         """
@@ -171,7 +168,7 @@ class Stagewise(Storage):
             expected = np.minimum(np.take_along_axis(products[0], taken, axis=-1)[:, 0], explore.caps[0])
             q = explore.q(0, products, self._forms(rows))
             greedy = np.take_along_axis(explore.best(q, axis=-1), taken, axis=-1)[:, 0]
-            trace[part] = TRACE * (greedy & (self.before[then] == rows).all(axis=1) & (part != newest))
+            trace[part] = self.features.trace * (greedy & (self.before[then] == rows).all(axis=1) & (part != newest))
             z[part] = explore.largest(q, axis=-1) + trace[part] * (self.reward[then] - expected)
         return followed(z, self.horizon.discount * trace)
 
