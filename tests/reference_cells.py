@@ -27,14 +27,29 @@ class ReferenceStagewise:
         g, cell, *action = key
         return sum(here[g] == cell and action in ([], [c]) for here, c, _, _ in self.samples)
 
+    def mean(self, cells: list[int], c: int) -> float:
+        scale = 1 / math.sqrt(2 * len(cells))
+        return scale * sum(self.w.get((g, cell), 0.0) + self.w.get((g, cell, c), 0.0) for g, cell in enumerate(cells))
+
     def q(self, cells: list[int], c: int) -> float:
         scale, finest = 1 / math.sqrt(2 * len(cells)), (len(cells) - 1, cells[-1], c)
-        mean = sum(self.w.get((g, cell), 0.0) + self.w.get((g, cell, c), 0.0) for g, cell in enumerate(cells))
         form = scale**2 / (scale**2 * self.visits(finest) + self.lam)
-        return min(scale * mean + self.beta * math.sqrt(form), self.cap)
+        return min(self.mean(cells, c) + self.beta * math.sqrt(form), self.cap)
 
-    def V(self, cells: list[int] | None) -> float:
-        return 0.0 if cells is None else max(self.q(cells, c) for c in range(max(self.map.classes) + 1))
+    def V(self, cells: list[int]) -> float:
+        return max(self.q(cells, c) for c in range(max(self.map.classes) + 1))
+
+    def target(self, i: int) -> float:
+        """r + discount z of sample i: z is V, and where the next action was greedy most of what came instead of it."""
+        _, _, reward, there = self.samples[i]
+        if there is None:
+            return reward
+        z = self.V(there)
+        if i + 1 < len(self.samples):
+            here, c, _, _ = self.samples[i + 1]
+            if here == there and self.q(here, c) >= z - 1e-9 * max(1.0, self.cap):
+                z += 0.9 * (self.target(i + 1) - min(self.mean(here, c), self.cap))
+        return reward + self.discount * z
 
     def fit(self, y: list[float]) -> dict[tuple[int, ...], float]:
         left, w = list(y), dict[tuple[int, ...], float]()
@@ -52,7 +67,7 @@ class ReferenceStagewise:
         """At most 10 backups, until no weight moves; the weights that moved least if they begin to run away."""
         best, least, tolerance = self.w, math.inf, 1e-4 * max(1.0, self.cap)
         for _ in range(10):
-            new = self.fit([r + self.discount * self.V(there) for _, _, r, there in self.samples])
+            new = self.fit([self.target(i) for i in range(len(self.samples))])
             moved = max((abs(new.get(k, 0.0) - self.w.get(k, 0.0)) for k in {**new, **self.w}), default=0.0)
             if moved > 10 * least:
                 self.w = best

@@ -20,6 +20,7 @@ from linmdp.agents import LSVIUCB
 from linmdp.agents.exploration.spread import DOUBT, HOPE, Spread, optimistic_turn
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.incumbent import BEST, CONSTANT, NEWEST, Incumbent
+from linmdp.agents.storage.stagewise import followed
 from linmdp.envs.adapter import GymTask
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features import ManyTiles
@@ -151,11 +152,39 @@ def test_where_nothing_pays_the_most_moved_numbers_are_chosen() -> None:
     states = np.column_stack([rng.integers(0, 5, (200, 3)), np.tile(np.arange(10), 20)])
     played = Played(states, rng.integers(0, 2, 200), np.zeros(200), episode)
     told = moved(played, 2, rng)
-    chosen, explained = forward(played, [column for column, _ in told], 2)
+    chosen, explained = forward(played, told, 2)
     assert chosen == [column for column, _ in told][:MOST_CHOSEN]
     assert explained == 0
     assert alike(played, chosen, 2).tolist() == [0, 1]  # so few actions are not merged
     assert alike(played, chosen, 12).tolist() == list(range(12))  # one class could learn nothing
+
+
+def test_of_two_numbers_that_predict_alike_the_one_that_the_action_moves_is_chosen() -> None:
+    rng, steps = np.random.default_rng(0), 20
+    episode, step = np.repeat(np.arange(100), steps), np.tile(np.arange(steps), 100)
+    place, actions = np.zeros(2000, dtype=np.int64), rng.integers(0, 2, 2000)
+    for i in range(1, 2000):  # the first number goes up or down; the second is what it was at every sixth step
+        place[i] = 8 if step[i] == 0 else np.clip(place[i - 1] + 2 * actions[i - 1] - 1, 0, 16)
+    copied = place[np.arange(2000) - step % 6]
+    for columns, chosen in (((place, copied), 0), ((copied, place), 1)):
+        states = np.column_stack([*columns, step])
+        told = moved(Played(states, actions, np.zeros(2000), episode), 2, rng)
+        assert forward(Played(states, actions, copied == 8.0, episode), told, 2)[0][0] == chosen
+
+
+@given(
+    z=st.lists(st.floats(-9, 9), min_size=1, max_size=20),
+    on=st.lists(st.booleans(), min_size=20, max_size=20),
+    cut=st.integers(0, 19),
+)
+def test_what_follows_is_added_up_as_one_by_one(z: list[float], on: list[bool], cut: int) -> None:
+    n = len(z)
+    weight = 0.5 * np.array(on[:n])
+    weight[cut % n] = 0.0
+    expected = np.array(z)
+    for i in range(cut % n - 1, cut % n - n, -1):  # backwards from where nothing follows, around the end
+        expected[i % n] += weight[i % n] * expected[(i + 1) % n]
+    np.testing.assert_allclose(followed(np.array(z), weight), expected, atol=1e-9)
 
 
 def test_too_little_play_is_refused() -> None:

@@ -219,7 +219,7 @@ def stagewise_bytes(features: GroupFeatures, M: int) -> int:
     G, C, cells = features.G, features.C, features.cells
     rows = min(most_cells(features, M), 1 << (min(cells + G, 2 * G * M) - 1).bit_length())
     weights, kept = rows * cell_bytes(C) + 2 * cells, M * (4 * G + 2 + 8 + 1)
-    work = M * (16 * G + 8 * 8) + 5 * 8 * rows * (1 + C) + 4 * 8 * STAGE_CHUNK * (C + 1)
+    work = M * (16 * G + 10 * 8) + 5 * 8 * rows * (1 + C) + 4 * 8 * STAGE_CHUNK * (C + 1)
     return weights + kept + work + BUFFERS
 
 

@@ -2,8 +2,9 @@
 
 1. Kept are the numbers that the action moves: mutual information of their change over two steps with the action, less
    that with shuffled actions.
-2. Of those at most four are chosen, one after another: each time the one with which the features themselves (stages
-   from coarse to fine, with weights of cells and of actions) best predict the discounted return of episodes left out.
+2. Of those at most four are chosen, one after another: by how much more of the discounted return of episodes left out
+   the features themselves predict with it (stages from coarse to fine, with weights of cells and of actions), times
+   that mutual information.
 3. Where actions are many, those that change the chosen numbers and the reward alike, as far as a chi-squared test can
    tell, are one class.
 """
@@ -64,7 +65,7 @@ def fitted_cells(played: Played, A: int, rng: np.random.Generator) -> Cells:
             f"Got {len(np.unique(played.episode))}."
         )
     told = moved(played, A, rng)
-    chosen, explained = forward(played, [column for column, _ in told], A)
+    chosen, explained = forward(played, told, A)
     classes = alike(played, chosen, A)
     groups = groups_of(chosen, played.states.shape[1])
     codes = [joint(played.states, group) for group in groups]
@@ -117,11 +118,16 @@ def moved(played: Played, A: int, rng: np.random.Generator) -> list[tuple[int, f
 
 
 def groups_of(chosen: list[int], width: int) -> list[list[Part]]:
-    """Groups from coarse to fine: the step; the first number; it with each other one; all; all and half the step."""
+    """Groups from coarse to fine: step; first number; the others, alone and with it; all; all and half the step.
+
+    The first 2 m groups of m numbers are the same whatever is chosen after them.
+    """
     clock, parts = Part(width - 1), [Part(column) for column in chosen]
     groups = [[clock]]
     if parts:
-        groups += [[parts[0]], *([parts[0], other] for other in parts[1:])]
+        groups.append(parts[:1])
+        for other in parts[1:]:
+            groups += [[other], [parts[0], other]]
         if len(parts) > 2:
             groups.append(parts)
         groups.append([*parts, Part(width - 1, 1)])
@@ -175,29 +181,33 @@ class Stages:
         return 1 - unexplained / float((self.y**2).sum())
 
 
-def forward(played: Played, candidates: list[int], A: int) -> tuple[list[int], float]:
+def forward(played: Played, told: list[tuple[int, float]], A: int) -> tuple[list[int], float]:
     """Numbers chosen one after another while the returns of episodes left out are predicted better.
 
-    Where all returns are the same there is nothing to predict, and the first candidates are taken.
+    What is gained with a number counts times the nats that it tells of the action: of two that predict the return
+    alike, such as where a player is and where its last shot was fired, the one that the action moves is the one to act
+    by. Where all returns are the same there is nothing to predict, and the first candidates are taken.
     """
     width, chosen, stages = played.states.shape[1], list[int](), Stages(played, A)
     if not stages.y.any():
-        return candidates[:MOST_CHOSEN], 0.0
+        return [column for column, _ in told[:MOST_CHOSEN]], 0.0
     coarse = stages.with_group(joint(played.states, [Part(width - 1)]))
     best = coarse.explained()
     while len(chosen) < MOST_CHOSEN:
-        tried = list[tuple[float, int, int]]()
-        for column in (c for c in candidates if c not in chosen):
+        tried, known = list[tuple[float, int, int, float]](), max(1, 2 * len(chosen))
+        for column, nats in ((c, nats) for c, nats in told if c not in chosen):
             stages = coarse
-            for group in groups_of([*chosen, column], width)[1 + len(chosen) :]:
+            for group in groups_of([*chosen, column], width)[known:]:
                 stages = stages.with_group(joint(played.states, group))
-            tried.append((stages.explained(), -len(tried), column))
-        if not tried or max(tried)[0] <= best:
+            explained = stages.explained()
+            tried.append(((explained - best) * max(nats, MOVED), -len(tried), column, explained))
+        if not tried or max(tried)[0] <= 0:
             break
-        best, _, column = max(tried)
-        coarse = coarse.with_group(joint(played.states, groups_of([*chosen, column], width)[1 + len(chosen)]))
+        *_, column, best = max(tried)
         chosen.append(column)
-    return chosen or candidates[:1], best
+        for group in groups_of(chosen, width)[known : 2 * len(chosen)]:
+            coarse = coarse.with_group(joint(played.states, group))
+    return chosen or [told[0][0]], best
 
 
 def alike(played: Played, chosen: list[int], A: int) -> IntArray:

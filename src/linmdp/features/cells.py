@@ -39,6 +39,7 @@ class Cells(GroupFeatures):
     """
 
     clock = True
+    trace = 0.9  # cells are not states: V of the next one is often wrong, and what was earned after it is not
 
     def __init__(
         self,

@@ -30,12 +30,14 @@ class GroupFeatures(ABC):
     classes : (A,) the class of each action; there are C
     clock : whether the last number of a state is the step of the episode, so that an episode ends where it is cut
     passes : times that a regression goes through all groups
+    trace : how much of what came replaces what was expected, while actions are greedy: the lambda of Watkins's Q
     scale : 1 / sqrt(2 G): phi has norm 1
     """
 
     bound = 1.0
     clock: ClassVar[bool] = False
     passes: ClassVar[int] = 1
+    trace: ClassVar[float] = 0.0
 
     def __init__(self, sizes: Sequence[int], classes: IntArray) -> None:
         self.sizes, self.classes = np.asarray(sizes, dtype=np.int64), np.asarray(classes, dtype=np.int64)

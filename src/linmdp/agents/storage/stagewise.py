@@ -38,6 +38,19 @@ def most_cells(features: GroupFeatures, M: int) -> int:
     return min(MOST_CELLS, max(2 * features.G, left // cell_bytes(features.C)))
 
 
+def followed(z: Array, weight: Array) -> Array:
+    """The z' with z'_i = z_i + weight_i z'_(i+1), (n,), in log n passes; after the last one comes the first.
+
+    There must be a weight of 0 on every way around.
+    """
+    z, weight, step = z.copy(), weight.copy(), 1
+    while weight.any():
+        z += weight * np.roll(z, -step)
+        weight *= np.roll(weight, -step)
+        step *= 2
+    return z
+
+
 class Stagewise(Storage):
     """The last M transitions, each as the cells of its two ends: features are computed once, and states are not kept.
 
@@ -140,12 +153,24 @@ class Stagewise(Storage):
         )
 
     def target(self, h: int) -> Array:
-        V, table = np.zeros(self.count), self._table(self.w[0])
-        explore, live = self.exploration, np.flatnonzero(~self.ended[: self.count])
+        """What follows each transition, (count,): V and, while greedy actions were taken, most of what came instead.
+
+        z_i = V(s'_i) + trace (r_j + discount z_j - min(phi(s_j, a_j)'w, cap)) where transition j = i + 1 starts in the
+        cells in which i ends, and a_j is greedy there; else z_i = V(s'_i). Of other actions nothing is taken over: what
+        is expected of them is not in V, and to correct it by what came runs away.
+        """
+        n, table, explore = self.count, self._table(self.w[0]), self.exploration
+        z, trace, live = np.zeros(n), np.zeros(n), np.flatnonzero(~self.ended[:n])
+        newest = (self.place or self.M) - 1
         for part in np.array_split(live, -(-len(live) // CHUNK) or 1):
-            rows = self.after[part]
-            V[part] = explore.largest(explore.q(0, self._products(table, rows), self._forms(rows)), axis=-1)
-        return V
+            rows, then = self.after[part], (part + 1) % max(n, 1)
+            taken, products = self.action[then, None].astype(np.int64), self._products(table, rows)
+            expected = np.minimum(np.take_along_axis(products[0], taken, axis=-1)[:, 0], explore.caps[0])
+            q = explore.q(0, products, self._forms(rows))
+            greedy = np.take_along_axis(explore.best(q, axis=-1), taken, axis=-1)[:, 0]
+            trace[part] = self.features.trace * (greedy & (self.before[then] == rows).all(axis=1) & (part != newest))
+            z[part] = explore.largest(q, axis=-1) + trace[part] * (self.reward[then] - expected)
+        return followed(z, self.horizon.discount * trace)
 
     def greedy_target(self, h: int, w: Array) -> Array:
         raise InvalidData("Stages plan with exploration only.")
