@@ -208,7 +208,7 @@ class InPlace(Afresh):
 
     def _each(self, product: Callable[[Array, Array], Array], g: int, x: Array) -> Array:
         """A product of every block with its part of x (d,) or (d, n)."""
-        parts = np.split(x, self._blocks)
+        parts = x.reshape(self._blocks, self._p, *x.shape[1:])
         return np.concatenate([product(half, part) for half, part in zip(self.factors(g), parts, strict=True)])
 
     def fit(self, g: int, target: Array) -> Array:

@@ -132,7 +132,8 @@ def solve(half: Array, x: Array) -> Array:
 def forms(half: Array, rows: Array) -> Array:
     """x' S^-1 x = |C x|^2 for every row x, (n,)."""
     first, last, cross = pieces(half)
-    one, two = np.split(rows.astype(half.dtype, copy=False), [len(first)], axis=1)
+    rows = rows.astype(half.dtype, copy=False)
+    one, two = rows[:, : len(first)], rows[:, len(first) :]
     found = squared_norms(one @ upper(first))
     product = one @ cross.T
     product += two @ lower(last).T

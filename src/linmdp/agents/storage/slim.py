@@ -381,11 +381,13 @@ class Slim(Merged):
         return self.nbytes + (0 if len(self.ends) else (self.M + 1) * ends_bytes(k) + 4 * 8 * k)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        k = saved_array(state, "ends").shape[-1]
-        self.origin, self.unit = np.zeros(k), np.zeros((2, k))
+        saved = saved_array(state, "ends")
+        if saved.ndim == 3:
+            self.origin, self.unit = np.zeros(saved.shape[2]), np.zeros((2, saved.shape[2]))
         super().load_state_dict(state)
-        if not all(np.isfinite(x).all() for x in (self.origin, self.unit, self.paid)):
-            raise InvalidData("The transitions of a saved agent must be finite.")
+        units = np.append(self.unit, self.paid)
+        if not (np.isfinite(self.origin).all() and np.isfinite(units).all() and (units > 0).all()):
+            raise InvalidData("The transitions of a saved agent must be finite, in units above 0.")
 
     def _whole(self, ends: Array) -> bool:
         return bool(ends.shape[1:] == (3, self.origin.size) and ends.dtype == np.uint8)
