@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linmdp.agents.afresh import numbers_of_half
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
 from linmdp.agents.storage.frequent import most_states
@@ -190,17 +191,17 @@ def slim_bytes(s: Sizes, M: int, k: int, states: int, n: int) -> int:
     `states`: how many imagined ones there are; `n`: transitions whose features are made at once.
     """
     G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // s.A
-    q, width = shape_of_half(p)
-    fixed = 8 * (G * (s.A * q * width + 2 * d + 1) + d * L + 3 * k)
-    fixed += (M + 1) * (ends_bytes(k) + key_type(G, s.A).itemsize + 8)
-    imagined = states * imagined_bytes(s.A, k) + 2 * M * (states > 0)
-    rows, square = 8 * n * (2 * p + 8 * s.A + 6 * k), 9 * q * q
-    planning = 2 * s.A * (M + s.A * states) + imagined + rows + square
-    drawing = imagined + 8 * 2 * d * (k + 1) + max(8 * (M + states), rows + max(square, 8 * 4 * NEAR * NEAR))
-    merging = max(20 * M, (8 + 2 * k) * M) + 8 * 6 * max(COMPARED, k)
-    drift = imagined + 8 * q * width + rows + square
+    q, _ = shape_of_half(p)
+    fixed = 4 * G * (s.A + 1) * numbers_of_half(p) + 8 * (G * (d + 1) + d * L + 4 * k)
+    fixed += (M + 1) * (ends_bytes(k) + key_type(G, s.A).itemsize + 4 + 2)
+    imagined = states * imagined_bytes(s.A, k) + M * (states > 0)
+    rows = n * (12 * p + 8 * (8 * s.A + 6 * k))
+    planning = s.A * (M + s.A * states) + imagined + rows + max(8 * n * p + 5 * q * q, 8 * 6 * d)
+    inverting = imagined + rows + 10 * q * q
+    drawing = 4 * d * (k + 1) + max(imagined + rows, rows + 10 * q * q, 8 * 4 * NEAR * NEAR)
+    merging = max(16 * M, 11 * M + 8 * 6 * max(COMPARED, k))
     own = 4 * (k + 1) * p  # of the features
-    return fixed + own + max(planning, drawing * (states > 0), merging, drift) + 8 * 6 * d
+    return fixed + own + max(planning, inverting, drawing * (states > 0), merging)
 
 
 def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> int:

@@ -25,7 +25,7 @@ from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
 from linmdp.agents.storage.forms import FREQUENT, IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
 from linmdp.agents.storage.frequent import Frequent
 from linmdp.agents.storage.imagined import Imagined
-from linmdp.agents.storage.imagined_slim import ImaginedSlim
+from linmdp.agents.storage.imagined_slim import FEW_STATES, ImaginedSlim
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.lookahead import MOST_COORDINATES, Lookahead, value_features
 from linmdp.agents.storage.merged import Merged
@@ -49,9 +49,9 @@ STAGEWISE_DISCOUNT = 0.97
 LOOKAHEAD = 200
 """Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
 
-MERGED_LEVELS, FEW_LEVELS, LEAST_LEVELS, LEVELS_SHARE = 3 << 17, 1 << 15, 1 << 12, 32
+MERGED_LEVELS, FEW_LEVELS, LEAST_LEVELS, LEVELS_SHARE = 3 << 17, 1 << 15, 1 << 12, 16
 """Bytes of the weights of all steps, at most, with merged transitions; where `max_bytes` has no space for all of those,
-a 32nd of it, within two bounds. If they would take more, steps share."""
+a 16th of it, within two bounds. If they would take more, steps share."""
 
 SPARSE_LEVELS, DISCOUNT, SHORT_DISCOUNT = 1 << 20, 0.99, 0.9
 """If the weights of all steps take more bytes than this with unit vectors, or `max_bytes` has no space for them, there
@@ -138,7 +138,8 @@ class StorageChoice(Forms):
         for p in range(most, min(LEAST_FEATURES, most) - 1, -4):
             s = self.sizes(self.make_horizon(p * agent.task.A), p * agent.task.A)
             M = agent.M if isinstance(agent.M, int) else min(MERGED, PER_FEATURE * p)
-            if self._slim_bytes(s, M, self.at_once) + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit:
+            need = self._slim_bytes(s, M, self.at_once, FEW_STATES[-1] * (agent.auto and s.horizon.groups == 1))
+            if need + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit:
                 break
         if self.fits_whole(self.sizes(self.make_horizon())):
             return agent.task
@@ -170,10 +171,9 @@ class StorageChoice(Forms):
         agent = self.agent
         if agent.max_bytes is None or self.asked != "merged":
             return MERGED_LEVELS
-        limit = parse_bytes(agent.name, agent.max_bytes)
-        return (
-            MERGED_LEVELS if self.fits_whole(self.sizes(horizon)) else min(FEW_LEVELS, max(LEAST_LEVELS, limit // 32))
-        )
+        if self.fits_whole(self.sizes(horizon)):
+            return MERGED_LEVELS
+        return min(FEW_LEVELS, max(LEAST_LEVELS, parse_bytes(agent.name, agent.max_bytes) // LEVELS_SHARE))
 
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it."""
@@ -358,7 +358,7 @@ class StorageChoice(Forms):
             M = agent.chosen_within.get("M", self.size(self.name))
             made, own = self._merging, {}
             if agent.chosen_within.get("planning") == IN_PARTS:
-                own = {"at_once": agent.chosen_within["at_once"]}
+                own = {name: agent.chosen_within[name] for name in ("at_once", "states") if name in agent.chosen_within}
             return made(parts, features, M, agent._state_bytes, **own)
         if self.name == "centres":
             M = agent.chosen_within.get("M", self.size(self.name))
@@ -384,7 +384,7 @@ class StorageChoice(Forms):
         """How merged transitions are planned with; imagined ones take memory while planning."""
         agent = self.agent
         if agent.chosen_within.get("planning") == IN_PARTS:
-            return ImaginedSlim if agent.auto and agent.horizon.groups == 1 else Slim
+            return ImaginedSlim if self.imagines else Slim
         imagines = agent.auto and block_features(agent._features) is not None
         return Imagined if imagines else Merged
 

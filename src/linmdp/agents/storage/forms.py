@@ -27,7 +27,7 @@ from linmdp.agents.budget import (
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.storage.frequent import FEWEST
 from linmdp.agents.storage.imagined import STATES
-from linmdp.agents.storage.imagined_slim import most_imagined
+from linmdp.agents.storage.imagined_slim import FEW_STATES
 from linmdp.agents.storage.merged import least_merged
 from linmdp.agents.storage.rows import block_features, group_blocks
 from linmdp.agents.storage.slim import at_least_one, coordinates
@@ -57,7 +57,7 @@ LEAST_FEATURES, PER_FEATURE = 16, 32
 """Where `max_bytes` has no space for all random features: the fewest that are used for each action, and the transitions
 for each of them."""
 
-AT_ONCE, LEAST_AT_ONCE = (128, 64, 32), 16
+AT_ONCE, LEAST_AT_ONCE = (128, 64, 32, 16), 12
 """Transitions whose features are made at once, where they are planned in parts: more take less time. At least, but for
 states of more than a hundred coordinates."""
 
@@ -132,11 +132,13 @@ class Forms:
             size = self.size(self.asked)
             if self.asked == "merged" and block_features(agent._features):
                 yield {"storage": "merged", "M": size}
-                for at_once in AT_ONCE:
-                    yield {"storage": "merged", "M": size, "planning": IN_PARTS, "at_once": at_once}
                 least = min(max(LEAST_MERGED, self._least("merged")), size)
-                for M in (*range(size, least, -MERGED // 100), least):
-                    yield {"storage": "merged", "M": M, "planning": IN_PARTS, "at_once": self.at_once}
+                counts = FEW_STATES if self.imagines else (0,)
+                found = [(size, at_once, states) for states in counts for at_once in (*AT_ONCE, self.at_once)]
+                found += [(M, self.at_once, counts[-1]) for M in (*range(size, least, -MERGED // 100), least)]
+                for M, at_once, states in found:
+                    own = {"states": states} if self.imagines else {}
+                    yield {"storage": "merged", "M": M, "planning": IN_PARTS, "at_once": at_once, **own}
                 return
             yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
         elif self.asked == "search":
@@ -213,11 +215,15 @@ class Forms:
         drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
         return common + drawn + self._bytes_of(choice, held)
 
-    def _slim_bytes(self, s: Sizes, M: int, at_once: int) -> int:
+    def _slim_bytes(self, s: Sizes, M: int, at_once: int, states: int) -> int:
         """Those of merged transitions that are planned in parts."""
         k = coordinates(self.agent._features, s.state)
-        imagines = self.agent.auto and s.horizon.groups == 1 and s.d // s.A > 2 * k
-        return slim_bytes(s, M, k, most_imagined(M) if imagines else 0, at_once)
+        return slim_bytes(s, M, k, states if s.d // s.A > 2 * k else 0, at_once)
+
+    @property
+    def imagines(self) -> bool:
+        """Whether merged transitions that are planned in parts may come with imagined ones."""
+        return bool(self.agent.auto and self.agent.horizon.groups == 1)
 
     @property
     def at_once(self) -> int:
@@ -240,7 +246,7 @@ class Forms:
         """The same of its regressions and storage."""
         agent, s = self.agent, self.sizes()
         if choice.get("planning") == IN_PARTS:
-            return self._slim_bytes(s, choice["M"], choice["at_once"])
+            return self._slim_bytes(s, choice["M"], choice["at_once"], choice.get("states", 0))
         if choice["storage"] == "merged":
             return self._merged_bytes(s, choice["M"])
         if choice["storage"] == "centres":

@@ -10,7 +10,7 @@ import numpy as np
 from linmdp.agents import symmetric
 from linmdp.agents.storage.imagined import ENOUGH, GROWTH, KINDS, RIDGE, STATES, TOLERATED
 from linmdp.agents.storage.merged import Merged
-from linmdp.agents.storage.slim import Chunk, Slim
+from linmdp.agents.storage.slim import Chunk, Slim, unpacked
 from linmdp.features.basis import squared_distances
 from linmdp.types import Array, BoolArray
 
@@ -20,13 +20,12 @@ LEFT_OUT = 5
 NEAR = 16
 """States that are compared at once."""
 
-PER_STATE = 12
-"""Transitions for each imagined state, at least."""
+FEW_STATES = (STATES, 500, 250, 125)
+"""Imagined states: as many as `max_bytes` has space for."""
 
 
-def most_imagined(M: int) -> int:
-    """States that are imagined beside M transitions."""
-    return min(STATES, M // PER_STATE)
+EXPONENTIAL: Array = -np.log1p(-(np.arange(256) + 0.5) / 256)
+"""Numbers as large as those of an exponential distribution are, evenly spaced."""
 
 
 def imagined_bytes(A: int, k: int) -> int:
@@ -55,7 +54,7 @@ class Scene(NamedTuple):
     x : (m, k) states in coordinates of the box; change : (A, m, k) what follows minus that
     reward : (A, m); over : (A, m) whether the episode is over then
     weight : of an imagined transition
-    factor : (n,) what the weights of real transitions are multiplied by
+    factor : (n,) what the weights of real transitions are multiplied by, as a number of `EXPONENTIAL`
     """
 
     box: Box
@@ -64,14 +63,14 @@ class Scene(NamedTuple):
     reward: Array
     over: BoolArray
     weight: float
-    factor: Array
+    factor: Any
 
 
 class ImaginedSlim(Slim):
     """`Imagined` in little memory, for one regression.
 
     As there, but for this: the predictors read the first p - k features and the k coordinates, so that their matrix
-    fits where a block of Lambda will lie, and there are M / 6 imagined states at most.
+    fits where a block of Lambda will lie, and there may be fewer imagined states.
 
     imagined : the number of samples at the last planning with imagined transitions, 0 before it and after one without
     """
@@ -79,6 +78,10 @@ class ImaginedSlim(Slim):
     _counters: ClassVar = (*Merged._counters, "imagined")
     imagined = 0
     _scene: Scene | None = None
+
+    def __init__(self, *given: Any, states: int = STATES, **own: Any) -> None:
+        super().__init__(*given, **own)
+        self.states = states
 
     @property
     def restless(self) -> bool:
@@ -101,11 +104,16 @@ class ImaginedSlim(Slim):
         n, k, p = self.count, self.scale.size, self.p
         if n < ENOUGH or np.bincount(self.key[:n] // 2, minlength=self.A).min() < ENOUGH // 10 or p <= 2 * k:
             return
-        low, high = (self.origin + self.unit * ends for ends in (self.ends[:n].min(axis=0), self.ends[:n].max(axis=0)))
-        box, W = Box(low, np.where(high > low, high - low, 1.0)), np.zeros((self.A, p, k + 1))
+        low, high = np.transpose([(x.min(), x.max()) for x in map(self._coordinate, range(k))])
+        box, W = Box(low, np.where(high > low, high - low, 1.0)), np.zeros((self.A, p, k + 1), dtype=np.float32)
         if all(self._predictor(a, box, scratch, W[a]) for a in range(self.A)):
             self.imagined = self._samples
             self._scene = self._imagine(box, W, np.random.default_rng(self.imagined))
+
+    def _coordinate(self, i: int) -> Array:
+        """Coordinate i of where transitions began, (n,)."""
+        numbers = unpacked(self.ends[: self.count, :, i : i + 1])[:, 0, 0]
+        return np.asarray(self.origin[i] + self.unit[0, i] * numbers)
 
     def _fitted_to(self, a: int, box: Box) -> Iterator[tuple[BoolArray, Array, Array]]:
         """Of the transitions with action a: whether they are left out, inputs (n, p) and outputs (n, k + 1)."""
@@ -113,7 +121,7 @@ class ImaginedSlim(Slim):
             x = box.inside(chunk.begin)
             inputs = self.rows(chunk.begin)
             inputs[:, -x.shape[1] :] = x
-            change = self.change[chunk.at] / (self.scale * box.width)
+            change = (chunk.after - chunk.begin) / box.width
             yield np.r_[chunk.at] % LEFT_OUT == 0, inputs, np.concatenate((change, chunk.reward[:, None]), axis=1)
 
     def _predictor(self, a: int, box: Box, scratch: Array, W: Array) -> bool:
@@ -131,26 +139,27 @@ class ImaginedSlim(Slim):
 
     def _fit(self, a: int, box: Box, scratch: Array, W: Array, *, everything: bool) -> None:
         """W = argmin |F W - outputs|^2 + RIDGE |W|^2, over all transitions with action a or without those left out."""
-        scratch[:], products = 0.0, np.zeros_like(W)
+        scratch[:], products = 0.0, np.zeros(W.shape)
         for left_out, inputs, outputs in self._fitted_to(a, box):
             inputs[left_out & (not everything)] = 0.0
             symmetric.add_outer(scratch, inputs)
             products += inputs.T @ outputs
         symmetric.add_to_diagonal(scratch, RIDGE)
-        symmetric.invert(scratch)
-        W[:] = symmetric.times(scratch, products)
+        symmetric.factor(scratch)
+        W[:] = symmetric.solve(scratch, products)
 
     def _imagine(self, box: Box, W: Array, rng: np.random.Generator) -> Scene:
-        n, m, k = self.count, most_imagined(self.M), self.scale.size
-        factor = rng.exponential(size=n).astype(np.float16)
+        n, m, k = self.count, self.states, self.scale.size
+        factor = rng.integers(len(EXPONENTIAL), size=n, dtype=np.uint8)
         outside, weight = KINDS[rng.integers(len(KINDS))]
         x = np.empty((m, k), dtype=np.float16)
         for i in range(k):
-            low, high = self.origin[i] + self.unit[i] * np.quantile(self.ends[:n, i], (outside, 1 - outside))
+            low, high = np.quantile(self._coordinate(i), (outside, 1 - outside))
             x[:, i] = rng.uniform((low - box.low[i]) / box.width[i], (high - box.low[i]) / box.width[i], m)
         x = x[~self._over(box, x)]
         change, reward = np.empty((self.A, *x.shape), dtype=np.float16), np.empty((self.A, len(x)), dtype=np.float16)
-        over, bounds = np.zeros(reward.shape, dtype=np.bool_), (self.sums[1, :n].min(), self.sums[1, :n].max())
+        over, paid = np.zeros(reward.shape, dtype=np.bool_), self.reward[:n]
+        bounds = paid.min() * self.paid, paid.max() * self.paid
         for part in (slice(i, i + self.at_once) for i in range(0, len(x), self.at_once)):
             some = x[part].astype(np.float64)
             inputs = self.rows(box.outside(some))
@@ -168,16 +177,16 @@ class ImaginedSlim(Slim):
             some = x[part].astype(np.float64)
             begun, over = np.full((2, len(some)), np.inf)
             for j in range(0, self.count, NEAR):
-                seen = box.inside(self.begun(slice(j, min(j + NEAR, self.count))))
+                seen = box.inside(self.between(slice(j, min(j + NEAR, self.count)))[0])
                 np.minimum(begun, squared_distances(some, seen).min(axis=1), out=begun)
             for j in range(0, len(ended), NEAR):
-                seen = box.inside(self._following(ended[j : j + NEAR]))
+                seen = box.inside(self.between(ended[j : j + NEAR])[1])
                 np.minimum(over, squared_distances(some, seen).min(axis=1), out=over)
             found[part] = over < begun
         return found
 
     def _weighed(self, at: Any, times: Array) -> Array:
-        return times if self._scene is None else times * self._scene.factor[at]
+        return times if self._scene is None else times * EXPONENTIAL[self._scene.factor[at]]
 
     @property
     def _planned(self) -> int:

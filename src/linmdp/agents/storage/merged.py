@@ -96,6 +96,7 @@ class Merged(RowStorage):
         self._merge(ends, key, (sample.weight, sample.reward, squared))
         if self.count > self.M:
             self._coarsen()
+            self.ridge.behind[:] = True  # of other steps as well
 
     def _make_space(self, state: Array) -> None:
         self.ends = np.zeros((self.M + 1, 2, *state.shape), dtype=state.dtype)
@@ -173,10 +174,14 @@ class Merged(RowStorage):
             np.divide(1.0, spread, out=self.scale, where=spread > 0)
         nearest = []
         for i in np.linspace(0, n - 1, PROBED).astype(int):
-            distances = self._distances(self._ends_of([i])[0], np.arange(n))
-            distances[i] = np.inf
-            nearest.append(distances.min())
+            nearest.append(self._nearest(self._ends_of([i])[0], i))
         self.radius[...] = FIRST_RADIUS * np.sqrt(sorted(nearest)[PROBED // 2]) + 1e-9
+
+    def _nearest(self, ends: Array, but: int) -> float:
+        """The squared distance from both ends of a transition to those of any other but itself."""
+        distances = self._distances(ends, np.arange(self.count))
+        distances[but] = np.inf
+        return float(distances.min())
 
     def clear(self, runs: Any = ...) -> None:
         self.count = 0
