@@ -24,8 +24,9 @@ class Emulator:
     def __init__(self, id: str, seed: int) -> None:
         env = make_gym(id, {})
         env.reset(seed=seed)
-        self.game: Any = env.unwrapped
-        self.A, self.ale, self.rng = int(self.game.action_space.n), self.game.ale, np.random.default_rng(seed)
+        game: Any = env.unwrapped
+        self.game, self.ale, self.A = game, game.ale, int(game.action_space.n)
+        self.rng = np.random.default_rng(seed)
         self.lives, self.steps = self.ale.lives(), 0
 
     def state(self) -> Any:
@@ -61,11 +62,11 @@ def best_episode(id: str, H: int, steps: int, seed: int) -> float:
     seeds is above what any policy earns.
     """
     emulator = Emulator(id, seed)
-    start, best = emulator.state(), 0.0
+    start, best = emulator.state(), -np.inf
     while emulator.steps < steps:
         emulator.restore(start)
         best = max(best, _search(emulator, H))
-    return best
+    return float(best)
 
 
 def _search(emulator: Emulator, H: int) -> float:
