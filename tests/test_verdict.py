@@ -132,7 +132,10 @@ def test_judgements_do_not_depend_on_offset_and_scale(offset: float, scale: floa
 
 
 def test_one_lucky_episode_is_no_proof_and_many_good_ones_are() -> None:
-    assert verdict([result([0.0] * 9 + [1.0], [0.0] * 20)]).startswith("NOT better than random after 10 episodes: try ")
+    lucky = verdict([result([0.0] * 9 + [1.0], [0.0] * 20)])
+    assert lucky.startswith("NOT better than random after 10 episodes: try ")
+    assert lucky.endswith("(1 an episode, random 0, but too few or too uneven to be sure)")
+    assert verdict([result([0.0] * 10, [0.0] * 20)]).endswith("(0 an episode, random 0)")
     assert verdict([result([0.0] * 90 + [1.0] * 10, [0.0] * 20)]) == "learned: 1 an episode, random 0"
     two = [result([0.0] * 90 + [end] * 10, [0.0] * 20, seed=seed) for seed, end in enumerate((1.0, 0.0))]
     assert verdict(two) == "learned: 0.5 an episode, random 0 (1 of 2 seeds are not better than random)"

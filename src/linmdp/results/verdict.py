@@ -93,6 +93,8 @@ def verdict(runs: Sequence[RunResult]) -> str:
     if first.optimal_return is not None:
         figures += f", optimal {number(first.optimal_return)}"
     if not found.learned:
+        if first.optimal_return is None and found.earned > first.random_return:
+            figures += ", but too few or too uneven to be sure"
         return f"NOT better than random after {first.episodes} episodes: try {advice(runs)} ({figures})"
     failed = sum(not one.learned for one in _each(runs))
     return f"learned: {figures}" + (f" ({failed} of {len(runs)} seeds are not better than random)" if failed else "")
