@@ -1,4 +1,4 @@
-"""How long will it take? Measured on this machine in about a second, before anything long starts."""
+"""How long will it take? Measured on this machine, in seconds, before anything long starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from linmdp.runner.loop import play
 from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import Array
 
-PROBE_EPISODES = 120
+PROBE_EPISODES, PROBE_SECONDS = 120, 20.0
+"""Of a short run, at most, and of all of them together."""
+
 LOCKSTEP = 0.7
 """What a run costs in lockstep with others, over what it costs alone (docs, speed)."""
 
@@ -89,7 +91,8 @@ def _line(times: Array) -> tuple[float, float]:
 def estimate(jobs: Sequence[Job], *, processes: int | None = None) -> float:
     """Wall seconds of the jobs, roughly; 0 for none."""
     envs = {name: make_env(name) for name in dict.fromkeys(job.env for job in jobs)}
-    return wall_seconds(jobs, lambda job: job_seconds(job, envs[job.env]), processes)
+    each = PROBE_SECONDS / max(1, len({(job.env, job.agent, job.episodes) for job in jobs}))
+    return wall_seconds(jobs, lambda job: job_seconds(job, envs[job.env], seconds=each), processes)
 
 
 def wall_seconds(jobs: Sequence[Job], each: Callable[[Job], float], processes: int | None = None) -> float:
