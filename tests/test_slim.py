@@ -22,7 +22,8 @@ from linmdp.agents.storage.base import Sample
 from linmdp.agents.storage.forms import PER_FEATURE
 from linmdp.agents.storage.imagined_slim import ImaginedSlim
 from linmdp.agents.storage.merged import Merged
-from linmdp.agents.storage.slim import Slim, packed, unpacked
+from linmdp.agents.storage.packed import packed, unpacked
+from linmdp.agents.storage.slim import Slim
 from linmdp.agents.symmetric import add_outer, shape_of_half
 from linmdp.features.basis import RandomFourier
 from linmdp.features.scaling import Scaling

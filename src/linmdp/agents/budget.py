@@ -19,8 +19,8 @@ from linmdp.agents.storage.frequent import most_states
 from linmdp.agents.storage.imagined_slim import NEAR, imagined_bytes
 from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
 from linmdp.agents.storage.kept import link_bytes
+from linmdp.agents.storage.packed import COMPARED, ends_bytes, key_type
 from linmdp.agents.storage.samples import block_size
-from linmdp.agents.storage.slim import COMPARED, ends_bytes, key_type
 from linmdp.agents.storage.sparse import NAMED, links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
 from linmdp.agents.storage.stagewise import cell_bytes, most_cells

@@ -29,8 +29,8 @@ from linmdp.agents.storage.frequent import FEWEST
 from linmdp.agents.storage.imagined import STATES
 from linmdp.agents.storage.imagined_slim import FEW_STATES
 from linmdp.agents.storage.merged import least_merged
+from linmdp.agents.storage.packed import at_least_one, coordinates
 from linmdp.agents.storage.rows import block_features, group_blocks
-from linmdp.agents.storage.slim import at_least_one, coordinates
 from linmdp.errors import check_choice, check_int
 from linmdp.features.basis import RandomFourier
 from linmdp.features.bilinear import BilinearFeatures

@@ -10,7 +10,8 @@ import numpy as np
 from linmdp.agents import symmetric
 from linmdp.agents.storage.imagined import ENOUGH, GROWTH, KINDS, RIDGE, STATES, TOLERATED
 from linmdp.agents.storage.merged import Merged
-from linmdp.agents.storage.slim import Chunk, Slim, unpacked
+from linmdp.agents.storage.packed import unpacked
+from linmdp.agents.storage.slim import Chunk, Slim
 from linmdp.features.basis import squared_distances
 from linmdp.types import Array, BoolArray
 
