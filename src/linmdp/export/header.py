@@ -14,7 +14,7 @@ from linmdp.agents.storage.base import FADED
 from linmdp.export.cost import COLUMNS, CallCosts, stack_bytes
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
-from linmdp.export.numbers import filled, literal, real, signed, unsigned
+from linmdp.export.numbers import filled, in_comment, literal, real, signed, unsigned
 
 CLOSE = {"float": 1e-5, "double": 1e-10}
 """How far a Q in C may be from that in Python, as a part of its cap (of 1, where that is less)."""
@@ -45,7 +45,7 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | No
         "low": _safe(low - SLACK[kind] * max(1.0, abs(low)), kind),
         "high": _safe(high + SLACK[kind] * max(1.0, abs(high)), kind),
         "close": literal(closeness(learner, kind)),
-        "run": run,
+        "run": in_comment(run),
         "costs": _cost_words(learner, code, costs, size),
         "kind": kind,
         "psi": psi_kind(learner, kind),

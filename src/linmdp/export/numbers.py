@@ -1,13 +1,15 @@
-"""C as text: numbers, tables of them, and the files in `c/` that are templates."""
+"""C as text: numbers, tables of them, the files in `c/` that are templates, and words that come from elsewhere."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 
 import numpy as np
 
+from linmdp.errors import one_line
 from linmdp.types import Array, IntArray
 
 WIDTH = 120
@@ -25,6 +27,19 @@ def filled(name: str, values: Mapping[str, object]) -> str:
     lines = template(name).splitlines(keepends=True)
     kept = [line for line in lines if missing.isdisjoint(Template(line).get_identifiers())]
     return Template("".join(kept)).substitute(values)
+
+
+def in_comment(words: str) -> str:
+    """Words that someone else wrote, as they may stand in a comment of C: they neither end it nor begin another."""
+    return one_line(words).replace("*/", "* /").replace("/*", "/ *")
+
+
+def in_markdown(words: str) -> str:
+    """The same for Markdown: as code, between more backticks in a row than they have, so that nothing in it counts."""
+    line = one_line(words)
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    space = " " * ("`" in line)
+    return f"{fence}{space}{line}{space}{fence}"
 
 
 def literal(value: object) -> object:

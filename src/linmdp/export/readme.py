@@ -6,7 +6,7 @@ from linmdp.export.cost import M4_INSTRUCTIONS, CallCosts, m4_instructions
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
 from linmdp.export.names import CNames
-from linmdp.export.numbers import filled
+from linmdp.export.numbers import filled, in_markdown
 
 
 def learner_readme(
@@ -47,7 +47,7 @@ def policy_readme(learner: Learner, names: CNames, *, flash: int, run: str) -> s
 
 
 def _origin(run: str) -> str:
-    return f"From this run: {run}." if run else "From an agent in Python."
+    return f"From this run: {in_markdown(run)}." if run else "From an agent in Python."
 
 
 def _row(*cells: str) -> str:

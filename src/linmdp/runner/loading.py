@@ -18,7 +18,7 @@ from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.results.run_folder import agent_file, read_folder
 from linmdp.runner.guard import task_of
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
-from linmdp.runner.spec import check_names
+from linmdp.runner.spec import check_names, check_no_import
 from linmdp.types import Array, RunResult, State, Task
 
 FEW = 6
@@ -100,8 +100,10 @@ def _of_file(path: Path, env: Any) -> Trained:
     spec = saved.get("env") if isinstance(saved, dict) else None
     if env is None and not isinstance(spec, str):
         raise InvalidParameter(f"The 'env' of the agent in '{path}' must be given: the file does not name it.")
-    spec = env if isinstance(env, str) else spec
-    env = make_env(str(spec)) if env is None or isinstance(env, str) else env
+    if env is None:
+        env = _env_named(str(spec))
+    elif isinstance(env, str):
+        env, spec = make_env(env), env
     arrays = under("agent", file.arrays) if file.meta["kind"] == "checkpoint" else file.arrays
     try:
         agent = _made(file, env)
@@ -109,6 +111,12 @@ def _of_file(path: Path, env: Any) -> Trained:
     except LinMDPError as error:
         raise InvalidData(f"The agent in '{path}' cannot be used here. {error}") from error
     return Trained(agent, env, f"{agent.name} on {spec or 'its environment'}, from {path.name}")
+
+
+def _env_named(spec: str) -> Any:
+    """The environment that a file names."""
+    check_no_import(spec)
+    return make_env(spec)
 
 
 def _made(file: TensorFile, env: Any) -> Agent:
@@ -157,7 +165,7 @@ def _of_folder(folder: Path, number: int | None, env: Any, progress: bool) -> Tr
     chosen, saved = found.results[place], agent_file(folder, found.keys[place])
     words = f"{chosen.agent} on {chosen.env}, seed {chosen.seed}, after {chosen.episodes:,} episodes"
     if saved is not None and saved.is_file():
-        return _of_file(saved, make_env(chosen.env) if env is None else env)._replace(words=words)
+        return _of_file(saved, _env_named(chosen.env) if env is None else env)._replace(words=words)
     warnings.warn(f"no saved agent in {folder}: training it again ({words})", LinMDPWarning, stacklevel=4)
     return _trained_again(folder, chosen, progress)._replace(words=words)
 
@@ -165,7 +173,7 @@ def _of_folder(folder: Path, number: int | None, env: Any, progress: bool) -> Tr
 def _trained_again(folder: Path, chosen: RunResult, progress: bool) -> Trained:
     from linmdp.runner.loop import run
 
-    env = make_env(chosen.env)
+    env = _env_named(chosen.env)
     agent = make_agent(chosen.agent, env, chosen.episodes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)  # they were said when it ran for the first time

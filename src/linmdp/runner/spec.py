@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from linmdp.errors import InvalidParameter, invalid, unknown
+from linmdp.plugins import IMPORTED
 
 Value = int | float | bool | str | None
 
@@ -57,6 +58,18 @@ def check_names(owner: str, given: Mapping[str, Any], known: Mapping[str, inspec
     for name in given:
         if name not in known:
             unknown(f"parameter of {owner}", name, known)
+
+
+def check_no_import(env: str) -> None:
+    """A file must not make us import a module, as Gymnasium does for an id with a colon.
+
+    One that was imported with --import may be named.
+    """
+    name, parameters = parse_spec(env)
+    module, colon, _ = str(parameters.get("id")).rpartition(":")
+    if name == "gym" and colon and module not in IMPORTED:
+        how = "if it is yours, use --import MODULE"
+        raise InvalidParameter(f"The id of a gym environment in a file must not name a module: {how}. Got {env!r:.80}.")
 
 
 def written_spec(name: str, parameters: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.pool import Dask, Pool
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.resources import check_room
-from linmdp.runner.spec import parse_spec, value_text
+from linmdp.runner.spec import check_no_import, parse_spec, value_text
 from linmdp.types import RunResult, Task
 
 Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
@@ -137,20 +137,13 @@ def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, here:
             continue
         for env in envs:
             try:
-                _check_no_import(env)
+                check_no_import(env)
                 jobs |= dict.fromkeys(_jobs(block, env, wrong, f"runs.{index}", device))
             except LinMDPError as error:
                 wrong.append(f"runs.{index}.env: {error}")
     if wrong:
         raise InvalidSweep(_together(path, list(dict.fromkeys(wrong))))
     return list(jobs)
-
-
-def _check_no_import(env: str) -> None:
-    """A file must not make us import a module, as Gymnasium does for an id with a colon."""
-    name, parameters = parse_spec(env)
-    if name == "gym" and ":" in str(parameters.get("id")):
-        raise InvalidParameter(f"The id of a gym environment in a file must not name a module. Got {env!r}.")
 
 
 def _jobs(block: Block, env: str, wrong: list[str], where: str, device: str) -> Iterator[Job]:
