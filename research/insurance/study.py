@@ -73,7 +73,7 @@ def from_model(spec: str, K: int) -> Problem:
     """A task of the package whose features are unit vectors."""
     m = make_model(spec)
     phi = np.array([m.features.phi(s) for s in range(m.S)])
-    assert ((phi == 0) | (phi == 1)).all() and (phi.sum(-1) == 1).all(), spec
+    assert ((phi == 0) | (phi == 1)).all(), spec
     G = 1 if m.task.stationary else m.H
     low, high = m.reward_range
     return Problem(spec, phi.argmax(-1), np.array(m.mu[:G]), np.array(m.theta[:G]), m.H, K, least=low, most=high)
@@ -110,11 +110,13 @@ class Rule:
     a_cell: float = (
         0.0  # A's width at a cell comes from its own residuals, with a prior of a_cell range^2 for one visit
     )
-    p_log: float = 0.0  # the same for P
+    p_log: float = 0.0  # the same two for P
+    p_cell: float = 0.0
     p_times: float = 1.0  # P's beta in units of A's
     alpha: float = 0.0  # P plays where floor(k^alpha) grows; 0: never
     scale: float = 1.0  # ... floor(scale k^alpha)
-    budget: float = 0.0  # P plays while it has lost at most budget (span) log(1+k) against A, and where `alpha` allows
+    budget: float = 0.0  # ... if it has lost at most budget range log(1+k) against A so far
+    seen: bool = False  # that range is of the returns seen, not of all that there can be
     welch: float = 0.0  # P takes over where its mean return is better by so many standard errors (5 episodes each)
     replan: float = 0.02
     width: float = 3.0
@@ -143,7 +145,7 @@ class Runs:
     def plan(self, wide: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Best actions (n, H, S, A) as a mask, the optimistic value of state 0, and lambda for the next planning."""
         p, rule, lam = self.p, self.rule, self.lam[:, None]
-        c_log, c_cell = (rule.p_log, rule.a_cell) if wide else (rule.a_log, rule.a_cell)
+        c_log, c_cell = (rule.p_log, rule.p_cell) if wide else (rule.a_log, rule.a_cell)
         times = rule.p_times if wide else 1.0
         V = np.zeros((self.n, self.S))
         best = np.empty((self.n, p.H, self.S, self.A), dtype=bool)
@@ -182,7 +184,7 @@ class Runs:
         return best, V[:, 0], lam_next
 
     def sampled(self) -> np.ndarray:
-        """Best actions of a model drawn from a posterior: Dirichlet, 1/S a state; rewards are their means, unseen the best."""
+        """Best actions of a model from a posterior: Dirichlet with 1/S, rewards are their means (unseen: the best)."""
         p = self.p
         draws = self.rng.standard_gamma(self.N + 1 / self.S) + 1e-300
         P = draws / draws.sum(-1, keepdims=True)
@@ -264,7 +266,8 @@ class Runs:
                 if due:
                     who[:] = True
                     if rule.budget:
-                        who &= lost <= rule.budget * (span[1] - span[0]) * math.log1p(k)
+                        width = span[1] - span[0] if rule.seen else self.caps[0] - self.lows[0]
+                        who &= lost <= rule.budget * width * math.log1p(k)
                 if rule.welch:
                     (nA, mA, sA), (nP, mP, sP) = moments
                     se = np.sqrt(sA / np.maximum(nA, 1) ** 2 + sP / np.maximum(nP, 1) ** 2)
@@ -309,12 +312,19 @@ VARIANTS: dict[str, Rule] = {
     "share.3": Rule(p_log=0.3, alpha=1 / 3),
     "log.01+share.3": Rule(a_log=0.01, p_log=0.3, alpha=1 / 3),
     "log.01+share.3+welch": Rule(a_log=0.01, p_log=0.3, alpha=1 / 3, welch=2.0),
-    "log.01+share.03": Rule(a_log=0.01, p_log=0.03, alpha=1 / 3),
     "half.3": Rule(p_log=0.3, alpha=1 / 2),
-    "budget.3": Rule(p_log=0.3, alpha=2 / 3, budget=0.1),
-    "budget.03": Rule(p_log=0.03, alpha=2 / 3, budget=0.1),
-    "budget.3+log.003": Rule(a_log=0.003, p_log=0.3, alpha=2 / 3, budget=0.1),
-    "budget.3 small": Rule(p_log=0.3, alpha=2 / 3, budget=0.03),
+    "seen budget.1": Rule(p_log=0.3, alpha=2 / 3, budget=0.1, seen=True),
+    "budget.03 a.67": Rule(p_log=0.3, alpha=2 / 3, budget=0.03),
+    "budget.03 a.8": Rule(p_log=0.3, alpha=0.8, budget=0.03),
+    "budget.03 1/4": Rule(p_log=0.3, alpha=1, scale=0.25, budget=0.03),
+    "budget.01 a.8": Rule(p_log=0.3, alpha=0.8, budget=0.01),
+    "budget.1 a.8": Rule(p_log=0.3, alpha=0.8, budget=0.1),
+    "budget.03 a.8 P.03": Rule(p_log=0.03, alpha=0.8, budget=0.03),
+    "budget.03 a.8 Pcell1": Rule(p_cell=1.0, alpha=0.8, budget=0.03),
+    "budget.03 a.8 Pcell.1": Rule(p_cell=0.1, alpha=0.8, budget=0.03),
+    "budget.03 a.8 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=0.8, budget=0.03),
+    "budget.03 a.8 A.01": Rule(a_cell=0.01, p_cell=1.0, alpha=0.8, budget=0.03),
+    "budget.03 1/4 A.01": Rule(a_cell=0.01, p_cell=1.0, alpha=1, scale=0.25, budget=0.03),
 }
 
 
