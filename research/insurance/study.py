@@ -116,6 +116,8 @@ class Rule:
     alpha: float = 0.0  # P plays where floor(k^alpha) grows; 0: never
     scale: float = 1.0  # ... floor(scale k^alpha)
     budget: float = 0.0  # ... if it has lost at most budget range log(1+k) against A so far
+    power: float = 0.0  # ... or budget range k^power
+    recent: float = 0.0  # A's mean return is that of the last episodes, with at least this rate; 0: of all its episodes
     seen: bool = False  # that range is of the returns seen, not of all that there can be
     welch: float = 0.0  # P takes over where its mean return is better by so many standard errors (5 episodes each)
     replan: float = 0.02
@@ -244,7 +246,7 @@ class Runs:
         moments = np.zeros((2, 3, self.n))  # of the returns of A and P: count, mean, squares
         shares, late = np.zeros(self.n), np.zeros(self.n)
         wide = bool(rule.alpha or rule.budget or rule.welch)
-        granted = 0
+        granted, usual, on_P = 0, np.zeros(self.n), np.zeros(self.n)
         span = np.zeros((2, self.n))
         for k in range(1, p.K + 1):
             if rule.psrl:
@@ -267,7 +269,7 @@ class Runs:
                     who[:] = True
                     if rule.budget:
                         width = span[1] - span[0] if rule.seen else self.caps[0] - self.lows[0]
-                        who &= lost <= rule.budget * width * math.log1p(k)
+                        who &= lost <= rule.budget * width * (k**rule.power if rule.power else math.log1p(k))
                 if rule.welch:
                     (nA, mA, sA), (nP, mP, sP) = moments
                     se = np.sqrt(sA / np.maximum(nA, 1) ** 2 + sP / np.maximum(nP, 1) ** 2)
@@ -280,7 +282,9 @@ class Runs:
             late += (star - v_A) * (k > 0.9 * p.K)
             shares += who
             if wide:
-                lost += np.where(who & (moments[0, 0] > 0), moments[0, 1] - G, 0)
+                lost += np.where(who & (moments[0, 0] > 0), usual - G, 0)
+                usual += np.where(who, 0, np.maximum(1 / (moments[0, 0] + 1), rule.recent) * (G - usual))
+                on_P += np.where(who, star - v, 0)
                 for i, mine in enumerate((~who, who)):
                     m = moments[i]
                     n = m[0] + mine
@@ -298,6 +302,7 @@ class Runs:
             "stuck": float(stuck.mean()),
             "late": float(late.mean()),
             "P": float(shares.mean()),
+            "on_P": float(on_P.mean()),
             "star": star,
         }
 
@@ -325,6 +330,19 @@ VARIANTS: dict[str, Rule] = {
     "budget.03 a.8 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=0.8, budget=0.03),
     "budget.03 a.8 A.01": Rule(a_cell=0.01, p_cell=1.0, alpha=0.8, budget=0.03),
     "budget.03 1/4 A.01": Rule(a_cell=0.01, p_cell=1.0, alpha=1, scale=0.25, budget=0.03),
+    "r.03 1/4 P1": Rule(p_cell=1.0, alpha=1, scale=0.25, budget=0.03, recent=0.02),
+    "r.03 1/4 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.03, recent=0.02),
+    "r.03 1/4 P.1 A.003": Rule(a_cell=0.003, p_cell=0.1, alpha=1, scale=0.25, budget=0.03, recent=0.02),
+    "r.03 1/4 P.3 A.003": Rule(a_cell=0.003, p_cell=0.3, alpha=1, scale=0.25, budget=0.03, recent=0.02),
+    "r.03 1/8 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.125, budget=0.03, recent=0.02),
+    "r.02 1/4 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.02, recent=0.02),
+    "r.02 1/4 P.3 A.003": Rule(a_cell=0.003, p_cell=0.3, alpha=1, scale=0.25, budget=0.02, recent=0.02),
+    "r.02 k^1/3 1/4 P1 A.003": Rule(
+        a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.02, power=1 / 3, recent=0.02
+    ),
+    "r.01 k^1/2 1/4 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.01, power=0.5, recent=0.02),
+    "r.03 1/4 Plog.3 A.003": Rule(a_cell=0.003, p_log=0.3, alpha=1, scale=0.25, budget=0.03, recent=0.02),
+    "r.03 1/4 Plog.1 A.003": Rule(a_cell=0.003, p_log=0.1, alpha=1, scale=0.25, budget=0.03, recent=0.02),
 }
 
 
@@ -359,7 +377,7 @@ def main() -> None:
     print(f"{'':36}" + "".join(f"{t:>16}" for t in tasks))
     for label in rules:
         mine = {row["task"]: row for row in rows if row["variant"] == label}
-        cells = [f"{mine[t]['regret']:8.1f} {100 * mine[t]['stuck']:3.0f}% {mine[t]['P']:4.0f}"[:17] for t in tasks]
+        cells = [f"{mine[t]['regret']:8.1f}{100 * mine[t]['stuck']:4.0f}%{mine[t]['on_P']:4.0f}" for t in tasks]
         print(f"{label:36}" + "".join(f"{c:>18}" for c in cells), file=sys.stdout)
     if given.out:
         given.out.write_text(json.dumps(rows, indent=1))
