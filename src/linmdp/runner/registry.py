@@ -86,7 +86,7 @@ AGENTS: Names[type[Agent]] = Names(
     },
     _check_agent,
 )
-BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "gym")
+BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "general", "gym")
 ENVS: Names[Callable[..., Any]] = Names(
     "environment",
     "linmdp.envs",
@@ -95,6 +95,7 @@ ENVS: Names[Callable[..., Any]] = Names(
         "drift": "linmdp.envs.drift:drift",
         "linearized": linearized,
         "rddl": "linmdp.envs.rddl:RDDLTask",
+        "general": "linmdp.envs.general:general",
         "gym": "linmdp.envs.adapter:GymTask",
     },
     partial(check_maker, "environment", positional=0),
@@ -192,7 +193,7 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
 def make_model(spec: str) -> LinearModel:
     """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
-    if name not in ENVS or name in ("drift", "rddl", "gym"):
+    if name not in ENVS or name in ("drift", "rddl", "general", "gym"):
         unknown("environment", name, ENVS)
     make: Any = linearized_model if name == "linearized" else ENVS[name]
     check_names(name, parameters, settable(make))

@@ -1,0 +1,78 @@
+"""The general suite: families of tasks, each a generator whose instances are drawn from their seeds.
+
+A family is a file of this folder with a `FAMILY`. Nothing of it is imported before one of its instances is needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+
+from linmdp.envs.general.base import Family, Instance
+from linmdp.errors import check_int, needed, unknown
+
+NAMES = (
+    "grids",
+    "hills",
+    "poles",
+)
+"""Of all families, in the order of the alphabet."""
+
+PACKAGES = {"box2d": "Box2D", "minigrid": "minigrid", "linearize": "ale_py"}
+"""What the optional dependencies of families are imported as."""
+
+
+class Families(Mapping[str, Family]):
+    """Every family by its name, imported on first use."""
+
+    def __getitem__(self, name: str) -> Family:
+        if name not in NAMES:
+            raise KeyError(name)
+        family: Family = importlib.import_module(f"linmdp.envs.general.{name}").FAMILY
+        return family
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+FAMILIES = Families()
+
+
+def instance(name: str, seed: int) -> Instance:
+    """The instance of a family that is drawn from this seed; always the same one."""
+    if name not in NAMES:
+        unknown("family of the general suite", str(name), NAMES)
+    seed = check_int("general", "instance", seed, low=0)
+    family = FAMILIES[name]
+    if family.extra is not None:
+        words = f"The family '{name}' needs {{name}}, which is not installed: pip install 'linmdp[{family.extra}]'."
+        needed(PACKAGES[family.extra], words)
+    env = family.make(np.random.default_rng([zlib.crc32(name.encode()), seed]))
+    env.spec = EnvSpec(
+        id=f"general/{name}-{seed}",
+        entry_point="linmdp.envs.general:instance",
+        kwargs={"name": name, "seed": seed},
+        max_episode_steps=env.H,
+    )
+    return env
+
+
+_instance = instance  # `general` has a parameter of that name
+
+
+def general(*, family: str = "poles", instance: int = 0) -> Instance:
+    """A task of the general suite.
+
+    Parameters
+    ----------
+    family : its name
+    instance : the seed that the task is drawn from
+    """
+    return _instance(family, instance)

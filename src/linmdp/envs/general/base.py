@@ -1,0 +1,255 @@
+"""What the families of the general suite are made of: instances of at most H steps, and what play in them is worth.
+
+An instance knows what an agent does not: its hidden state, and where that is finite the exact table of its transitions,
+from which it is also played. So the anchors of its scores (0 is random play, 1 the best known) are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from linmdp.envs import planning
+from linmdp.envs.planning import Optimum, uniform_policy
+from linmdp.types import Array, BoolArray, IntArray
+
+PLAYED = 200
+"""Episodes that a value is averaged over where it is not computed exactly."""
+
+
+class Instance(gymnasium.Env[Any, Any]):
+    """One task of a family: at most H steps, whole-numbered actions. A subclass defines `begin`, `move` and `show`.
+
+    Parameters
+    ----------
+    H : steps of an episode at most
+    A : number of actions
+    space : of the observations
+    ends : whether the last step is reported as a termination (the day is over) and not as a truncation
+
+    Attributes
+    ----------
+    h : steps of this episode so far
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
+
+    def __init__(self, *, H: int, A: int, space: spaces.Space[Any], ends: bool = False) -> None:
+        self.H, self.A, self.ends, self.h = H, A, ends, 0
+        self.observation_space, self.action_space = space, spaces.Discrete(A)
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Draw the first state, from `np_random`."""
+
+    @abstractmethod
+    def move(self, action: int) -> tuple[float, bool]:
+        """Play an action: its reward, and whether the episode ends with it."""
+
+    @abstractmethod
+    def show(self) -> Any:
+        """What is observed of the state."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        super().reset(seed=seed)
+        self.h = 0
+        self.begin()
+        return self.show(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step; the H-th is the last."""
+        reward, over = self.move(int(action))
+        self.h += 1
+        last = self.h >= self.H
+        return self.show(), float(reward), over or (last and self.ends), last and not (over or self.ends), {}
+
+
+class Table:
+    """Transitions of finitely many states: outcome k of action a in state s has a chance, a next state and a reward.
+
+    It is a `planning.Model`, so `optimum` and `policy_value` plan in it.
+
+    Parameters
+    ----------
+    chance, next, reward : (S, A, K)
+    over : (S, A, K), whether the outcome ends the episode
+    start : (S,), the distribution of the first state
+    """
+
+    def __init__(self, *, H: int, chance: Array, next: IntArray, reward: Array, over: BoolArray, start: Array) -> None:
+        self.H, self.S, self.A, self.K = H, *chance.shape
+        self.chance, self.next, self.reward, self.over, self.start = chance, next, reward, over, start
+
+    @cached_property
+    def _cdf(self) -> Array:
+        sums = self.chance.cumsum(axis=2)
+        return sums / sums[:, :, -1:]  # so that no rounding is left for an outcome without a chance
+
+    @cached_property
+    def _expected(self) -> tuple[Array, Array]:
+        """Mean rewards (S, A), and chances of going on (S, A, K)."""
+        return (self.chance * self.reward).sum(axis=2), self.chance * ~self.over
+
+    def q(self, h: int, V: Array) -> Array:
+        """r + P V for all pairs, (A, S)."""
+        mean, on = self._expected
+        q: Array = (mean + (on * V[self.next]).sum(axis=2)).T
+        return q
+
+    def draw(self, s: int, a: int, u: float) -> tuple[int, float, bool]:
+        """The outcome that the uniform number u stands for: next state, reward, whether the episode is over."""
+        k = min(int(self._cdf[s, a].searchsorted(u, side="right")), self.K - 1)
+        return int(self.next[s, a, k]), float(self.reward[s, a, k]), bool(self.over[s, a, k])
+
+    def values(self) -> tuple[float, float, Array]:
+        """What an episode is worth to the best policy, to random play, and to each constant action, (A,)."""
+        constant = [self.worth(partial(_always, np.full(self.S, a))) for a in range(self.A)]
+        return float(self.start @ self.optimum.V[0]), self.worth(uniform_policy(self)), np.array(constant)
+
+    def worth(self, policy: planning.Policy) -> float:
+        """The return of a policy."""
+        return float(self.start @ planning.policy_value(self, policy)[0])
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """Q* and V*, computed once."""
+        return planning.optimum(self)
+
+
+def _always(actions: IntArray, h: int) -> IntArray:
+    return actions
+
+
+Outcomes = Iterable[tuple[float, int | None, float]]
+"""Chance, next state (None where the episode is over) and reward of what an action may lead to."""
+
+
+def tabulated(S: int, A: int, H: int, start: Any, outcomes: Callable[[int, int], Outcomes]) -> Table:
+    """The table of a task whose outcomes are listed by a function of (state, action); `start` is (S,) or one state."""
+    rows = [[list(outcomes(s, a)) for a in range(A)] for s in range(S)]
+    K = max(len(row) for of_state in rows for row in of_state)
+    chance, reward = np.zeros((S, A, K)), np.zeros((S, A, K))
+    following, over = np.zeros((S, A, K), dtype=np.int64), np.zeros((S, A, K), dtype=np.bool_)
+    for s, of_state in enumerate(rows):
+        for a, row in enumerate(of_state):
+            for k, (p, to, pay) in enumerate(row):
+                chance[s, a, k], reward[s, a, k], over[s, a, k] = p, pay, to is None
+                following[s, a, k] = s if to is None else to
+    first = np.eye(S)[start] if isinstance(start, int) else np.asarray(start, dtype=np.float64)
+    return Table(H=H, chance=chance, next=following, reward=reward, over=over, start=first)
+
+
+class TableInstance(Instance):
+    """An instance that is played from its table; rewards may have Gaussian noise on top.
+
+    Parameters
+    ----------
+    model : the table
+    space, shown : of the observations, and the observation of each state; default: the state's number
+    noise : standard deviation of the noise on rewards
+    """
+
+    def __init__(
+        self,
+        model: Table,
+        *,
+        space: spaces.Space[Any] | None = None,
+        shown: Callable[[int], Any] | None = None,
+        noise: float = 0.0,
+        ends: bool = False,
+    ) -> None:
+        super().__init__(H=model.H, A=model.A, space=space or spaces.Discrete(model.S), ends=ends)
+        self.model, self.noise, self.state = model, noise, 0
+        self._shown = shown or int
+        self._start = model.start.cumsum()
+
+    def begin(self) -> None:
+        """Draw the first state."""
+        u = self.np_random.random() * self._start[-1]
+        self.state = int(self._start.searchsorted(u, side="right"))
+
+    def move(self, action: int) -> tuple[float, bool]:
+        """Draw an outcome."""
+        self.state, reward, over = self.model.draw(self.state, action, self.np_random.random())
+        return reward + self.noise * self.np_random.standard_normal() if self.noise else reward, over
+
+    def show(self) -> Any:
+        """The observation of the state."""
+        return self._shown(self.state)
+
+
+Policy = Callable[[Any], int]
+"""From an instance, hidden state and all, to an action."""
+
+
+def mean_return(env: Instance, policy: Policy, episodes: int = PLAYED, seed: int = 0) -> float:
+    """What a policy that may look at the hidden state earns per episode, by play."""
+    env.reset(seed=seed)
+    total = 0.0
+    for _ in range(episodes):
+        over = False
+        while not over:
+            _, reward, terminated, truncated, _ = env.step(policy(env))
+            total, over = total + reward, terminated or truncated
+        env.reset()
+    return total / episodes
+
+
+def planned(env: Any) -> Policy:
+    """The best policy of a `TableInstance`."""
+    Q = env.model.optimum.Q
+    return lambda env: int(Q[env.h, env.state].argmax())
+
+
+def exact_best(env: Any) -> float:
+    """The best return of a `TableInstance`."""
+    return float(env.model.start @ env.model.optimum.V[0])
+
+
+def random_return(env: Instance) -> float:
+    """What random play earns per episode: exactly where the table is known, else by play."""
+    if isinstance(env, TableInstance):
+        return env.model.worth(uniform_policy(env.model))
+    rng = np.random.default_rng(0)
+    return mean_return(env, lambda env: int(rng.integers(env.A)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A generator of tasks.
+
+    Attributes
+    ----------
+    name : also that of its file
+    half : "made" where learners may be made on it, "kept" where they are only judged
+    make : draws an instance
+    H : the most steps of an episode; those of an instance are its own `H`
+    episodes : of a run, by scale ("quick", "full"); at most about 2,500 and 6,000 steps in all
+    best : the best known return of an instance: exact planning, or the best of some policies made by hand. None where
+        it takes so long that its result is shipped
+    random : the return of random play
+    extra : the optional dependency of the package that it needs
+    """
+
+    name: str
+    half: Literal["made", "kept"]
+    make: Callable[[np.random.Generator], Instance]
+    H: int
+    episodes: dict[str, int] = field(default_factory=dict)
+    best: Callable[[Any], float] | None = exact_best
+    random: Callable[[Any], float] = random_return
+    extra: str | None = None
+
+
+def runs(H: int) -> dict[str, int]:
+    """Episodes of runs that make at most about 2,500 (quick) and 6,000 (full) steps where episodes have H of them."""
+    return {"quick": max(10, math.ceil(2500 / H)), "full": max(20, math.ceil(6000 / H))}

@@ -1,0 +1,152 @@
+"""The general suite: every family draws sound environments, and the anchors of its scores are what play finds."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+
+import linmdp
+from linmdp.envs.general import FAMILIES, NAMES, PACKAGES, instance
+from linmdp.envs.general.base import Instance, Policy, TableInstance, mean_return, planned, random_return, tabulated
+
+SEEDS = range(3)
+
+
+def drawn(name: str, seed: int) -> Instance:
+    extra = FAMILIES[name].extra
+    if extra is not None:
+        pytest.importorskip(PACKAGES[extra], reason=f"the extra '{extra}' is not installed")
+    return instance(name, seed)
+
+
+def played(env: Any, seed: int) -> list[Any]:
+    """Everything that is seen of two episodes of random play."""
+    rng, seen = np.random.default_rng(seed), list[Any]()
+    for k in range(2):
+        seen.append(env.reset(seed=seed + k)[0])
+        over = False
+        while not over:
+            observation, reward, terminated, truncated, _ = env.step(int(rng.integers(env.action_space.n)))
+            over = terminated or truncated
+            seen += [observation, reward, terminated, truncated]
+    return seen
+
+
+def constant(action: int) -> Policy:
+    return lambda env: action
+
+
+def alike(one: list[Any], two: list[Any]) -> bool:
+    return len(one) == len(two) and all(
+        type(x) is type(y) and np.shape(x) == np.shape(y) and np.array_equal(x, y)
+        for x, y in zip(one, two, strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_instances_keep_the_contract_of_gymnasium(name: str, seed: int) -> None:
+    env = drawn(name, seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(infinity|image|flattened).*")  # of some boxes, and it is meant
+        check_env(env)
+    assert env.spec is not None
+    made: Any = gymnasium.make(env.spec).unwrapped
+    assert made.H == env.spec.max_episode_steps == env.H <= FAMILIES[name].H
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_seed_decides_the_instance_and_its_play(name: str) -> None:
+    assert alike(played(drawn(name, 1), 5), played(drawn(name, 1), 5))
+    assert not alike(played(drawn(name, 1), 5), played(drawn(name, 1), 6))
+    assert not alike(played(drawn(name, 1), 5), played(drawn(name, 2), 5))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_episodes_end_in_one_way_at_their_last_step(name: str) -> None:
+    env = drawn(name, 0)
+    lengths = []
+    for k in range(5):
+        env.reset(seed=k)
+        for h in range(env.H):  # noqa: B007
+            _, reward, terminated, truncated, _ = env.step(k % env.A)
+            assert isinstance(reward, float)
+            assert not (terminated and truncated)
+            if terminated or truncated:
+                break
+        assert terminated or truncated
+        lengths.append(h + 1)
+    assert max(lengths) <= env.H
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if FAMILIES[name].extra is None])
+def test_the_best_is_more_than_random_play_and_than_every_constant_action(name: str) -> None:
+    family = FAMILIES[name]
+    for seed in SEEDS:
+        env = drawn(name, seed)
+        if family.best is None:
+            continue
+        best, uniform = family.best(env), family.random(env)
+        assert best > uniform
+        slack = 0.02 * (best - uniform) + 1e-9
+        assert all(mean_return(env, constant(a), 40) <= best + slack for a in range(env.A))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_exact_anchors_are_what_is_earned_by_play(name: str, seed: int) -> None:
+    env = drawn(name, seed)
+    if not isinstance(env, TableInstance):
+        pytest.skip("no table")
+    best, uniform, constants = env.model.values()
+    assert best >= max(uniform, *constants)
+    rng = np.random.default_rng(3)
+    policies: list[Policy] = [planned(env), lambda env: int(rng.integers(env.A))]
+    for policy, value in zip(policies, (best, uniform), strict=True):
+        lots = [mean_return(env, policy, 20, seed=s) for s in range(50)]
+        error = np.std(lots, ddof=1) / np.sqrt(len(lots))
+        assert abs(np.mean(lots) - value) <= 5 * error + 1e-3 * (best - uniform)  # and for what is too rare to be seen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_suite_is_an_environment_like_others(name: str) -> None:
+    drawn(name, 3)
+    env: Any = linmdp.make_env(f"general:family={name},instance=3")
+    assert env.task.H == instance(name, 3).H
+    assert isinstance(env.action_space, spaces.Discrete)
+    result = linmdp.run(env, linmdp.make_agent("random", env), episodes=2, seed=0)
+    assert np.isfinite(result.rewards).all()
+
+
+def test_instances_of_finite_families_end_their_days_in_both_ways() -> None:
+    assert {instance("grids", seed).ends for seed in range(20)} == {False, True}
+
+
+def test_a_table_is_worth_what_is_counted_by_hand() -> None:
+    # state 0: action 0 pays 1 and stays, action 1 goes to state 1 for nothing; state 1 pays 5 and ends half the time
+    rows = {(0, 0): [(1.0, 0, 1.0)], (0, 1): [(1.0, 1, 0.0)]}
+    model = tabulated(2, 2, 3, 0, lambda s, a: rows.get((s, a), [(0.5, None, 5.0), (0.5, 1, 5.0)]))
+    best, uniform, constant = model.values()
+    assert best == 7.5  # over at once to state 1: 0 + 5 + 2.5
+    assert constant.tolist() == [3.0, 7.5]
+    assert uniform == pytest.approx(0.5 * (1 + 0.5 * (1 + 0.5) + 0.5 * 5) + 0.5 * 7.5)
+    assert random_return(TableInstance(model)) == uniform
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("general:family=pole", "There is no family of the general suite 'pole'. Did you mean 'poles'"),
+        ("general:family=poles,instance=-1", "'instance' parameter of general must be a whole number >= 0"),
+        ("general:family=poles,size=3", "There is no parameter of general 'size'"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_said_in_a_line(spec: str, words: str) -> None:
+    with pytest.raises(linmdp.LinMDPError, match=words.replace("?", r"\?")):
+        linmdp.make_env(spec)
