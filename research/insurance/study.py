@@ -118,6 +118,7 @@ class Rule:
     budget: float = 0.0  # ... if it has lost at most budget range log(1+k) against A so far
     power: float = 0.0  # ... or budget range k^power
     recent: float = 0.0  # A's mean return is that of the last episodes, with at least this rate; 0: of all its episodes
+    settled: float = 0.0  # ... and A thinks that no more than settled range is possible above its mean return
     seen: bool = False  # that range is of the returns seen, not of all that there can be
     welch: float = 0.0  # P takes over where its mean return is better by so many standard errors (5 episodes each)
     replan: float = 0.02
@@ -253,7 +254,7 @@ class Runs:
                 best_A = self.sampled()
                 v_A = self.value(best_A)
             elif k >= (1 + rule.replan) * planned_at or planned_at < 0:
-                best_A, _, lam = self.plan(False)
+                best_A, U_A, lam = self.plan(False)
                 v_A = self.value(best_A)
                 if wide:
                     best_P, _, _ = self.plan(True)
@@ -270,6 +271,8 @@ class Runs:
                     if rule.budget:
                         width = span[1] - span[0] if rule.seen else self.caps[0] - self.lows[0]
                         who &= lost <= rule.budget * width * (k**rule.power if rule.power else math.log1p(k))
+                    if rule.settled:
+                        who &= U_A - usual <= rule.settled * (self.caps[0] - self.lows[0])
                 if rule.welch:
                     (nA, mA, sA), (nP, mP, sP) = moments
                     se = np.sqrt(sA / np.maximum(nA, 1) ** 2 + sP / np.maximum(nP, 1) ** 2)
@@ -307,6 +310,7 @@ class Runs:
         }
 
 
+BASE = Rule(a_cell=0.003, p_cell=0.3, alpha=1, scale=0.25, budget=0.02, power=1 / 3, recent=0.02)
 VARIANTS: dict[str, Rule] = {
     "plain": Rule(),
     "psrl": Rule(psrl=True),
@@ -330,19 +334,24 @@ VARIANTS: dict[str, Rule] = {
     "budget.03 a.8 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=0.8, budget=0.03),
     "budget.03 a.8 A.01": Rule(a_cell=0.01, p_cell=1.0, alpha=0.8, budget=0.03),
     "budget.03 1/4 A.01": Rule(a_cell=0.01, p_cell=1.0, alpha=1, scale=0.25, budget=0.03),
-    "r.03 1/4 P1": Rule(p_cell=1.0, alpha=1, scale=0.25, budget=0.03, recent=0.02),
-    "r.03 1/4 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.03, recent=0.02),
-    "r.03 1/4 P.1 A.003": Rule(a_cell=0.003, p_cell=0.1, alpha=1, scale=0.25, budget=0.03, recent=0.02),
-    "r.03 1/4 P.3 A.003": Rule(a_cell=0.003, p_cell=0.3, alpha=1, scale=0.25, budget=0.03, recent=0.02),
-    "r.03 1/8 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.125, budget=0.03, recent=0.02),
-    "r.02 1/4 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.02, recent=0.02),
-    "r.02 1/4 P.3 A.003": Rule(a_cell=0.003, p_cell=0.3, alpha=1, scale=0.25, budget=0.02, recent=0.02),
-    "r.02 k^1/3 1/4 P1 A.003": Rule(
-        a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.02, power=1 / 3, recent=0.02
-    ),
-    "r.01 k^1/2 1/4 P1 A.003": Rule(a_cell=0.003, p_cell=1.0, alpha=1, scale=0.25, budget=0.01, power=0.5, recent=0.02),
-    "r.03 1/4 Plog.3 A.003": Rule(a_cell=0.003, p_log=0.3, alpha=1, scale=0.25, budget=0.03, recent=0.02),
-    "r.03 1/4 Plog.1 A.003": Rule(a_cell=0.003, p_log=0.1, alpha=1, scale=0.25, budget=0.03, recent=0.02),
+    "log P1 A.003": replace(BASE, p_cell=1.0, budget=0.03, power=0),
+    "log P.3 A.003": replace(BASE, budget=0.03, power=0),
+    "log .02 P.3 A.003": replace(BASE, power=0),
+    "log Plog.3 A.003": replace(BASE, p_cell=0, p_log=0.3, budget=0.03, power=0),
+    "1/2 P1 A.003": replace(BASE, p_cell=1.0, budget=0.01, power=0.5),
+    "P1 A.003": replace(BASE, p_cell=1.0),
+    "P.3 A.003": BASE,
+    "P.3 A.003 s.003": replace(BASE, settled=0.003),
+    "P.3 A.003 s.01": replace(BASE, settled=0.01),
+    "P.3 A.003 s.03": replace(BASE, settled=0.03),
+    "P.3 A.003 s.1": replace(BASE, settled=0.1),
+    "P1 A.003 s.03": replace(BASE, p_cell=1.0, settled=0.03),
+    "P.3 A0 s.03": replace(BASE, a_cell=0.0, settled=0.03),
+    "P.3 A.001 s.03": replace(BASE, a_cell=0.001, settled=0.03),
+    "P.3 A.003 s.03 1/8": replace(BASE, settled=0.03, scale=0.125),
+    "P.3 A.003 s.03 b.01": replace(BASE, settled=0.03, budget=0.01),
+    "P.3 A.003 s.03 b.03": replace(BASE, settled=0.03, budget=0.03),
+    "P1 A.003 s.03 k1/2": replace(BASE, p_cell=1.0, settled=0.03, budget=0.01, power=0.5),
 }
 
 
