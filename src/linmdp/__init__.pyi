@@ -28,6 +28,7 @@ from linmdp.agents import OptWLSVI as OptWLSVI
 from linmdp.agents import QLearning as QLearning
 from linmdp.agents import QLearningGreedy as QLearningGreedy
 from linmdp.agents import RandomAgent as RandomAgent
+from linmdp.agents import StreamQ as StreamQ
 from linmdp.api import benchmark as benchmark
 from linmdp.api import compare as compare
 from linmdp.api import sweep as sweep

@@ -7,6 +7,7 @@ from linmdp.agents.exploration.forgetting import OptWLSVI
 from linmdp.agents.exploration.langevin import LMCLSVI
 from linmdp.agents.exploration.perturbation import LSVIPHE
 from linmdp.agents.exploration.randomised import RLSVI, OptRLSVI
+from linmdp.agents.neighbours.stream_q import StreamQ
 from linmdp.agents.qlearning import QLearning, QLearningGreedy
 from linmdp.agents.schedules.ada_restart import AdaLSVIUCBRestart
 from linmdp.agents.schedules.adaptive import LSVIUCBAdaptive
@@ -51,4 +52,5 @@ __all__ = [
     "QLearning",
     "QLearningGreedy",
     "RandomAgent",
+    "StreamQ",
 ]

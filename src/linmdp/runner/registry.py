@@ -79,6 +79,7 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.UCRLVTR,
             built_in.QLearning,
             built_in.QLearningGreedy,
+            built_in.StreamQ,
             built_in.RandomAgent,
             built_in.OptimalAgent,
             built_in.ConstantAgent,

@@ -1,0 +1,97 @@
+"""States as vectors of numbers, and the moments by which such vectors are normalised."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmdp.agents.base import Component
+from linmdp.errors import InvalidData, InvalidParameter
+from linmdp.features.unit import CODES, HashedFeatures
+from linmdp.types import Array, State, Task
+
+TINY = 1e-8
+"""Added to a variance under a root."""
+
+
+class Inputs:
+    """States of a task as vectors: no features, and nothing that is fitted beforehand.
+
+    An array is itself, flat. A finite state is its number, or one-hot. A hashed state is the bits of its code, as -1
+    and 1: all that a code tells is which state it is.
+
+    Attributes
+    ----------
+    size : length of a vector
+    finite : whether a vector is the number of a state, and says no more than which one it is
+    """
+
+    def __init__(self, owner: str, task: Task, *, one_hot: bool = False, clock: bool | None = None) -> None:
+        """`clock`: whether the step, from -0.5 to 0.5, is a last coordinate; default: where dynamics depend on it."""
+        self.finite, self._one_hot = task.S is not None and not one_hot, task.S is not None and one_hot
+        self._H = task.H
+        self._clock = not task.stationary if clock is None else clock
+        self._hashed = task.S is None and isinstance(task.features, HashedFeatures)
+        self._bits = np.arange((CODES - 1).bit_length())
+        if task.S is not None:
+            self._states = task.S
+            self._k = task.S if one_hot else 1
+        elif self._hashed:
+            self._k = len(self._bits)
+        elif task.state_bytes is None:
+            raise InvalidParameter(f"{owner} must know how long states are: give the task its 'state_bytes'.")
+        else:
+            self._k = task.state_bytes // 8
+        self.size = self._k + self._clock
+
+    def __call__(self, h: int, state: State) -> Array:
+        """A state as a vector, (size,)."""
+        x = np.empty(self.size)
+        x[self._k :] = h / self._H - 0.5
+        if self._hashed:
+            x[: self._k] = 2.0 * (int(state) >> self._bits & 1) - 1.0
+        elif self._one_hot:
+            x[: self._k] = 0.0
+            x[state] = 1.0
+        else:
+            numbers = np.asarray(state, dtype=np.float64).reshape(-1)
+            if len(numbers) != self._k:
+                raise InvalidData(f"States must have {self._k} numbers. Got {len(numbers)}.")
+            x[: self._k] = numbers
+        return x
+
+    def table(self, h: int) -> Array:
+        """All states where they are finite, (S, size)."""
+        return np.stack([self(h, s) for s in range(self._states)])
+
+
+class Moments(Component):
+    """Mean and variance of the vectors so far, coordinate by coordinate (Welford's algorithm).
+
+    Parameters
+    ----------
+    size : length of a vector
+    """
+
+    _arrays = ("mean", "squares")
+    _counters = ("n",)
+
+    def __init__(self, size: int) -> None:
+        self.mean, self.squares, self.n = np.zeros(size), np.zeros(size), 0
+
+    def add(self, x: Array) -> None:
+        """One more vector."""
+        self.n += 1
+        off = x - self.mean
+        self.mean += off / self.n
+        off *= x - self.mean
+        self.squares += off
+
+    @property
+    def variance(self) -> Array:
+        """Of each coordinate; 1 before there are two vectors."""
+        return self.squares / (self.n - 1) if self.n > 1 else np.ones_like(self.squares)
+
+    def normalised(self, x: Array) -> Array:
+        """Vectors (..., size) with mean 0 and variance 1, about."""
+        found: Array = (x - self.mean) / np.sqrt(self.variance + TINY)
+        return found
