@@ -90,12 +90,14 @@ def test_the_best_is_more_than_random_play_and_than_every_constant_action(name: 
     family = FAMILIES[name]
     for seed in SEEDS:
         env = drawn(name, seed)
-        if family.best is None:
+        if family.best is None or isinstance(env, TableInstance):  # tables have a test of their own
             continue
         best, uniform = family.best(env), family.random(env)
         assert best > uniform
         slack = 0.02 * (best - uniform) + 1e-9
-        assert all(mean_return(env, constant(a), 40) <= best + slack for a in range(env.A))
+        for a in range(env.A):
+            returns = [mean_return(env, constant(a), 1, seed=s) for s in range(40)]
+            assert np.mean(returns) - 3 * np.std(returns, ddof=1) / np.sqrt(40) <= best + slack
 
 
 @pytest.mark.parametrize("seed", SEEDS)

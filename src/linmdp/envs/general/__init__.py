@@ -16,9 +16,19 @@ from linmdp.envs.general.base import Family, Instance
 from linmdp.errors import check_int, needed, unknown
 
 NAMES = (
+    "admission",
+    "bandits",
+    "battery",
+    "catch",
+    "dosing",
     "grids",
     "hills",
+    "inventory",
     "poles",
+    "sensor",
+    "thermostat",
+    "traffic",
+    "traps",
 )
 """Of all families, in the order of the alphabet."""
 
