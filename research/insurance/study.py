@@ -69,6 +69,24 @@ def retried(name: str, K: int, H: int, small: float, chance: float, doors: int) 
     return Problem(name, cell, P, r, H, K, trap=small * H)
 
 
+def high(name: str, K: int) -> Problem:
+    """As `one_shot`, but the safe way pays 0.5 at each of ten steps, the other 0.6 or nothing by one toss."""
+    p = one_shot(name, K, 10, 0.5, 0.6, 1.0)
+    r = p.r.copy()
+    r[0, 4:6] = 0.5  # the toss that fails leads to a state of its own
+    cell, P = np.arange(8).reshape(4, 2), np.zeros((1, 8, 4))
+    P[0, 0, 2] = P[0, 2:4, 1] = P[0, 4:6, 2] = P[0, 6:8, 3] = 1
+    P[0, 1, 1], P[0, 1, 3] = 0.6, 0.4
+    return replace(p, cell=cell, P=P, r=np.concatenate((r, np.zeros((1, 2))), axis=1), trap=5.0)
+
+
+def random_task(name: str, K: int) -> Problem:
+    """Ten states, three actions, ten steps; next states from a Dirichlet of 0.3, rewards uniform in [0, 1]."""
+    rng = np.random.default_rng(5)
+    cell = np.arange(30).reshape(10, 3)
+    return Problem(name, cell, rng.dirichlet(np.full(10, 0.3), (1, 30)), rng.random((1, 30)), 10, K)
+
+
 def from_model(spec: str, K: int) -> Problem:
     """A task of the package whose features are unit vectors."""
     m = make_model(spec)
@@ -88,6 +106,8 @@ def problems() -> dict[str, Problem]:
         one_shot("rare01", 3000, 21, 0.02, 0.01, 1.0),
         retried("retry05", 3000, 20, 0.036, 0.05, 1),
         retried("chain20", 3000, 25, 0.03, 0.2, 3),
+        high("safe-high", 1000),
+        random_task("random", 1000),
         from_model("riverswim", 1000),
         from_model("lock", 1000),
         from_model("inventory", 1000),
@@ -311,6 +331,7 @@ class Runs:
 
 
 BASE = Rule(a_cell=0.003, p_cell=0.3, alpha=1, scale=0.25, budget=0.02, power=1 / 3, recent=0.02)
+RULE = replace(BASE, budget=0.03, settled=0.03)
 VARIANTS: dict[str, Rule] = {
     "plain": Rule(),
     "psrl": Rule(psrl=True),
@@ -351,6 +372,16 @@ VARIANTS: dict[str, Rule] = {
     "P.3 A.003 s.03 1/8": replace(BASE, settled=0.03, scale=0.125),
     "P.3 A.003 s.03 b.01": replace(BASE, settled=0.03, budget=0.01),
     "P.3 A.003 s.03 b.03": replace(BASE, settled=0.03, budget=0.03),
+    "rule A0": replace(RULE, a_cell=0.0),
+    "rule A.001": replace(RULE, a_cell=0.001),
+    "rule": RULE,
+    "rule b.05": replace(RULE, budget=0.05),
+    "rule P1": replace(RULE, p_cell=1.0),
+    "rule Plog.3": replace(RULE, p_cell=0.0, p_log=0.3),
+    "rule 1/2": replace(RULE, scale=0.5),
+    "rule +log.003": replace(RULE, a_cell=0.0, a_log=0.003),
+    "rule +welch": replace(RULE, welch=2.0),
+    "rule without settled": replace(RULE, settled=0.0),
     "P1 A.003 s.03 k1/2": replace(BASE, p_cell=1.0, settled=0.03, budget=0.01, power=0.5),
 }
 
