@@ -128,7 +128,7 @@ def _whole_store(path: Path) -> None:
     store = Store(path.parent)
     try:
         list(store.stored())
-        store.keys(), store.machines(), store.notes("command")
+        store.keys(), store.notes("command")
     finally:
         store.close()
     read_folder(path.parent)

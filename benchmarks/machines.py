@@ -22,7 +22,8 @@ import numpy as np
 import linmdp
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.results.store import Store, machine, row_bytes
+from linmdp.results.rows import row_bytes
+from linmdp.results.store import Store, machine
 from linmdp.results.verdict import verdict
 from linmdp.types import RunResult
 

@@ -25,7 +25,8 @@ import numpy as np
 
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.results.store import Store, row_bytes
+from linmdp.results.rows import row_bytes
+from linmdp.results.store import Store
 from linmdp.runner.batch import Job, jobs_for, run_unit, units
 from linmdp.runner.pool import Dask, Pool
 from linmdp.runner.sweep import run_sweep

@@ -18,7 +18,9 @@ import numpy as np
 
 from linmdp.experiments.paper_claims import FAILS, HOLDS, SAME, Claim
 from linmdp.report.tables import markdown
-from linmdp.results.store import Store, StoredRun
+from linmdp.results.rows import StoredRun
+from linmdp.results.run_folder import read_folder
+from linmdp.results.store import Store
 
 DOCS = Path(__file__).parent
 GENERATED = DOCS / "generated"
@@ -96,7 +98,7 @@ def machine(folder: Path) -> str:
     start = min(run.finished - run.result.wall_seconds for run in stored)
     tuning = sum(run.result.wall_seconds for run in runs if run.finished < start)  # in one batch, each with its share
     minutes = (max(run.finished for run in runs) - start + tuning) / 60
-    (where,) = store.machines()
+    (where,) = read_folder(folder).machines
     cpu = sum(run.result.cpu_seconds for run in stored) / 60
     return (
         f"{len(runs):,} runs in {minutes:.0f} minutes on one NVIDIA H200 and {where['cores']} cores "

@@ -80,7 +80,7 @@ def test_agents_and_models_need_only_numpy() -> None:
         "from linmdp.runner.batch import Job, run_unit\n"
         "jobs = [Job('lock', 'lsvi-ucb:beta=0.1', 5, seed, 1) for seed in range(3)]\n"
         "import linmdp.runner.batch as batch, contextlib\n"
-        "batch._one_blas_thread = contextlib.nullcontext\n"
+        "batch.one_blas_thread = contextlib.nullcontext\n"
         "linmdp.optimum(model); print('learned', agent.updates, run_unit(jobs)[2].final_regret)"
     )
 

@@ -17,7 +17,9 @@ import pytest
 
 from linmdp.errors import InvalidData, InvalidParameter, OutputError
 from linmdp.results.curves import POINTS, thinned
-from linmdp.results.store import Store, row_bytes
+from linmdp.results.rows import row_bytes
+from linmdp.results.run_folder import read_folder
+from linmdp.results.store import Store
 from linmdp.runner import resources
 from linmdp.runner.batch import jobs_for, run_jobs, run_unit, units
 from linmdp.runner.pool import Function, InProcess, Results
@@ -133,7 +135,7 @@ def test_a_store_remembers_where_it_comes_from(tmp_path: Path) -> None:
     store = Store(tmp_path)
     jobs = jobs_for("lock:H=4", ["random"], episodes=3, seeds=2)
     store.add([(run_key(j), r) for j, r in zip(jobs, run_jobs(jobs, processes=1), strict=True)])
-    (machine,) = store.machines()
+    (machine,) = read_folder(tmp_path).machines
     assert machine["runs"] == 2
     assert machine["blas_threads"] == 1
     assert machine["numpy"] == np.__version__

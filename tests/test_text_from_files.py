@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import linmdp
 from linmdp.errors import LinMDPError
 from linmdp.export.numbers import in_comment, in_markdown
 from linmdp.export.write import export_learner, export_policy
+from linmdp.results.table import write_csv
 from linmdp.runner.loading import trained
 from test_export import built, needs_gcc
 
@@ -62,3 +65,17 @@ def test_an_agent_file_can_not_make_us_import_a_module(env: str, tmp_path: Path)
     linmdp.make_agent("lsvi-ucb", linmdp.make_env("lock:H=3")).save(path, run={"env": env})
     with pytest.raises(LinMDPError, match="must not name a module"):
         trained(path)
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.parametrize("words", ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "=-1e400", "-inf"])
+def test_no_cell_of_a_csv_is_a_formula(words: str, tmp_path: Path) -> None:
+    rows = [{"a": words, "b": -0.5, "c": -7, "d": "-0.5", "e": "x=1"}]
+    write_csv(tmp_path / "t.csv", dict.fromkeys(rows[0], str), rows)
+    with (tmp_path / "t.csv").open(newline="") as file:
+        (back,) = csv.DictReader(file)
+    assert back == {"a": f"'{words}", "b": "-0.5", "c": "-7", "d": "-0.5", "e": "x=1"}

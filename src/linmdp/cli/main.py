@@ -20,7 +20,7 @@ from linmdp.cli.benchmark import benchmark
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.listing import agents, envs
-from linmdp.cli.start import checked_start, say, stop
+from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
 from linmdp.cli.watch import watch
@@ -205,6 +205,7 @@ def report(
     figures = f"; {len(written.figures)} figures in {written.figures[0].parent}" if written.figures else ""
     more = f"; {written.left_out} further pairs of environment and K are not in it" if written.left_out else ""
     say(f"written: {written.page} ({size}){figures}{more}")
+    stop_if_damaged(written.damaged)
 
 
 app.command()(envs)

@@ -31,6 +31,14 @@ def stop(words: str, status: int) -> NoReturn:
     raise SystemExit(status)
 
 
+def stop_if_damaged(words: Sequence[str]) -> None:
+    """Name what is damaged, after the rest was shown: status 1, since not all was."""
+    for line in dict.fromkeys(words):
+        say(f"linmdp: {line}.")
+    if words:
+        raise SystemExit(1)
+
+
 def checked_start(
     env: str, agents: Sequence[str], *, jobs: int | None, out: Path | None, yes: bool, **sizes: Any
 ) -> list[Job]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from linmdp.cli.start import stop_if_damaged
 from linmdp.errors import invalid
 
 
@@ -31,16 +32,19 @@ def table(
     if not written and not (folder / "runs.sqlite").exists() and (folder / LINES).exists():
         print(comparison_text(by_setting(read_folder(folder).results)))  # of an older version
         return
+    damaged: list[str] = []
     with closing(existing_store(folder)) as store:
         if not written:
             lines = (folder / LINES).exists()
-            print(comparison_text(by_setting(read_folder(folder).results) if lines else store.settings()))
-            return
-        rows = [] if curves else list(tables.run_rows(store))
+            runs = by_setting(read_folder(folder, damaged.append).results) if lines else store.settings(damaged.append)
+            print(comparison_text(runs))
+        rows = list(tables.run_rows(store, damaged.append)) if written and not curves else []
         columns = tables.CURVES if curves else tables.run_columns(rows)
         for path, write in ((csv, tables.write_csv), (parquet, tables.write_parquet)):
             if path is not None:
-                write(path, columns, tables.curve_rows(store) if curves else rows)
+                write(path, columns, tables.curve_rows(store, damaged.append) if curves else rows)
         if jsonl is not None:
-            write_lines(folder, store, path=jsonl)
-    typer.echo("written: " + ", ".join(map(str, written)), err=True)
+            write_lines(folder, store, path=jsonl, damaged=damaged.append)
+    if written:
+        typer.echo("written: " + ", ".join(map(str, written)), err=True)
+    stop_if_damaged(damaged)

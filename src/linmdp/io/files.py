@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,16 +33,15 @@ def write_atomic(path: Path, data: bytes) -> None:
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to that takes the place of `path` in one move at the end, or not at all."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}"
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:  # who may read it is for the umask to say
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise OutputError(f"'{path}' could not be written. {error.strerror}.") from error

@@ -29,29 +29,31 @@ FIGURES = "figures"
 
 
 class Written(NamedTuple):
-    """What `write_report` wrote, and how many sections did not go into the page."""
+    """What `write_report` wrote, how many sections did not go into the page, and which runs are damaged, in words."""
 
     page: Path
     figures: list[Path]
     left_out: int
+    damaged: list[str]
 
 
 def write_report(folder: Path, page: Path | None = None) -> Written:
     """Read the runs in `folder` and write their page; default: `report.html` in that folder."""
     plotly = plotly_script()
     page = page or folder / "report.html"
-    stored = by_name(read_folder(folder))
+    damaged: list[str] = []
+    stored = by_name(read_folder(folder, damaged.append))
     if page.is_dir():
         raise OutputError(f"The output file '{page}' must be a file. It is a folder.")
     beside = output_folder(output_folder(page.parent) / FIGURES)
-    report = _Report(folder, stored)
+    report = _Report(folder, stored, damaged)
     paths = []
     for name, drawn in report.figures.items():
         for kind, data in (("svg", drawn.svg), ("png", drawn.png)):
             paths.append(beside / f"{name}.{kind}")
             write_atomic(paths[-1], data)
     write_atomic(page, report.html(plotly).encode("utf-8", "xmlcharrefreplace"))
-    return Written(page, paths, report.left_out)
+    return Written(page, paths, report.left_out, damaged)
 
 
 def plotly_script() -> str:
@@ -63,10 +65,10 @@ def plotly_script() -> str:
 class _Report:
     """The parts of one page."""
 
-    def __init__(self, folder: Path, stored: RunFolder) -> None:
+    def __init__(self, folder: Path, stored: RunFolder, damaged: Sequence[str]) -> None:
         # sorted is stable: the agents keep their order, policies that do not learn come last
         stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
-        self.folder, self.stored = folder, stored
+        self.folder, self.stored, self.damaged = folder, stored, damaged
         self.styles: dict[str, LineStyle] = line_styles(_by_presence(stored.results))
         self.sections = sections_of(stored.results, MOST_SECTIONS)
         self.left_out = len({(r.env, r.episodes) for r in stored.results}) - len(self.sections)
@@ -119,7 +121,7 @@ class _Report:
             self.gallery,
             written_tables(self.folder),
             settings(self.stored.results),
-            provenance(self.folder, self.stored),
+            provenance(self.folder, self.stored, self.damaged),
             citation(),
         ]
         return "\n".join(parts)

@@ -62,8 +62,8 @@ def settings(results: Sequence[RunResult]) -> str:
     return f'<section id="settings"><h2>Settings</h2>{body}</section>'
 
 
-def provenance(folder: Path, stored: RunFolder) -> str:
-    """Machines, versions, commands."""
+def provenance(folder: Path, stored: RunFolder, damaged: Sequence[str] = ()) -> str:
+    """Machines, versions, commands, and what could not be read."""
     parts = ['<section id="made"><h2>How it was made</h2>']
     parts.append("<h3>Commands</h3>")
     if not stored.commands:
@@ -81,7 +81,9 @@ def provenance(folder: Path, stored: RunFolder) -> str:
         parts.append(table("What the runs ran on", head, rows, text_columns=head, sortable=False))
     else:
         parts.append("<p>results.jsonl does not record them; a sweep's store does.</p>")
-    parts.append(f"<p>Read from {code(stored.source)}.</p></section>")
+    parts.append(f"<p>Read from {code(stored.source)}.</p>")
+    parts += [f"<p><b>{text(words)}.</b></p>" for words in damaged]
+    parts.append("</section>")
     return "".join(parts)
 
 

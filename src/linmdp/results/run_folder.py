@@ -17,7 +17,8 @@ import numpy as np
 from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, check_number, one_line
 from linmdp.io.files import write_atomic
 from linmdp.results.curves import SHOWN, curve_at, is_long, spaced, thinned, whole
-from linmdp.results.store import Store
+from linmdp.results.rows import check_record
+from linmdp.results.store import Damaged, Store
 from linmdp.types import NUMBER, RunResult
 
 LINES = "results.jsonl"
@@ -47,15 +48,15 @@ class RunFolder(NamedTuple):
     keys: list[str]
 
 
-def read_folder(folder: Path) -> RunFolder:
+def read_folder(folder: Path, damaged: Damaged | None = None) -> RunFolder:
     """The runs in `folder`, from its store or else its `results.jsonl`, in the order in which they were planned.
 
-    Curves are taken at `curve_at`.
+    Curves are taken at `curve_at`. A damaged run of a store is told to `damaged` and left out, or raises.
     """
     if not folder.is_dir():
         raise InvalidData(f"The folder '{folder}' must be one with results. There is no such folder.")
     if (folder / "runs.sqlite").exists():
-        found = _from_store(folder)
+        found = _from_store(folder, damaged)
     elif (folder / LINES).exists():
         found = _from_lines(folder / LINES)
     else:
@@ -93,7 +94,13 @@ def note_older_lines(folder: Path, store: Store) -> None:
         store.note(OLDER, LINES)
 
 
-def write_lines(folder: Path, store: Store, fresh: Iterable[RunResult] = (), path: Path | None = None) -> None:
+def write_lines(
+    folder: Path,
+    store: Store,
+    fresh: Iterable[RunResult] = (),
+    path: Path | None = None,
+    damaged: Damaged | None = None,
+) -> None:
     """`results.jsonl`, or another file: every run of the folder as one JSON object per line, as `--json` prints them.
 
     The `fresh` runs are written in full precision. So are lines that are there already; those of runs that the store
@@ -101,7 +108,7 @@ def write_lines(folder: Path, store: Store, fresh: Iterable[RunResult] = (), pat
     """
     lines = {run: line for line in _lines(folder / LINES) if (run := _run_of(line))}
     lines |= {_identity(r): _line(r) for r in fresh}
-    for r in store.results():
+    for r in (run.result for run in store.stored(damaged=damaged)):
         run = _identity(r)
         lines[run] = lines.pop(run, b"") or _line(whole(r))  # popped: it takes its place in the order of the store
     write_atomic(path or folder / LINES, b"".join(lines.values()))
@@ -128,15 +135,23 @@ def _run_of(line: bytes) -> tuple[Any, ...]:
         return ()
 
 
-def _from_store(folder: Path) -> RunFolder:
+def _from_store(folder: Path, damaged: Damaged | None) -> RunFolder:
+    machines = dict[str, dict[str, Any]]()
+
+    def read(store: Store) -> Iterator[tuple[str, RunResult]]:
+        for run in store.stored(costs=False, damaged=damaged):
+            where = machines.setdefault(json.dumps(run.machine), run.machine | {"runs": 0})
+            where["runs"] += 1
+            yield run.key, _drawn(run.result)
+
     with closing(Store(folder)) as store:
         with _no_collection():
-            runs = _once((run.key, _drawn(run.result)) for run in store.stored(costs=False))
-        machines, commands = store.machines(), store.notes("command")
+            runs = _once(read(store))
+        commands = store.notes("command")
         older = _from_lines(folder / LINES).results if store.notes(OLDER) and (folder / LINES).exists() else []
     there = {_identity(r)[:3] for _, r in runs}  # a curve of sums alone does not go with whole ones of the same agent
     runs += [("", r) for r in older if _identity(r)[:3] not in there]
-    return RunFolder(store.path, [r for _, r in runs], machines, commands, [key for key, _ in runs])
+    return RunFolder(store.path, [r for _, r in runs], list(machines.values()), commands, [key for key, _ in runs])
 
 
 @contextmanager
@@ -185,6 +200,7 @@ def _result(record: Any) -> RunResult:
         shown = column.json[0] if column.json else name
         if shown in record and column.kind in (str, int, NUMBER, dict):
             said[name] = _value(shown, column.kind, record[shown])
+    check_record(said)
     regret = None if record["regret"] is None else np.array(record["regret"], dtype=np.float64)
     K = said["episodes"]
     points = len(thinned(K)) if is_long(K) else K

@@ -11,33 +11,35 @@ import hashlib
 import json
 import os
 import platform
-import re
+import shutil
 import sqlite3
 import subprocess
-import time
-from collections.abc import Container, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
-from itertools import groupby
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, OutputError, check_int, check_number, described
+from linmdp.errors import InvalidData, OutputError, described
 from linmdp.io.files import output_folder
-from linmdp.results.curves import POINTS, is_long, thinned
-from linmdp.types import Array, IntArray, RunResult
+from linmdp.results.rows import COLUMNS, DAMAGE, Row, StoredRun, row_of, runs_in
+from linmdp.types import RunResult
+
+Damaged = Callable[[str], None]
+"""Hears of each part of a store that is damaged and left out, in one line."""
 
 VERSION = 1
-RECORD = 3000
-"""Bytes of a run without its curves, about: parameters, machine, costs on the way, warnings."""
-
 LARGEST_VALUE = 1 << 24
 """Bytes of one value in the file; far more than any that is written."""
 
-KINDS = {name: column.kind for name, column in RunResult.columns().items() if column.kind is not None}
-"""What the record of a run holds, and of which type."""
+PATIENCE = 60.0
+"""Seconds to wait for another program that writes to the same store."""
+
+COUNT = "runs"
+"""In `meta`: how many runs were stored. Stores of older versions do not say it."""
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -52,35 +54,11 @@ VALUES (CASE WHEN EXISTS (SELECT 1 FROM runs WHERE rowid = ?) THEN NULL ELSE ? E
 """
 
 
-COLUMNS = "key, record, at, regret, rewards, machine, finished"
-Row: TypeAlias = tuple[str, str, bytes, bytes | None, bytes, str, float]
 TOGETHER = 256
 """Rows that are read together."""
 
-DAMAGE = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
-"""What is raised where a part of the store is not what it must be."""
-
-KINDS_OF_RUNS = """
-SELECT rowid, CASE WHEN json_valid(record) THEN json_extract(record, '$.env', '$.episodes', '$.agent') ELSE record END
-FROM runs ORDER BY rowid
-"""
+KIND = "CASE WHEN json_valid(record) THEN json_extract(record, '$.env', '$.episodes', '$.agent') ELSE record END"
 """Of every run its environment, K and agent, from its record alone: curves lie on other pages, which are not read."""
-
-COSTS = re.compile(r', "costs": [][0-9eE+., -]*}\Z')
-"""The costs on the way at the end of a record, which are half of it and in no table."""
-
-
-class StoredRun(NamedTuple):
-    """A run in the store.
-
-    Its curves hold the episodes `at`, counted from 0; `finished` is in seconds since 1970.
-    """
-
-    key: str
-    result: RunResult
-    at: IntArray
-    machine: dict[str, Any]
-    finished: float
 
 
 def existing_store(folder: Path) -> Store:
@@ -111,8 +89,11 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "runs.sqlite"
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._counted = False
+        """Whether the number of runs was looked up; from then on it is added to."""
         with self._errors("cannot be opened"):
-            self._db = sqlite3.connect(self.path, isolation_level=None)
+            self._db = self._connected()
         try:
             with self._errors("cannot be opened"):
                 self._open()
@@ -120,12 +101,32 @@ class Store:
             self._db.close()
             raise
 
+    def _connected(self) -> sqlite3.Connection:
+        """The file, or where its folder cannot be written to (SQLite would keep a log beside it) the file as it is."""
+        beside = [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm", "-journal")]
+        for path in beside:
+            if path.is_symlink():
+                raise InvalidData(f"'{path}' must be a file of its own folder. It is a symbolic link: not followed.")
+        path, log = self.path, beside[1]
+        if os.access(path.parent, os.W_OK) or not path.exists():
+            return sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+        if log.is_file() and log.stat().st_size:  # the last runs are in the log alone, which goes with a file
+            self._copy = tempfile.TemporaryDirectory(prefix="linmdp-store-")
+            for part in (path, log):
+                shutil.copy(part, self._copy.name)
+            return sqlite3.connect(Path(self._copy.name) / path.name, isolation_level=None)
+        uri = f"{path.resolve().as_uri()}?immutable=1"
+        return sqlite3.connect(uri, uri=True, isolation_level=None)
+
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
         """Whatever SQLite raises, in one line."""
         try:
             yield
         except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                wrote = f"another program has been writing to it for {PATIENCE:g} seconds"
+                raise OutputError(f"The store '{self.path}' {what}: {wrote}. Try again when it is done.") from error
             raise OutputError(f"The store '{self.path}' {what}: {error}.") from error
         except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
             raise InvalidData(
@@ -172,54 +173,107 @@ class Store:
         `where` is the `machine()` that they ran on, if it is not this one. `places` are theirs in the plan, from 1 on:
         runs are read back in that order, however they finished. A place that is taken means a place at the end.
         """
-        ran_on, ends = json.dumps(where or machine()), [None] * len(runs)
+        ran_on, fresh, refused = json.dumps(where or machine()), list[tuple[int | None, Row]](), list[InvalidData]()
+        for place, (key, result) in zip(places or [None] * len(runs), runs, strict=True):
+            try:
+                fresh.append((place, row_of(key, result, ran_on)))
+            except InvalidData as error:  # its neighbours are stored all the same
+                refused.append(error)
         with self._errors("could not be written"):
             try:
                 self._db.execute("BEGIN IMMEDIATE")
-                for place, (key, result) in zip(places or ends, runs, strict=True):
-                    self._db.execute(INSERT, (place, place, *_row(key, result, ran_on)))
+                new = sum(self._db.execute(INSERT, (place, place, *row)).rowcount for place, row in fresh)
+                self._count(new)
                 self._db.execute("COMMIT")
             except sqlite3.Error:
                 with suppress(sqlite3.Error):  # what went wrong first is what counts
                     self._db.execute("ROLLBACK")
                 raise
+        if refused:
+            raise refused[0]
+
+    def _count(self, new: int) -> None:
+        """Note how many runs there are, so that one that is lost is missed; the first time they are counted."""
+        there = "SELECT count(*) FROM runs" if not self._counted else f"SELECT value + {new} FROM meta WHERE key = ?"
+        (total,) = self._db.execute(there, (COUNT,) if self._counted else ()).fetchone() or (new,)
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (COUNT, str(total)))
+        self._counted = True
 
     def results(self, keys: Container[str] | None = None) -> Iterator[RunResult]:
         """Every stored run, or those of `keys`; curves are as stored: `rewards` are sums between stored episodes."""
         return (run.result for run in self.stored() if keys is None or run.key in keys)
 
-    def stored(self, *, costs: bool = True) -> Iterator[StoredRun]:
-        """Every stored run with what is stored beside it; without `costs` on the way it is read in half the time."""
-        with self._errors("cannot be read"):
-            cursor = self._db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY rowid")
-            while rows := cursor.fetchmany(TOGETHER):
-                yield from self._decoded(rows, costs=costs)
+    def stored(self, *, costs: bool = True, damaged: Damaged | None = None) -> Iterator[StoredRun]:
+        """Every stored run with what is stored beside it; without `costs` on the way it is read in half the time.
 
-    def settings(self) -> Iterator[list[RunResult]]:
+        A damaged run is told to `damaged` and left out, or raises where nobody would hear of it.
+        """
+        for rows in self._rows(COLUMNS, self._places(damaged), damaged):
+            yield from self._decoded(rows, costs=costs, damaged=damaged)
+
+    def settings(self, damaged: Damaged | None = None) -> Iterator[list[RunResult]]:
         """The runs of one environment, K and agent after the other, as they first appear, each in order of its seeds.
 
         Only those of one setting are in memory, without their costs on the way.
         """
         texts, kinds = dict[str, list[int]](), dict[tuple[Any, ...], list[int]]()
-        one = f"SELECT {COLUMNS} FROM runs WHERE rowid = ?"
-        with self._errors("cannot be read"):
-            for place, text in self._db.execute(KINDS_OF_RUNS):
+        for rows in self._rows(f"rowid, {KIND}", self._places(damaged), damaged):
+            for place, text in rows:
                 texts.setdefault(text, []).append(place)
-            for text, places in texts.items():
-                with self._reading(f"run {places[0]}"):
-                    kinds.setdefault(_kind(json.loads(text)), []).extend(places)
-            for places in kinds.values():
-                rows = [self._db.execute(one, (place,)).fetchone() for place in places]
-                yield sorted((run.result for run in self._decoded(rows, costs=False)), key=lambda r: r.seed)
+        for text, places in texts.items():
+            try:
+                kinds.setdefault(_kind(json.loads(text)), []).extend(places)
+            except DAMAGE:
+                kinds.setdefault((text,), []).extend(places)  # what is wrong with them is found where they are read
+        for places in kinds.values():
+            read = (self._row(place, damaged) for place in places)
+            runs = self._decoded([row for row in read if row], costs=False, damaged=damaged)
+            if found := sorted((run.result for run in runs), key=lambda r: r.seed):
+                yield found
 
-    def _decoded(self, rows: Sequence[Row], *, costs: bool) -> Iterator[StoredRun]:
-        """The runs in these rows, together or, where one is damaged, up to that one, which is named."""
+    def _places(self, damaged: Damaged | None) -> list[int]:
+        """Where the runs are, in order. That some are gone is told to `damaged`."""
+        with self._errors("cannot be read"):
+            places = sorted({place for (place,) in self._db.execute("SELECT rowid FROM runs")})
+            said = self._db.execute("SELECT value FROM meta WHERE key = ?", (COUNT,)).fetchone()
+        if damaged and said and said[0] != str(len(places)):
+            damaged(f"'{self.path}' must hold {said[0]:.20} runs. It holds {len(places)}")
+        return places
+
+    def _rows(self, columns: str, places: Sequence[int], damaged: Damaged | None) -> Iterator[list[Any]]:
+        """These columns of the runs at these places, a few at a time."""
+        sql = f"SELECT {columns} FROM runs WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+        for i in range(0, len(places), TOGETHER):
+            some = places[i : i + TOGETHER]
+            try:
+                yield self._db.execute(sql, (some[0], some[-1])).fetchall()
+            except (sqlite3.Error, UnicodeDecodeError):
+                yield [row for place in some if (row := self._row(place, damaged, columns))]
+
+    def _row(self, place: int, damaged: Damaged | None, columns: str = COLUMNS) -> Any:
+        """One of them; None where SQLite cannot read it, and `damaged` has been told."""
         try:
-            yield from _runs(rows, costs=costs)
+            with self._errors("cannot be read"):
+                return self._db.execute(f"SELECT {columns} FROM runs WHERE rowid = ?", (place,)).fetchone()
+        except (InvalidData, OutputError) as error:
+            if not damaged:
+                raise
+            damaged(f"run {place} of '{self.path}' is damaged and left out: {error.__cause__}")
+
+    def _decoded(self, rows: Sequence[Row], *, costs: bool, damaged: Damaged | None) -> Iterator[StoredRun]:
+        """The runs in these rows, together or, where one is damaged, one by one."""
+        try:
+            yield from runs_in(rows, costs=costs)
         except DAMAGE:
             for row in rows:
-                with self._reading(f"run {row[0]!r:.20}"):
-                    (found,) = _runs([row], costs=costs)
+                try:
+                    with self._reading(_named(row)):
+                        (found,) = runs_in([row], costs=costs)
+                except InvalidData as error:
+                    if not damaged:
+                        raise
+                    damaged(str(error).rstrip(".") + "; it is left out")
+                    continue
                 yield found
 
     @contextmanager
@@ -229,12 +283,6 @@ class Store:
             yield
         except DAMAGE as error:
             raise InvalidData(f"'{self.path}' is damaged at {what}: {described(error)}.") from error
-
-    def machines(self) -> list[dict[str, Any]]:
-        """The machines (and versions) that the stored runs ran on, each once, with the number of its runs."""
-        with self._errors("cannot be read"), self._reading("a machine"):
-            rows = self._db.execute("SELECT machine, count(*) FROM runs GROUP BY machine ORDER BY min(rowid)")
-            return [_object(text) | {"runs": count} for text, count in rows]
 
     def note(self, key: str, value: str) -> None:
         """Remember a line about the store, such as the command that filled it; a line that is there stays once."""
@@ -259,82 +307,22 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+        if self._copy:
+            self._copy.cleanup()
 
 
-def _record(text: str, *, costs: bool) -> dict[str, Any]:
-    """The record of a run, if its fields are what they must be."""
-    said = _object(text if costs else COSTS.sub("}", text))
-    if wrong := _wrong(tuple(said), tuple(map(type, said.values()))):
-        raise ValueError(f"its record must have known fields, each of its type, not {', '.join(wrong)}")
-    for value in said.get("random_returns", ()):
-        check_number("a run", "random_returns", value)
-    check_int("a run", "episodes", said["episodes"], low=1, high=10**9)
-    return said
-
-
-@lru_cache(maxsize=256)
-def _wrong(names: tuple[str, ...], types: tuple[type, ...]) -> list[str]:
-    """The fields of a record that are not of their type; thousands of runs have the same ones."""
-    return [name for name, kind in zip(names, types, strict=True) if not issubclass(kind, KINDS.get(name, ()))]
+def _named(row: Row) -> str:
+    """Which run that is, as far as it can be read."""
+    try:
+        said = json.loads(row[1])
+        return f"run {row[0]:.20} ({said['agent']:.80} in {said['env']:.80}, seed {said['seed']})"
+    except DAMAGE:
+        return f"run {row[0]:.20}"
 
 
 def _kind(said: Any) -> tuple[Any, ...]:
     """Environment, K and agent, of a record or as SQL found them."""
     return tuple(said[name] for name in ("env", "episodes", "agent")) if isinstance(said, dict) else tuple(said)
-
-
-def _runs(rows: Sequence[Row], *, costs: bool) -> list[StoredRun]:
-    """The runs in these rows, if their parts are what they must be; curves of the same length are read together."""
-    said, found = [_record(row[1], costs=costs) for row in rows], list[StoredRun]()
-    for (K, unknown), group in groupby(
-        zip(rows, said, strict=True), lambda each: (each[1]["episodes"], each[0][3] is None)
-    ):
-        some = list(group)
-        points, where = _points(K)
-        if any(row[2] != where for row, _ in some):
-            raise ValueError(f"its curves must have {len(points)} points, in their places")
-        sums = _numbers([row[4] for row, _ in some], len(points))
-        each = sums.copy()
-        each[:, 1:] -= sums[:, :-1]
-        regret = [None] * len(some) if unknown else list(_numbers([row[3] or b"" for row, _ in some], len(points)))
-        for (row, record), lost, rewards in zip(some, regret, each, strict=True):
-            result = RunResult(**record, regret=lost, rewards=rewards)
-            found.append(StoredRun(row[0], result, points, dict(_machine(row[5])), row[6]))
-    return found
-
-
-def _numbers(blobs: Sequence[bytes], points: int) -> Array:
-    if all(len(blob) == 4 * points for blob in blobs):
-        found = np.frombuffer(b"".join(blobs), dtype=np.float32).astype(np.float64).reshape(-1, points)
-        if np.isfinite(found).all():
-            return found
-    raise ValueError(f"its curves must be {points} finite numbers each")
-
-
-@lru_cache(maxsize=256)
-def _points(episodes: int) -> tuple[IntArray, bytes]:
-    """The episodes of stored points, and as they stand in the file."""
-    points = thinned(episodes).astype(np.int32)
-    points.flags.writeable = False
-    return points, points.tobytes()
-
-
-def _object(text: str) -> dict[str, Any]:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError("it must be a JSON object")
-    return found
-
-
-@lru_cache(maxsize=64)
-def _machine(text: str) -> dict[str, Any]:
-    """The same for thousands of runs."""
-    return _object(text)
-
-
-def row_bytes(episodes: int) -> int:
-    """Bytes that a run of that many episodes takes in the file: three arrays of 4 bytes a point, and its record."""
-    return 3 * 4 * min(episodes, POINTS) + RECORD
 
 
 @cache
@@ -376,13 +364,3 @@ def _processor() -> str:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
-
-
-def _row(key: str, result: RunResult, ran_on: str) -> tuple[Any, ...]:
-    at = thinned(result.episodes)
-    if is_long(result.episodes):
-        at = np.arange(len(at))  # such a run has no other points
-    record = {name: getattr(result, name) for name in KINDS}
-    regret = None if result.regret is None else result.regret[at].astype(np.float32).tobytes()
-    rewards = np.cumsum(result.rewards)[at].astype(np.float32).tobytes()
-    return key, json.dumps(record), _points(result.episodes)[1], regret, rewards, ran_on, time.time()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -15,7 +16,7 @@ import numpy as np
 from linmdp.errors import needed
 from linmdp.io.files import atomic_file
 from linmdp.results.stats import regret_area
-from linmdp.results.store import Store
+from linmdp.results.store import Damaged, Store
 from linmdp.types import RunResult
 
 Row = dict[str, Any]
@@ -34,13 +35,16 @@ CURVES: Columns = {
     "regret": float,
     "reward": float,
 }
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet takes for a formula."""
+
 GROUP = 100_000
 """Rows of a Parquet file that are written together."""
 
 
-def run_rows(store: Store) -> Iterator[Row]:
+def run_rows(store: Store, damaged: Damaged | None = None) -> Iterator[Row]:
     """One row per run; each parameter of its agent is a column, as `param.beta`."""
-    for key, r, at, machine, finished in store.stored():
+    for key, r, at, machine, finished in store.stored(damaged=damaged):
         row, area = dict[str, Any](), None if r.regret is None else regret_area(r.regret, at)
         for name in (name for column in RunResult.columns().values() for name in column.table):
             value = area if name == "regret_area" else getattr(r, name)
@@ -66,9 +70,9 @@ def run_columns(rows: Sequence[Row]) -> Columns:
     return {name: _type_of([row.get(name) for row in rows]) for name in (*names, *BESIDE)}
 
 
-def curve_rows(store: Store) -> Iterator[Row]:
+def curve_rows(store: Store, damaged: Damaged | None = None) -> Iterator[Row]:
     """One row per stored point: `regret` and `reward` are sums over all episodes up to that one, counted from 0."""
-    for key, r, at, *_ in store.stored():
+    for key, r, at, *_ in store.stored(damaged=damaged):
         rewards = np.cumsum(r.rewards).tolist()
         regret = [None] * len(rewards) if r.regret is None else r.regret.tolist()
         same = (key, r.env, r.agent, r.seed, r.episodes)
@@ -77,12 +81,12 @@ def curve_rows(store: Store) -> Iterator[Row]:
 
 
 def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
-    """Numbers in full precision; nothing where there is none."""
+    """Numbers in full precision; nothing where there is none; no text is a formula of a spreadsheet."""
     with atomic_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         writer = csv.writer(text)
-        writer.writerow(columns)
-        writer.writerows([_text(row.get(name)) for name in columns] for row in rows)
+        writer.writerow(map(_cell, columns))
+        writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
         text.detach()
 
 
@@ -109,6 +113,17 @@ def _type_of(values: Iterable[Any]) -> type:
         return float
     small = kinds == {int} and all(-(2**63) <= value < 2**63 for value in there)
     return kinds.pop() if kinds in ({bool}, {float}) or small else str
+
+
+def _cell(value: Any) -> str:
+    """The text of a value; one that a spreadsheet would compute has an apostrophe before it, unless it is a number."""
+    text = _text(value)
+    if not isinstance(value, str) or not text.startswith(FORMULA):
+        return text
+    try:
+        return text if math.isfinite(float(text)) else f"'{text}"
+    except ValueError:
+        return f"'{text}"
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -29,6 +29,7 @@ from linmdp.errors import (
 )
 from linmdp.io.files import output_folder
 from linmdp.plugins import carried
+from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.engine import Run
 from linmdp.runner.guard import RunStopped
@@ -271,7 +272,7 @@ def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResu
         path = jobs[i].save
         return [] if path is None else _saved(trained, jobs[i], Path(path))
 
-    with _one_blas_thread() if first.device == "cpu" else nullcontext():
+    with one_blas_thread() if first.device == "cpu" else nullcontext():
         return run_lockstep(
             model,
             runs,
@@ -303,13 +304,6 @@ def _model(spec: str) -> LinearModel:
         _last.clear()  # first, so that there are never two of them
         _last[key] = make_model(spec)
     return _last[key]
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    from threadpoolctl import threadpool_limits
-
-    limit: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
-    return limit
 
 
 def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Runs:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.planning import policy_value
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
+from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.curve_log import CurveLog
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
@@ -84,7 +84,7 @@ def learn(
     """The same without its verdict."""
     state = RunState(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
     keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, state)
-    with threadpool_limits(1, user_api="blas"), progress_bar("episodes", state.episodes, progress) as advance:
+    with one_blas_thread(), progress_bar("episodes", state.episodes, progress) as advance:
         if isinstance(agent, SB3Agent):
             play_external(state, agent, advance, on_episode)
         else:

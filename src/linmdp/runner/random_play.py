@@ -11,6 +11,7 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError
 from linmdp.results.verdict import verdict
+from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.guard import Guard
 from linmdp.types import RunResult
 
@@ -34,12 +35,10 @@ def random_play(env: Any) -> RandomPlay:
 
     An environment that fails in it has no returns. It is reset with a seed of its own, as any run resets it.
     """
-    from threadpoolctl import threadpool_limits
-
     inner = env.unwrapped
     model = getattr(inner, "model", None)
     try:
-        with threadpool_limits(1, user_api="blas"):  # the last bits must not depend on the machine
+        with one_blas_thread():  # the last bits must not depend on the machine
             if model is not None and model.start == "fixed":
                 state = 0 if isinstance(model, LinearModel) else env.reset(seed=SEED)[0]
                 V = policy_value(model, uniform_policy(model))[0]

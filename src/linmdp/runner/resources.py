@@ -13,7 +13,7 @@ from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, OutputError
 from linmdp.results.curves import is_long, thinned
-from linmdp.results.store import row_bytes
+from linmdp.results.rows import row_bytes
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import AGENTS, construct, make_agent, make_env
 from linmdp.runner.spec import parse_spec
