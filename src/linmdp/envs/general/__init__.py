@@ -17,6 +17,7 @@ from linmdp.errors import check_int, needed, unknown
 
 NAMES = (
     "admission",
+    "arms",
     "bandits",
     "battery",
     "catch",
@@ -24,8 +25,10 @@ NAMES = (
     "grids",
     "hills",
     "inventory",
+    "pendulums",
     "poles",
     "sensor",
+    "swingups",
     "thermostat",
     "traffic",
     "traps",

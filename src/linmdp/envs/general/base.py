@@ -92,7 +92,8 @@ class Table:
     @cached_property
     def _cdf(self) -> Array:
         sums = self.chance.cumsum(axis=2)
-        return sums / sums[:, :, -1:]  # so that no rounding is left for an outcome without a chance
+        cdf: Array = sums / sums[:, :, -1:]  # so that no rounding is left for an outcome without a chance
+        return cdf
 
     @cached_property
     def _expected(self) -> tuple[Array, Array]:

@@ -12,11 +12,12 @@ pushing the way that the car rolls, whichever earns more.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from linmdp.envs.general.base import Family, runs
-from linmdp.envs.general.physics import Physics, best_played, grid_policy
-from linmdp.types import Array
+from linmdp.envs.general.physics import Numbers, Physics, best_played, grid_policy
 
 FASTEST = 0.07
 
@@ -26,7 +27,9 @@ class Hills(Physics):
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.gravity = rng.uniform(0.002, 0.0032)
-        self.pushes = self.gravity * rng.uniform(0.36, 0.55) * np.array([(-1, 1), (-1, 0, 1)][rng.integers(2)])
+        self.pushes = (
+            self.gravity * rng.uniform(0.36, 0.55) * np.array([(-1.0, 1.0), (-1.0, 0.0, 1.0)][rng.integers(2)])
+        )
         self.waves = rng.uniform(2.5, 3.5)
         self.side = int(rng.choice([-1, 1]))
         self.bottom = -np.pi / (2 * self.waves)
@@ -44,28 +47,25 @@ class Hills(Physics):
 
     def begin(self) -> None:
         """At rest near the bottom."""
-        self.state = np.array([self.bottom + self.np_random.uniform(-0.1, 0.1), 0.0])
+        self.state = self.bottom + float(self.np_random.uniform(-0.1, 0.1)), 0.0
 
-    def law(self, x: Array, action: int) -> tuple[Array, Array, Array]:
+    def law(self, x: Numbers, action: int, m: Any) -> tuple[Numbers, Any, Any]:
         """Roll for one step; the wall stops the car."""
-        push = self.side * self.pushes[action]
-        v = np.clip(x[..., 1] + push - self.gravity * np.cos(self.waves * x[..., 0]), -FASTEST, FASTEST)
-        at = x[..., 0] + v
-        v = np.where(at < self.wall, 0.0, v)
-        at = np.clip(at, *(bounds[0] for bounds in self.box))
+        push = self.side * float(self.pushes[action])
+        v = m.clip(x[1] + push - self.gravity * m.cos(self.waves * x[0]), -FASTEST, FASTEST)
+        at = x[0] + v
+        v = m.where(at < self.wall, 0.0, v)
+        at = m.clip(at, self.wall, 1.3 * self.flag)
         there = at >= self.flag
         over = there & (self.pay != "height")
-        reward = {
-            "haste": -1.0 + 0.0 * at,
-            "prize": 50.0 * there,
-            "thrift": 50.0 * there - 0.2 * (push != 0),
-            "height": np.sin(self.waves * at) + 1,
-        }[self.pay]
-        return np.stack([at, v], axis=-1), self.unit * reward, over
+        reward = -1.0 if self.pay == "haste" else m.sin(self.waves * at) + 1
+        if self.pay in ("prize", "thrift"):
+            reward = 50.0 * there - 0.2 * (push != 0 and self.pay == "thrift")
+        return (at, v), self.unit * reward, over
 
-    def observed(self, x: Array) -> Array:
+    def observed(self, x: Numbers) -> Numbers:
         """The state, from the side that the flag is on."""
-        return self.side * x
+        return self.side * x[0], self.side * x[1]
 
 
 def best(env: Hills) -> float:

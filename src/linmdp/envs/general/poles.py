@@ -11,11 +11,13 @@ upright in the middle, or nothing but a fine for a fall. The best known return i
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
 from linmdp.envs.general.base import Family, Policy, runs
-from linmdp.envs.general.physics import Physics, best_played
-from linmdp.types import Array
+from linmdp.envs.general.physics import Floats, Numbers, Physics, best_played
 
 GRAVITY, TAU = 9.8, 0.02
 
@@ -39,26 +41,26 @@ class Poles(Physics):
 
     def begin(self) -> None:
         """Nearly upright, nearly in the middle."""
-        self.state = self.np_random.uniform(-0.05, 0.05, size=4)
+        self.state = self.np_random.uniform(-0.05, 0.05, size=4).tolist()
 
-    def law(self, x: Array, action: int) -> tuple[Array, Array, Array]:
+    def law(self, x: Numbers, action: int, m: Any) -> tuple[Numbers, Any, Any]:
         """One step of Euler."""
-        at, speed, angle, turn = np.moveaxis(x, -1, 0)
-        sin, cos, mass = np.sin(angle), np.cos(angle), self.cart + self.pole
+        at, speed, angle, turn = x
+        sin, cos, mass = m.sin(angle), m.cos(angle), self.cart + self.pole
         push = (self.forces[action] + self.pole * self.half * turn**2 * sin) / mass
         spin = (GRAVITY * sin - cos * push) / (self.half * (4 / 3 - self.pole * cos**2 / mass))
         drift = push - self.pole * self.half * spin * cos / mass
-        after = np.stack([at + TAU * speed, speed + TAU * drift, angle + TAU * turn, turn + TAU * spin], axis=-1)
-        lean = np.abs(after[..., [0, 2]]) / self.limits
-        over = (lean > 1).any(axis=-1)
+        after = at + TAU * speed, speed + TAU * drift, angle + TAU * turn, turn + TAU * spin
+        far, lean = (after[0] / self.limits[0]) ** 2, (after[2] / self.limits[1]) ** 2
+        over = (far > 1) | (lean > 1)
         if self.pay == "fall":
             return after, -10 * self.unit * over, over
-        worth = 1.0 if self.pay == "step" else 1 - (np.minimum(lean, 1) ** 2).mean(axis=-1)
-        return after, self.unit * worth * ~over, over
+        worth = 1.0 if self.pay == "step" else 1 - (far + lean) / 2
+        return after, self.unit * worth * (1 - over), over
 
-    def observed(self, x: Array) -> Array:
+    def observed(self, x: Numbers) -> Numbers:
         """The state, or with sine and cosine for the angle."""
-        return np.array([x[0], x[1], np.sin(x[2]), np.cos(x[2]), x[3]]) if self.sines else x
+        return (x[0], x[1], math.sin(x[2]), math.cos(x[2]), x[3]) if self.sines else x
 
 
 def controller(env: Poles, cost: tuple[float, ...]) -> Policy:
@@ -66,17 +68,23 @@ def controller(env: Poles, cost: tuple[float, ...]) -> Policy:
 
     The Riccati equation is iterated until it settles.
     """
-    push = len(env.forces) - 1
-    step = 1e-5
-    resting = (env.law(step * np.eye(4), push)[0] + env.law(step * np.eye(4), 0)[0]) / 2
-    F = resting.T / step  # column i: how the next state follows the i-th number of this one
-    g = (env.law(np.zeros(4), push)[0] - env.law(np.zeros(4), 0)[0]) / (2 * env.forces[-1])
+    step, last = 1e-5, env.A - 1
+    # column i of F: how the next state follows the i-th number of this one; the two pushes cancel each other
+    F = (np.stack(env.law(step * np.eye(4), last, np)[0]) + np.stack(env.law(step * np.eye(4), 0, np)[0])) / (2 * step)
+    g = (np.array(env.law([0.0] * 4, last, Floats)[0]) - env.law([0.0] * 4, 0, Floats)[0]) / (2 * env.forces[-1])
     P = np.diag(cost)
     gain = np.zeros(4)
     for _ in range(2000):
         gain = (g @ P @ F) / (1e-3 + g @ P @ g)
         P = np.diag(cost) + F.T @ P @ (F - np.outer(g, gain))
-    return lambda env: int(np.abs(env.forces + gain @ env.state).argmin())
+    forces, (a, b, c, d) = env.forces.tolist(), gain.tolist()
+
+    def policy(env: Any) -> int:
+        x, v, angle, turn = env.state
+        wanted = -(a * x + b * v + c * angle + d * turn)
+        return min(range(len(forces)), key=lambda i: abs(forces[i] - wanted))
+
+    return policy
 
 
 def best(env: Poles) -> float:
