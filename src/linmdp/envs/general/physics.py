@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.general.base import Instance, Policy, Table, mean_return
+from linmdp.envs.general.base import Instance, Policy, mean_return
+from linmdp.envs.general.gridded import Grid
 from linmdp.types import Array
 
 
@@ -36,7 +36,7 @@ def turned(angle: Any) -> Any:
     return (angle + math.pi) % (2 * math.pi) - math.pi
 
 
-Numbers = Sequence[Any]
+Numbers: TypeAlias = Sequence[Any] | Array
 """The k numbers of a state, or of n states at once as k arrays (n,)."""
 
 
@@ -84,40 +84,18 @@ def best_played(env: Physics, *policies: Policy, episodes: int = 40) -> float:
     return max(mean_return(env, policy, episodes) for policy in policies)
 
 
-def _corners(x: Array, low: Array, high: Array, points: tuple[int, ...]) -> tuple[Array, Array]:
-    """The nodes of a grid around states (n, k) and their weights in linear interpolation, (n, 2^k) each."""
-    at = (np.clip(x, low, high) - low) / (high - low) * (np.array(points) - 1)
-    below = np.minimum(at.astype(np.int64), np.array(points) - 2)
-    part = at - below
-    nodes, weights = [], []
-    for corner in itertools.product((0, 1), repeat=len(points)):
-        nodes.append(np.ravel_multi_index(tuple((below + corner).T), points))
-        weights.append(np.where(np.array(corner) == 1, part, 1 - part).prod(axis=1))
-    return np.stack(nodes, axis=1), np.stack(weights, axis=1)
-
-
 def grid_policy(env: Physics, low: Any, high: Any, points: tuple[int, ...]) -> Policy:
     """The best policy as planning finds it on a grid of states, with values interpolated between its nodes."""
-    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    axes = [np.linspace(lo, hi, n) for lo, hi, n in zip(low, high, points, strict=True)]
-    nodes = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-    S, A, K = len(nodes), env.A, 2 ** len(points)
-    chance, following = np.zeros((S, A, K)), np.zeros((S, A, K), dtype=np.int64)
-    reward, over = np.zeros((S, A, K)), np.zeros((S, A, K), dtype=np.bool_)
-    for a in range(A):
-        x, pay, ends = env.law(nodes.T, a, np)
-        following[:, a], chance[:, a] = _corners(np.stack(x, axis=1), low, high, points)
-        reward[:, a], over[:, a] = np.broadcast_to(pay, S)[:, None], np.broadcast_to(ends, S)[:, None]
-    model = Table(H=env.H, chance=chance, next=following, reward=reward, over=over, start=np.full(S, 1 / S))
-    V = model.optimum.V
+    grid = Grid([np.linspace(lo, hi, n) for lo, hi, n in zip(low, high, points, strict=True)])
+    followed = [env.law(grid.points.T, a, np) for a in range(env.A)]
+    V = np.zeros((env.H + 1, len(grid.points)))
+    for h in reversed(range(env.H)):
+        V[h] = np.max([pay + (1 - over) * grid.at(V[h + 1], np.array(x).T) for x, pay, over in followed], axis=0)
 
     def policy(env: Any) -> int:
-        q = []
-        for a in range(A):
-            x, pay, ends = env.law(env.state, a, Floats)
-            near, weight = _corners(np.array([x]), low, high, points)
-            q.append(float(pay) + (not ends) * float(weight[0] @ V[env.h + 1, near[0]]))
-        return int(np.argmax(q))
+        after = [env.law(env.state, a, Floats) for a in range(env.A)]
+        later = grid.at(V[env.h + 1], np.array([x for x, _, _ in after]))
+        return int(np.argmax([pay + (1 - over) * v for (_, pay, over), v in zip(after, later, strict=True)]))
 
     return policy
 
@@ -132,7 +110,7 @@ def beam(env: Physics, x: Numbers, guide: Callable[[Numbers], Array], cell: Any,
     places = np.array([1, 1 << 16, 1 << 32, 1 << 48])[: len(x)]
     for _ in range(env.H):
         tried = [env.law(states, a, np) for a in range(env.A)]
-        after = np.concatenate([np.stack(step[0]) for step in tried], axis=1)
+        after = np.concatenate([np.array(step[0]) for step in tried], axis=1)
         returns = np.concatenate([earned + step[1] for step in tried])
         over = np.concatenate([np.broadcast_to(step[2], len(earned)) for step in tried])
         best = max(best, returns[over].max(initial=-np.inf))

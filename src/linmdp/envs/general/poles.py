@@ -70,7 +70,7 @@ def controller(env: Poles, cost: tuple[float, ...]) -> Policy:
     """
     step, last = 1e-5, env.A - 1
     # column i of F: how the next state follows the i-th number of this one; the two pushes cancel each other
-    F = (np.stack(env.law(step * np.eye(4), last, np)[0]) + np.stack(env.law(step * np.eye(4), 0, np)[0])) / (2 * step)
+    F = (np.array(env.law(step * np.eye(4), last, np)[0]) + np.array(env.law(step * np.eye(4), 0, np)[0])) / (2 * step)
     g = (np.array(env.law([0.0] * 4, last, Floats)[0]) - env.law([0.0] * 4, 0, Floats)[0]) / (2 * env.forces[-1])
     P = np.diag(cost)
     gain = np.zeros(4)
