@@ -38,7 +38,7 @@ def run_benchmark(
 ) -> Benchmark:
     """Run what the store does not have yet, and score it. An agent that cannot run on a task has 0 there."""
     check_choice("benchmark", "scale", scale, SCALES)
-    _check_names(agents)
+    check_agents(agents)
     chosen = suite(version)
     refused = _refused(chosen, agents, scale)
     plan = {
@@ -60,7 +60,7 @@ def run_benchmark(
     return Benchmark(chosen.version, chosen.fingerprint, scale, scores)
 
 
-def _check_names(agents: Sequence[str]) -> None:
+def check_agents(agents: Sequence[str]) -> None:
     """Refuse what is no agent anywhere, and parameters that it does not have."""
     if not agents or len(set(agents)) < len(agents):
         raise InvalidParameter(

@@ -1,7 +1,7 @@
 """Scores of several runs on several tasks, summed up as Agarwal et al. (2021) do, whose package is rliable.
 
-Scores are (n, m): n runs (seeds) on each of m tasks. A bootstrap is stratified: it draws runs anew within each task, never
-tasks, so that an interval says how much other seeds would change on these tasks.
+Scores are (n, m): n runs (seeds) on each of m tasks. The bootstrap is stratified: it draws runs anew within each task,
+and never tasks, so that an interval says how much other seeds would change on these tasks.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def improvement(scores: Array, base: Array, *, seed: int = 0) -> Interval:
 
 
 def profile(scores: Array, taus: Array, *, seed: int = 0) -> tuple[Array, Array, Array]:
-    """The fraction of all runs with a score above each tau, and the ends of its pointwise 95% intervals, (taus,) each."""
+    """The fraction of all runs with a score above each tau, and the ends of its 95% intervals, each (taus,)."""
     scores = np.asarray(scores, dtype=np.float64)
     above, picks = scores[..., None] > taus, _picks(scores.shape, seed)
     drawn = np.stack([_resampled(above[..., i], picks).mean(axis=-1) for i in range(len(taus))], axis=-1)

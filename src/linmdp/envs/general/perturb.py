@@ -1,0 +1,384 @@
+"""Changes to a task that must not matter: whoever learns it should learn it as well after any of them.
+
+Each is drawn from the seed of the instance. What an episode is worth does not change, but for its units: `original`
+gives returns back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.wrappers import TransformAction, TransformObservation
+
+from linmdp.errors import InvalidParameter, unknown
+from linmdp.types import Array
+
+Env: TypeAlias = gymnasium.Env[Any, Any]
+Rng: TypeAlias = np.random.Generator
+Wrap: TypeAlias = Callable[[Env, Rng], Env]
+
+NOISE = 1e-6
+FACTOR = 37.0
+STEPS = 500
+"""Of random play, in which the size of rewards and the spread of observations are seen."""
+WIDEST = 4096
+"""Numbers of a one-hot observation, at most."""
+BESIDE, VALUES = 2, 5
+"""Coordinates of noise beside an observation, and how many values each has where they are whole numbers."""
+
+
+class DoesNotApply(InvalidParameter):
+    """A perturbation of something that the task does not have."""
+
+
+class Perturbation(NamedTuple):
+    """`words` say what is done; `wrap` does it, or raises `DoesNotApply`."""
+
+    kind: str
+    words: str
+    wrap: Wrap
+    shifts: bool = False
+    """Whether it adds to the reward of every step."""
+
+
+def perturbed(env: Env, name: str, seed: int) -> Env:
+    """An instance with that perturbation."""
+    if name not in PERTURBATIONS:
+        unknown("perturbation", str(name), PERTURBATIONS)
+    return PERTURBATIONS[name].wrap(env, np.random.default_rng([seed, *name.encode()]))
+
+
+def original(env: Env, returns: Array) -> Array:
+    """The returns of episodes in the units of the instance itself."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, Repaid):
+            inner: Any = env.unwrapped
+            returns = (returns - env.shift * inner.H) / env.factor
+        env = env.env
+    return returns
+
+
+class Repaid(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Rewards times `factor`, plus `shift` a step.
+
+    Where an episode ends early the last reward has the shifts of the steps that are left: every episode is worth H
+    shifts more, so that to end early is neither better nor worse than it was.
+    """
+
+    def __init__(self, env: Env, *, factor: float = 1.0, shift: float = 0.0) -> None:
+        super().__init__(env)
+        self.factor, self.shift, self._h = factor, shift, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        self._h = 0
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._h += 1
+        inner: Any = self.env.unwrapped
+        shifts = 1 + (inner.H - self._h if terminated or truncated else 0)
+        return observation, self.factor * float(reward) + self.shift * shifts, terminated, truncated, info
+
+
+class Drawing(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """With random numbers of its own, so that those of the instance stay what they are."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.rng = np.random.default_rng(0)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        if seed is not None:
+            self.rng = np.random.default_rng([seed, 1])
+        return self.env.reset(seed=seed, options=options)
+
+
+class NoisyRewards(Drawing):
+    """Gaussian noise on every reward."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, float(reward) + NOISE * self.rng.standard_normal(), terminated, truncated, info
+
+
+class NoiseBeside(Drawing):
+    """Coordinates that say nothing beside each observation: whole numbers up to `most`, or real ones where it is 0."""
+
+    def __init__(self, env: Env, space: spaces.Space[Any], most: int) -> None:
+        super().__init__(env)
+        self.observation_space, self._most = space, most
+
+    def _shown(self, observation: Any) -> Any:
+        most = self._most
+        noise = self.rng.integers(most + 1, size=BESIDE) if most else self.rng.uniform(-1, 1, size=BESIDE)
+        return np.append(observation, noise).astype(self.observation_space.dtype)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = super().reset(seed=seed, options=options)
+        return self._shown(observation), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._shown(observation), reward, terminated, truncated, info
+
+
+class Ends(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """The end of the H-th step is reported as a termination, or as a truncation."""
+
+    def __init__(self, env: Env, *, terminated: bool) -> None:
+        super().__init__(env)
+        self._terminated, self._h = terminated, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        self._h = 0
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._h += 1
+        inner: Any = self.env.unwrapped
+        if self._h >= inner.H:
+            terminated, truncated = self._terminated, not self._terminated
+        return observation, reward, terminated, truncated, info
+
+
+def _random_play(env: Env) -> tuple[list[Any], float]:
+    """The observations of random play, and the size of its largest reward; 1 where nothing was paid."""
+    rng, seen, largest = np.random.default_rng(0), list[Any](), 0.0
+    observation, _ = env.reset(seed=0)
+    for _ in range(STEPS):
+        seen.append(observation)
+        observation, reward, terminated, truncated, _ = env.step(int(rng.integers(_actions(env))))
+        largest = max(largest, abs(float(reward)))
+        if terminated or truncated:
+            observation, _ = env.reset()
+    return seen, largest or 1.0
+
+
+def _paid_more(sign: int) -> Wrap:
+    return lambda env, _: Repaid(env, shift=sign * _random_play(env)[1])
+
+
+def _actions(env: Env) -> int:
+    space: Any = env.action_space
+    return int(space.n)
+
+
+def _shown_as(env: Env, space: spaces.Space[Any], function: Callable[[Any], Any]) -> Env:
+    return TransformObservation(env, function, space)
+
+
+def _box(low: Any, high: Any, dtype: Any) -> spaces.Box:
+    return spaces.Box(np.asarray(low).astype(dtype), np.asarray(high).astype(dtype), dtype=dtype)
+
+
+def _is_box(space: spaces.Space[Any], kinds: str) -> bool:
+    """Whether it is a Box whose numbers are of these kinds: "f" real ones, "iu" whole ones."""
+    return isinstance(space, spaces.Box) and space.dtype.kind in kinds
+
+
+def _refuse(what: str, env: Env) -> DoesNotApply:
+    return DoesNotApply(f"This perturbation is for {what}. Got {env.observation_space}.")
+
+
+def _vector(env: Env) -> Any:
+    """The space of observations, if they are vectors of real numbers."""
+    space = env.observation_space
+    if _is_box(space, "f") and len(space.shape or ()) == 1:
+        return space
+    raise _refuse("vectors of real numbers", env)
+
+
+def _spans(env: Env) -> Array:
+    """How far each coordinate reaches: by its bounds, or as seen in random play; never 0."""
+    space = _vector(env)
+    seen = np.ptp(np.array(_random_play(env)[0], dtype=np.float64), axis=0)
+    width = space.high.astype(np.float64) - space.low
+    spans: Array = np.where(np.isfinite(width) & (width < 1e6), width, seen)
+    return np.where(spans > 0, spans, 1.0)
+
+
+def _linear(env: Env, matrix: Array, offset: Array) -> Env:
+    """Observations x as matrix x + offset, and their bounds."""
+    space = _vector(env)
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # 0 times infinity
+        ends = [np.where(matrix == 0, 0.0, matrix * bound) for bound in (low, high)]
+    slack = 1e-5 * (1 + np.abs(offset))  # rounding must not leave the space
+    low, high = np.minimum(*ends).sum(axis=1) + offset - slack, np.maximum(*ends).sum(axis=1) + offset + slack
+    with np.errstate(over="ignore"):
+        after = _box(low, high, space.dtype)
+    return _shown_as(env, after, lambda x: (matrix @ np.asarray(x, dtype=np.float64) + offset).astype(space.dtype))
+
+
+def _scaled(env: Env, rng: Rng) -> Env:
+    k = _vector(env).shape[0]
+    return _linear(env, np.diag(10 ** rng.uniform(-3, 3, size=k)), np.zeros(k))
+
+
+def _rotated(env: Env, rng: Rng) -> Env:
+    """In units of the spans: else the coordinate with the largest numbers would hide the others."""
+    k = _vector(env).shape[0]
+    if k < 2:
+        raise _refuse("vectors of several real numbers", env)
+    return _linear(env, np.linalg.qr(rng.standard_normal((k, k)))[0] / _spans(env), np.zeros(k))
+
+
+def _shifted(env: Env, rng: Rng) -> Env:
+    space = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        by = int(rng.integers(2, 100))
+        return _shown_as(env, spaces.Discrete(int(space.n), start=int(space.start) + by), lambda x: int(x) + by)
+    if isinstance(space, spaces.MultiDiscrete):
+        add = rng.integers(2, 100, size=space.shape)
+        return _shown_as(env, _numbers(space.nvec, space.start + add, space.dtype), lambda x: x + add)
+    k = _vector(env).shape[0]
+    return _linear(env, np.eye(k), rng.uniform(-10, 10, size=k) * _spans(env))
+
+
+def _numbers(sizes: Any, start: Any, dtype: Any = np.int64) -> spaces.MultiDiscrete:
+    return spaces.MultiDiscrete(np.asarray(sizes), dtype=dtype, start=np.asarray(start))
+
+
+def _twice(x: Any) -> Any:
+    return np.concatenate([x, x], axis=-1)
+
+
+def _doubled(env: Env, rng: Rng) -> Env:
+    space = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        return _shown_as(env, _numbers(2 * [space.n], 2 * [space.start]), lambda x: np.array([x, x]))
+    if isinstance(space, spaces.MultiDiscrete):
+        return _shown_as(env, _numbers(_twice(space.nvec), _twice(space.start), space.dtype), _twice)
+    if isinstance(space, spaces.Box):
+        return _shown_as(env, _box(_twice(space.low), _twice(space.high), space.dtype), _twice)
+    raise _refuse("numbers and arrays of them", env)
+
+
+def _beside(env: Env, rng: Rng) -> Env:
+    space: Any = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        after = _numbers([space.n, *BESIDE * [VALUES]], [space.start, *BESIDE * [0]])
+        return NoiseBeside(env, after, VALUES - 1)
+    if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
+        after = _numbers(np.append(space.nvec, BESIDE * [VALUES]), np.append(space.start, BESIDE * [0]), space.dtype)
+        return NoiseBeside(env, after, VALUES - 1)
+    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+        raise _refuse("numbers and vectors", env)
+    # of whole numbers the noise has as many values as a bit or a byte in them
+    least, most = (-1, 0) if _is_box(space, "f") else (0, min(int(space.high.max()), VALUES - 1))
+    bounds = np.append(space.low, BESIDE * [least]), np.append(space.high, BESIDE * [most or 1])
+    return NoiseBeside(env, _box(*bounds, space.dtype), most)
+
+
+def _permuted(env: Env, rng: Rng) -> Env:
+    order = rng.permutation(_actions(env))
+    if np.array_equal(order, np.arange(len(order))):
+        order = np.roll(order, 1)
+    return TransformAction(env, lambda a: int(order[int(a)]), env.action_space)
+
+
+def _actions_twice(env: Env, rng: Rng) -> Env:
+    A = _actions(env)
+    return TransformAction(env, lambda a: int(a) % A, spaces.Discrete(2 * A))
+
+
+def _as_floats(env: Env, rng: Rng) -> Env:
+    space: Any = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        low, high = np.array([space.start]), np.array([space.start + space.n - 1])
+    elif isinstance(space, spaces.MultiDiscrete):
+        low, high = space.start, space.start + space.nvec - 1
+    elif _is_box(space, "iu"):
+        low, high = space.low, space.high
+    else:
+        raise _refuse("whole numbers", env)
+    return _shown_as(env, _box(low, high, np.float32), lambda x: np.asarray(x, dtype=np.float32).reshape(low.shape))
+
+
+def _onehot(env: Env, rng: Rng) -> Env:
+    space: Any = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        sizes, start = np.array([space.n]), np.array([space.start])
+    elif isinstance(space, spaces.MultiDiscrete):
+        sizes, start = space.nvec.ravel(), space.start.ravel()
+    else:
+        raise _refuse("whole numbers that can be counted", env)
+    n = int(sizes.sum())
+    if n > WIDEST:
+        raise _refuse(f"at most {WIDEST} values in all", env)
+    first = np.append(0, sizes[:-1].cumsum()) - start
+
+    def shown(x: Any) -> Array:
+        row = np.zeros(n, dtype=np.float32)
+        row[np.asarray(x).ravel() + first] = 1
+        return row
+
+    return _shown_as(env, _box(np.zeros(n), np.ones(n), np.float32), shown)
+
+
+def _of_type(kind: Any) -> Wrap:
+    def wrap(env: Env, rng: Rng) -> Env:
+        space: Any = env.observation_space
+        if not _is_box(space, "f") or space.dtype == kind:
+            raise _refuse("real numbers of another type", env)
+        return _shown_as(env, _box(space.low, space.high, kind), lambda x: np.asarray(x, dtype=kind))
+
+    return wrap
+
+
+def _integers(env: Env, rng: Rng) -> Env:
+    space: Any = env.observation_space
+    kind: Any = np.int32 if space.dtype == np.int64 else np.int64
+    if isinstance(space, spaces.Discrete):
+        return _shown_as(env, space, np.int32)
+    if isinstance(space, spaces.MultiDiscrete):
+        return _shown_as(env, _numbers(space.nvec, space.start, kind), lambda x: np.asarray(x, dtype=kind))
+    if _is_box(space, "iu"):
+        return _shown_as(env, _box(space.low, space.high, kind), lambda x: np.asarray(x, dtype=kind))
+    raise _refuse("whole numbers", env)
+
+
+def _ended(terminated: bool) -> Wrap:
+    def wrap(env: Env, rng: Rng) -> Env:
+        inner: Any = env.unwrapped
+        if inner.ends == terminated:
+            raise DoesNotApply("The last step of this task ends like that anyway.")
+        return Ends(env, terminated=terminated)
+
+    return wrap
+
+
+PERTURBATIONS: dict[str, Perturbation] = {
+    "noise": Perturbation("rewards", f"noise of {NOISE:g} on every reward", lambda env, _: NoisyRewards(env)),
+    "times37": Perturbation("rewards", f"times {FACTOR:g}", lambda env, _: Repaid(env, factor=FACTOR)),
+    "up": Perturbation("rewards", "plus the largest one", _paid_more(1), shifts=True),
+    "down": Perturbation("rewards", "minus the largest one", _paid_more(-1), shifts=True),
+    "scaled": Perturbation("observations", "each coordinate times a number from 0.001 to 1000", _scaled),
+    "rotated": Perturbation("observations", "a random rotation", _rotated),
+    "shifted": Perturbation("observations", "a number added to each coordinate", _shifted),
+    "doubled": Perturbation("observations", "every coordinate twice", _doubled),
+    "beside": Perturbation("observations", f"{BESIDE} coordinates of noise beside the others", _beside),
+    "permuted": Perturbation("actions", "in another order", _permuted),
+    "twice": Perturbation("actions", "every action twice", _actions_twice),
+    "floats": Perturbation("types", "whole numbers as floats", _as_floats),
+    "onehot": Perturbation("types", "whole numbers as one-hot vectors", _onehot),
+    "float64": Perturbation("types", "real numbers as float64", _of_type(np.float64)),
+    "float32": Perturbation("types", "real numbers as float32", _of_type(np.float32)),
+    "integers": Perturbation("types", "whole numbers in another type", _integers),
+    "terminated": Perturbation("ends", "the last step is a termination", _ended(True)),
+    "truncated": Perturbation("ends", "the last step is a truncation", _ended(False)),
+}
