@@ -8,14 +8,16 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal, overload
 
 from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
-from linmdp.errors import InvalidParameter
+from linmdp.errors import InvalidParameter, check_choice, invalid
+from linmdp.experiments.suite import GENERAL, LATEST, SUITES
 from linmdp.io.files import output_folder
 from linmdp.report.benchmark import Benchmark
 from linmdp.report.comparison import Comparison
+from linmdp.report.general import GeneralBenchmark
 from linmdp.results.store import Store
 from linmdp.results.verdict import verdict
 from linmdp.runner.batch import jobs_for, run_jobs
@@ -84,30 +86,71 @@ def sweep(
         return Comparison(store.results({run_key(job) for job in planned}))
 
 
+@overload
 def benchmark(
     agents: AgentLike | Sequence[AgentLike],
     *,
+    suite: Literal["1"] = ...,
+    scale: str = ...,
+    out: str | Path | None = ...,
+    jobs: int | None = ...,
+    progress: bool = ...,
+) -> Benchmark: ...
+@overload
+def benchmark(
+    agents: AgentLike | Sequence[AgentLike],
+    *,
+    suite: Literal["general", "general-1"],
+    scale: str = ...,
+    out: str | Path | None = ...,
+    jobs: int | None = ...,
+    progress: bool = ...,
+    perturb: str | Sequence[str] = ...,
+    leave_out: bool = ...,
+) -> GeneralBenchmark: ...
+def benchmark(
+    agents: AgentLike | Sequence[AgentLike],
+    *,
+    suite: str = LATEST,
     scale: str = "quick",
     out: str | Path | None = None,
     jobs: int | None = None,
     progress: bool = False,
-) -> Benchmark:
-    """Scores of agents on the fixed suite, from 0 (random policy) to 1 (best known).
+    perturb: str | Sequence[str] = (),
+    leave_out: bool = False,
+) -> Benchmark | GeneralBenchmark:
+    """Scores of agents on a fixed suite, from 0 (random policy) to 1 (best known).
 
     Parameters
     ----------
     agents : each a spec, a class (registered or not), a pair (class, parameters) or a `functools.partial` of a class
-    scale : "quick" (minutes, 3 seeds) or "full" (hours, 10 seeds)
+    suite : "1", or "general" for the general suite
+    scale : "quick" (minutes, few seeds) or "full" (hours, more seeds)
     out : a folder: runs are stored as they finish and those that are stored are not run again
     jobs : processes; default: all cores
+    perturb : of the general suite: names of changes that must not matter, or "all"; what each costs
+    leave_out : of the general suite: the agents after the first are variants of it, which are compared with it
     """
-    from linmdp.experiments.benchmark import run_benchmark
-
+    check_choice("benchmark", "suite", suite, SUITES)
     with ExitStack() as lent:
         specs = _agent_specs(agents, lent)
         folder = Path(lent.enter_context(TemporaryDirectory()) if out is None else out)
         store = lent.enter_context(closing(Store(output_folder(folder))))
-        return run_benchmark(specs, store, scale=scale, processes=jobs, progress=progress)
+        if suite not in GENERAL:
+            from linmdp.experiments.benchmark import run_benchmark
+
+            for name, value in (("perturb", perturb), ("leave_out", leave_out)):
+                if value:
+                    invalid("benchmark", name, "left out but for the suite 'general'", value)
+            return run_benchmark(specs, store, scale=scale, processes=jobs, progress=progress)
+        from linmdp.experiments.general_runs import run_general
+
+        names = [perturb] if isinstance(perturb, str) else perturb
+        found = run_general(
+            specs, store, scale=scale, perturb=names, leave_out=leave_out, processes=jobs, progress=progress
+        )
+        assert found is not None  # it is no shard
+        return found
 
 
 def _env_spec(env: Any, lent: ExitStack) -> str:

@@ -15,6 +15,9 @@ from linmdp.runner.spec import parse_spec, written_spec
 
 LATEST = "1"
 SCALES = ("quick", "full")
+GENERAL = ("general", "general-1")
+SUITES = (LATEST, *GENERAL)
+"""What a suite may be called; the first is the default."""
 
 
 class SuiteTask(NamedTuple):

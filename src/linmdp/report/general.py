@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -166,17 +167,17 @@ class GeneralBenchmark:
         for name in dict.fromkeys(s.perturb for s in self.perturbed):
             own = [s for s in self.perturbed if s.perturb == name and s.agent == agent]
             before = [plain[s.family, s.instance] for s in own]
-            ends = [np.stack([s.end for s in some], axis=1) for some in (own, before)]
-            wholes = [np.stack([s.whole for s in some], axis=1) for some in (own, before)]
+            end, end_before = (np.stack([s.end for s in some], axis=1) for some in (own, before))
+            run, run_before = (np.stack([s.whole for s in some], axis=1) for some in (own, before))
             tasks, failed = str(len(own)), sum(bool(s.reason) for s in own)
             rows.append(
                 (
                     name,
                     tasks + f" ({failed} failed)" * bool(failed),
-                    f"{ends[1].mean():.2f}",
-                    f"{ends[0].mean():.2f}",
-                    signed(difference(*ends)),
-                    signed(difference(*wholes)),
+                    f"{end_before.mean() + 0.0:.2f}",
+                    f"{end.mean() + 0.0:.2f}",
+                    signed(difference(end, end_before)),
+                    signed(difference(run, run_before)),
                 )
             )
         return markdown((f"perturbation of {agent}", "tasks", "as it is", "after", "change, end", "change, run"), rows)
@@ -199,6 +200,10 @@ class GeneralBenchmark:
         parts += [self.families()]
         parts += [self.costs(agent) for agent in self.agents if self.perturbed]
         return "\n\n".join([*parts, *self.reasons()])
+
+    def _repr_html_(self) -> str:
+        """The tables for notebooks."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def records(self) -> list[dict[str, Any]]:
         """One object for each agent, as `linmdp benchmark general --json` prints it."""

@@ -58,7 +58,8 @@ def improvement(scores: Array, base: Array, *, seed: int = 0) -> Interval:
 def profile(scores: Array, taus: Array, *, seed: int = 0) -> tuple[Array, Array, Array]:
     """The fraction of all runs with a score above each tau, and the ends of its 95% intervals, each (taus,)."""
     scores = np.asarray(scores, dtype=np.float64)
-    above, picks = scores[..., None] > taus, _picks(scores.shape, seed)
+    above: Array = (scores[..., None] > taus).astype(np.float64)
+    picks = _picks(scores.shape, seed)
     drawn = np.stack([_resampled(above[..., i], picks).mean(axis=-1) for i in range(len(taus))], axis=-1)
     low, high = np.quantile(drawn, _ends(), axis=0)
     return above.mean(axis=(0, 1)), low, high

@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
@@ -80,12 +82,18 @@ def instance(name: str, seed: int) -> Instance:
 _instance = instance  # `general` has a parameter of that name
 
 
-def general(*, family: str = "poles", instance: int = 0) -> Instance:
+def general(*, family: str = "poles", instance: int = 0, perturb: str | None = None) -> gymnasium.Env[Any, Any]:
     """A task of the general suite.
 
     Parameters
     ----------
     family : its name
     instance : the seed that the task is drawn from
+    perturb : a change that must not matter, such as noise, rotated or onehot (docs, general suite)
     """
-    return _instance(family, instance)
+    made = _instance(family, instance)
+    if perturb is None:
+        return made
+    from linmdp.envs.general.perturb import perturbed
+
+    return perturbed(made, perturb, instance)

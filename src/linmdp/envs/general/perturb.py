@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import TransformAction, TransformObservation
 
+from linmdp.envs.images import is_image
 from linmdp.errors import InvalidParameter, unknown
 from linmdp.types import Array
 
@@ -186,8 +187,8 @@ def _box(low: Any, high: Any, dtype: Any) -> spaces.Box:
 
 
 def _is_box(space: spaces.Space[Any], kinds: str) -> bool:
-    """Whether it is a Box whose numbers are of these kinds: "f" real ones, "iu" whole ones."""
-    return isinstance(space, spaces.Box) and space.dtype.kind in kinds
+    """Whether it is a Box, but no picture, whose numbers are of these kinds: "f" real ones, "iu" whole ones."""
+    return isinstance(space, spaces.Box) and space.dtype.kind in kinds and not is_image(space)
 
 
 def _refuse(what: str, env: Env) -> DoesNotApply:
@@ -258,14 +259,14 @@ def _twice(x: Any) -> Any:
 
 
 def _doubled(env: Env, rng: Rng) -> Env:
-    space = env.observation_space
+    space: Any = env.observation_space
     if isinstance(space, spaces.Discrete):
         return _shown_as(env, _numbers(2 * [space.n], 2 * [space.start]), lambda x: np.array([x, x]))
     if isinstance(space, spaces.MultiDiscrete):
         return _shown_as(env, _numbers(_twice(space.nvec), _twice(space.start), space.dtype), _twice)
-    if isinstance(space, spaces.Box):
+    if _is_box(space, "fiu"):
         return _shown_as(env, _box(_twice(space.low), _twice(space.high), space.dtype), _twice)
-    raise _refuse("numbers and arrays of them", env)
+    raise _refuse("numbers and arrays that are no picture", env)
 
 
 def _beside(env: Env, rng: Rng) -> Env:
@@ -344,7 +345,7 @@ def _integers(env: Env, rng: Rng) -> Env:
     space: Any = env.observation_space
     kind: Any = np.int32 if space.dtype == np.int64 else np.int64
     if isinstance(space, spaces.Discrete):
-        return _shown_as(env, space, np.int32)
+        return _shown_as(env, space, np.int64)
     if isinstance(space, spaces.MultiDiscrete):
         return _shown_as(env, _numbers(space.nvec, space.start, kind), lambda x: np.asarray(x, dtype=kind))
     if _is_box(space, "iu"):
