@@ -68,8 +68,8 @@ def test_every_command_of_the_pages_can_be_given() -> None:
 def test_the_snippet_of_the_readme_learns_and_says_so(tmp_path: Path) -> None:
     (snippet,) = examples(ROOT / "README.md")
     assert len([line for line in snippet.splitlines() if line]) <= 10
-    assert re.search(r"# learned: \d+ an episode, random 20.4$", snippet, re.MULTILINE)
-    assert re.match(r"learned: \d+ an episode, random 20.4\n", run([snippet], tmp_path))
+    assert re.search(r"# learned: \d+ \[\d+, \d+\] an episode, random 20.4 ", snippet, re.MULTILINE)
+    assert re.match(r"learned: \d+ \[\d+, \d+\] an episode, random 20.4 ", run([snippet], tmp_path))
 
 
 def test_a_walk_through_one_step_opens_at_most_eight_files_that_have_what_it_names() -> None:

@@ -169,6 +169,9 @@ class RunResult:
     diagnostics : what the agent itself has to tell, by name
     random_returns : what episodes of random play earned in the same environment; the one exact value where it is known
     optimal_return : V* of the first state, where the values of all policies in it are known and it is always the same
+    constant_return : what the best of the policies that always take one action earns, where that is known
+    most_return : more than this no episode can earn, where the largest reward is known
+    rerun : the environment and the agent as a command line has them, with its --import; empty where none can
     verdict : whether this run has learned more than random play knows, in words
     warnings : what the diagnostics found, in words
     certificate : how far the regressions along an episode are from those on all next states, in sum and at most, on
@@ -200,6 +203,9 @@ class RunResult:
     diagnostics: dict[str, Any] = field(default_factory=dict, metadata=column(dict, "", "diagnostics"))
     random_returns: list[float] = field(default_factory=list, metadata=column(list, "random_return"))
     optimal_return: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "", "optimal_return"))
+    constant_return: float | None = field(default=None, metadata=column((*NUMBER, type(None))))
+    most_return: float | None = field(default=None, metadata=column((*NUMBER, type(None))))
+    rerun: str = field(default="", metadata=column(str))
     verdict: str = field(default="", metadata=column(str, "verdict"))
     certificate: float | None = field(
         default=None, metadata=column((*NUMBER, type(None)), "certificate", optional=True)

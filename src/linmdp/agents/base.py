@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -213,6 +213,8 @@ class Agent(ABC):
     """Parameters with which `linmdp.testing.check_agent` tries the class."""
     may_stop_learning: ClassVar[bool] = False
     """Whether it stops storing samples when it has seen enough, so that a run may hear of it."""
+    made_from: Mapping[str, str] = MappingProxyType({})
+    """The specs of the agent and of its environment ("agent", "env"), where it was made from them."""
     content: bool = False
     """Whether the last episode was known to be as good as any can be."""
     _derived: ClassVar[tuple[str, ...]] = ("caps",)
@@ -332,13 +334,15 @@ class Agent(ABC):
     def save(self, path: str | Path, **words: Any) -> None:
         """Write the agent to a file, whole or not at all; `linmdp.load_agent(path, env)` reads it.
 
-        `words` are further metadata, such as `run`, the run that it comes from.
+        `words` are further metadata, such as `run`, the run that it comes from; by default the specs that it was made
+        from, so that whoever reads the file need not name the environment.
         """
         from linmdp.io.files import write_atomic
         from linmdp.io.tensorfile import packed
 
         state = self.state_dict()
         self._check_complete(state)
+        words = {"run": dict(self.made_from), **words} if self.made_from else words
         write_atomic(Path(path), packed("agent", {"agent": self._identity(), **words}, state))
 
     def _check_complete(self, state: StateDict) -> None:

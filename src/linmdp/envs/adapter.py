@@ -55,6 +55,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     notes : what a user should hear of it, in words
     """
 
+    made_from: str | None = None
+    """The spec that it was made from, where there was one."""
     model = None  # unknown: no V*, hence no exact regret
 
     def __init__(
@@ -188,6 +190,12 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     def earned(self) -> float | None:
         """The rewards of the episode so far as the environment paid them; None where they are passed on as they are."""
         return None if self._pay is None else self._pay.earned
+
+    @property
+    def most_return(self) -> float | None:
+        """More than this no episode can earn; None where the largest reward was guessed, or is not what is paid."""
+        known = "reward_high" not in self.chosen and (self._pay is None or self._pay.scale == 1)
+        return self.task.H * max(0.0, self.task.reward_range[1]) if known else None
 
     @property
     def unwrapped(self) -> Any:

@@ -20,8 +20,10 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
 
     An episode has exactly H steps; the last one comes back `truncated`, because no state is terminal.
     `task` is what an agent may know, `model` what it may not.
+    `made_from` is the spec that it was made from, where there was one.
     """
 
+    made_from: str | None = None
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
 
     def __init__(self, model: LinearModel) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import warnings
 from contextlib import closing
@@ -23,7 +22,7 @@ from linmdp.report.tables import comparison_table
 from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent
-from linmdp.results.verdict import verdicts
+from linmdp.results.verdict import verdicts, without_advice
 from linmdp.runner.batch import Job
 from linmdp.runner.execute import saving
 from linmdp.runner.sweep import run_sweep
@@ -142,7 +141,7 @@ def _chapter(part: Part, results: list[RunResult], out: Path) -> Chapter:
         styles = {agent: style._replace(name=names[agent]) for agent, style in line_styles(names).items()}
         picture = DRAW[part.picture](section, styles).svg
         write_atomic(out / f"{part.name}.svg", picture)
-    words = [f"{names[agent]}: {re.sub(r': try .* [(]', ' (', found)}" for agent, found in verdicts(shown).items()]
+    words = [f"{names[agent]}: {without_advice(found)}" for agent, found in verdicts(shown).items()]
     if part.picture == "tradeoff":
         words += paired_comparisons(by_agent(shown), names)
     return Chapter(part.title, part.words, words, picture, part.command())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from linmdp.io.units import human_bytes
@@ -15,7 +14,7 @@ from linmdp.report.section_data import MEASURES, Growth, Section
 from linmdp.report.style import LineStyle, short_name
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.results.stats import Interval
-from linmdp.results.verdict import verdict
+from linmdp.results.verdict import verdict, without_advice
 from linmdp.types import RunResult
 
 Styles = Mapping[str, LineStyle]
@@ -182,8 +181,7 @@ def _verdicts(s: Section) -> list[str]:
 
 
 def _short_verdict(runs: Sequence[RunResult]) -> str:
-    """Without what to try next."""
-    return re.sub(": try .* [(]", " (", verdict(runs))
+    return without_advice(verdict(runs))
 
 
 def _findings(s: Section) -> str:

@@ -2,102 +2,156 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.results.curves import last_tenth, returns, spans
+from linmdp.results.curves import last_tenth, returns, spaced, spans
+from linmdp.results.stats import Interval, mean_interval
 from linmdp.types import Array, RunResult
 
 NOT_JUDGED = ("random", "constant", "optimal")
 """Policies that learn nothing, by name."""
 
+LEARNED, NO_BETTER, TOO_FEW = "learned", "not better than random", "too few episodes to tell"
+"""The three answers."""
+
+FEW = 20
+"""Episodes at the end that are looked at, at least, where returns are all that is known."""
+
 ERRORS = 2.0
 """Standard errors by which a mean must lie above another."""
 
-LEAST_GAIN = 0.05
-"""Of exact values: the part of the way from random to optimal that counts as more than none."""
+MANY = 50
+"""From more returns than this on, on either side, standard errors are enough."""
+
+CHANCE, SHUFFLES = 0.025, 2000
+"""How often shuffled returns may differ as much, and how often they are shuffled."""
+
+BLOCKS = 50
+"""Means of neighbouring episodes that an interval is made of, at most: those of neighbours are not independent."""
+
+NO_GAIN, MOST_OF_IT = 0.05, 0.5
+"""Of exact values: the part of the way from random to optimal that is nothing yet, and that is learned."""
+
+ROUNDING = 1e-9
 
 MOSTLY = 0.5
-"""From this fraction of the Q values, or of the states, on an advice is worth giving."""
+"""From this fraction of the Q values, or of the states, on it is worth saying."""
+
+USUAL = "lsvi-ucb-fold"
+"""The agent that chooses all of its parameters."""
+
+TRY = "; try: "
+"""Between what was found and the command that may do better."""
 
 
 class Judgement(NamedTuple):
-    """What runs earned in each of their last episodes, on average, and whether that is more than random play earns."""
+    """What runs earned in each of their last episodes, and which of the three answers that is."""
 
-    earned: float
-    learned: bool
+    earned: Interval
+    answer: str
 
 
-def judge(runs: Sequence[RunResult]) -> Judgement | None:
+def judge(runs: Sequence[RunResult], constant: float | None = None) -> Judgement | None:
     """The runs of one agent, which differ in their seed alone, together; None where there is nothing to compare with.
 
-    Where the values are known they are compared as they are. Otherwise the difference of two means must be more than
-    two standard errors, each side with one more episode that earned what the other earns on average: a few equal
-    returns are no proof.
+    `constant` is what the best constant action earned beside them, where that was played. Where the values of policies
+    are known they are compared as they are, else returns of the last episodes with those of random play.
     """
     first = runs[0]
     if not first.random_returns or first.agent.partition(":")[0] in NOT_JUDGED:
         return None
-    if first.optimal_return is not None:
-        return _exact(first, float(np.mean([_last_gap(run) for run in runs])))
-    last = np.concatenate([last_tenth(returns(run)) for run in runs])
-    return _sampled(first, last[None])[0]
+    exact = first.optimal_return is not None
+    last = [last_tenth(_values(run)) if exact else returns(run)[-max(FEW, len(run.rewards) // 10) :] for run in runs]
+    earned, values = _interval(last), np.concatenate(last)
+    answer = _exact(first, earned.mean) if exact else _sampled(first, values)
+    known = [floor for floor in (constant, first.constant_return) if floor is not None]
+    if answer == LEARNED and known and earned.mean < max(known) - ROUNDING * max(1.0, abs(max(known))):
+        answer = TOO_FEW
+    return Judgement(earned, answer)
 
 
-def _each(runs: Sequence[RunResult]) -> list[Judgement]:
-    """Each run by itself, beside the random play of the first."""
-    first = runs[0]
-    if first.optimal_return is not None:
-        return [_exact(first, _last_gap(run)) for run in runs]
-    lasts = [last_tenth(returns(run)) for run in runs]
-    together = [np.stack(lasts)] if len({len(last) for last in lasts}) == 1 else [last[None] for last in lasts]
-    return [found for last in together for found in _sampled(first, last)]
-
-
-def _exact(run: RunResult, gap: float) -> Judgement:
-    """A policy that loses so much an episode, where the values are known."""
-    assert run.optimal_return is not None
-    earned, random = run.optimal_return - gap, run.random_returns[0]
-    least = LEAST_GAIN * (run.optimal_return - random)
-    return Judgement(earned, bool(least > 0 and earned - random > least))
-
-
-def _sampled(run: RunResult, last: Array) -> list[Judgement]:
-    """Each row of returns (n, episodes) beside those of random play."""
-    random, earned = np.array(run.random_returns), last.mean(axis=1)
-    mine = np.column_stack([last, np.full(len(last), random.mean())])
-    others = np.column_stack([np.tile(random, (len(last), 1)), earned])
-    error = np.sqrt(sum(side.var(axis=1, ddof=1) / side.shape[1] for side in (mine, others)))
-    learned = mine.mean(axis=1) - others.mean(axis=1) > ERRORS * error
-    return [Judgement(*pair) for pair in zip(earned.tolist(), learned.tolist(), strict=True)]
-
-
-def _last_gap(run: RunResult) -> float:
-    """V* - V^pi of an episode in the last tenth, on average; a stored curve has fewer points than episodes."""
+def _values(run: RunResult) -> Array:
+    """V^pi of each episode, (n,), where V* is known; a stored curve has fewer points than episodes."""
     assert run.regret is not None
-    points = len(run.regret)
-    n = max(1, points // 10)
-    before = float(run.regret[-n - 1]) if n < points else 0.0
-    return (float(run.regret[-1]) - before) / float(spans(points, run.episodes)[-n:].sum())
+    assert run.optimal_return is not None
+    gaps: Array = np.diff(run.regret, prepend=0.0) / spans(len(run.regret), run.episodes)
+    return run.optimal_return - gaps
 
 
-def verdict(runs: Sequence[RunResult]) -> str:
+def _interval(last: Sequence[Array]) -> Interval:
+    """The mean of all, (n,) of each run, with its interval."""
+    blocks = max(1, BLOCKS // len(last))
+    means = [part.mean() for each in last for part in np.array_split(each, min(blocks, len(each)))]
+    found = mean_interval(np.array(means))
+    return Interval(float(np.concatenate(last).mean()), found.low, found.high)
+
+
+def _exact(run: RunResult, earned: float) -> str:
+    """A policy of that value."""
+    assert run.optimal_return is not None
+    random, optimal = run.random_returns[0], run.optimal_return
+    gap, gain = optimal - random, earned - random
+    if gap <= ROUNDING * max(1.0, abs(optimal)):  # nothing can be learned, and nothing was missed
+        return TOO_FEW if gain >= -ROUNDING * max(1.0, abs(optimal)) else NO_BETTER
+    return LEARNED if gain >= MOST_OF_IT * gap else NO_BETTER if gain <= NO_GAIN * gap else TOO_FEW
+
+
+def _sampled(run: RunResult, mine: Array) -> str:
+    """Returns (n,) beside those of random play: above, below, or nobody can tell."""
+    random = np.array(run.random_returns)
+    if np.ptp(mine) == 0 and np.ptp(random) == 0 and mine[0] == random[0]:
+        best = run.most_return is not None and mine[0] >= run.most_return
+        return NO_BETTER if len(mine) >= FEW and not best else TOO_FEW
+    return LEARNED if _above(mine, random) else NO_BETTER if _above(random, mine) else TOO_FEW
+
+
+def _above(mine: Array, others: Array) -> bool:
+    """Whether the mean is larger beyond doubt: by two standard errors, and seldom so in returns that are shuffled.
+
+    The second tells that a few equal returns, which have no spread, are no proof.
+    """
+    gain = mine.mean() - others.mean()
+    if gain <= ERRORS * float(np.sqrt(sum(side.var() / max(1, len(side) - 1) for side in (mine, others)))):
+        return False
+    if min(len(mine), len(others)) > MANY:
+        return True
+    mine, others = (side[spaced(len(side), 4 * MANY)] for side in (mine, others))
+    n, together = len(mine), np.concatenate([mine, others])
+    shuffled = np.random.default_rng(0).permuted(np.tile(together, (SHUFFLES, 1)), axis=1)
+    gains = shuffled[:, :n].mean(axis=1) - shuffled[:, n:].mean(axis=1)
+    return bool((gains >= mine.mean() - others.mean() - ROUNDING * np.abs(together).max()).mean() < CHANCE)
+
+
+def verdict(runs: Sequence[RunResult], constant: float | None = None) -> str:
     """The line for the runs of one agent; empty where there is nothing to say."""
-    found, first = judge(runs), runs[0]
+    found, first = judge(runs, constant), runs[0]
     if found is None or first.random_return is None:
         return ""
-    figures = f"{number(found.earned)} an episode, random {number(first.random_return)}"
+    words = f"{found.answer}: {figures(found.earned)} an episode, random {_random(first)}"
     if first.optimal_return is not None:
-        figures += f", optimal {number(first.optimal_return)}"
-    if not found.learned:
-        if first.optimal_return is None and found.earned > first.random_return:
-            figures += ", but too few or too uneven to be sure"
-        return f"NOT better than random after {first.episodes} episodes: try {advice(runs)} ({figures})"
-    failed = sum(not one.learned for one in _each(runs))
-    return f"learned: {figures}" + (f" ({failed} of {len(runs)} seeds are not better than random)" if failed else "")
+        words += f", optimal {number(first.optimal_return)}"
+    if found.answer == LEARNED:
+        failed = sum(one is not None and one.answer != LEARNED for one in (judge([run], constant) for run in runs))
+        return words + (f" ({failed} of {len(runs)} seeds have not)" if failed and len(runs) > 1 else "")
+    words += f", after {first.episodes:,} episodes{_reason(runs)}"
+    tried = advice(first, found.answer)
+    return words + (f"{TRY}{tried}" if tried else "")
+
+
+def _random(run: RunResult) -> str:
+    """What random play earns: one exact value, or a mean with its interval."""
+    return figures(mean_interval(np.array(run.random_returns)))
+
+
+def _reason(runs: Sequence[RunResult]) -> str:
+    """What was seen that stands in the way of learning."""
+    if (capped := np.mean([run.saturated for run in runs])) > MOSTLY:
+        return f", {capped:.0%} of Q at its cap"
+    tied = np.mean([run.tied for run in runs])
+    return f", {tied:.0%} of actions tied" if tied > MOSTLY else ""
 
 
 def verdicts(results: Sequence[RunResult]) -> dict[str, str]:
@@ -105,30 +159,39 @@ def verdicts(results: Sequence[RunResult]) -> dict[str, str]:
     groups: dict[str, list[RunResult]] = {}
     for result in results:
         groups.setdefault(result.agent, []).append(result)
-    found = {agent: verdict(runs) for agent, runs in groups.items()}
+    played = [runs for agent, runs in groups.items() if agent.partition(":")[0] == "constant"]
+    constant = max((float(np.mean([returns(run).mean() for run in runs])) for runs in played), default=None)
+    found = {agent: verdict(runs, constant) for agent, runs in groups.items()}
     return {agent: words for agent, words in found.items() if words}
 
 
-def advice(runs: Sequence[RunResult]) -> str:
-    """What to try next, by what is known of the runs."""
-    first = runs[0]
-    env = f"gym:{first.env}" if re.fullmatch(r"[\w/-]+-v\d+", first.env) else first.env  # of an object: its id
-    gym = env.startswith("gym:")
-    mapped = gym and first.chosen.get("features") != "onehot"
-    beta = first.params.get("beta")
-    found = [f"more episodes (--episodes {10 * first.episodes})"]
-    if beta is not None and np.mean([run.saturated for run in runs]) > MOSTLY:
-        given = "a number for beta, as in beta=0.1" if beta == "auto" else f"a smaller beta (it is {beta})"
-        found.insert(0, f"{given}, since Q is at its cap")
-    elif mapped and np.mean([run.tied for run in runs]) > MOSTLY:
-        found.insert(0, "features that tell actions apart, since most are tied")
-    if mapped:
-        found.append("another feature map (features=rff, rbf, fourier or tiles)")
-    if gym and "H=" not in env:
-        found.append("a smaller H")
-    if beta is not None:
-        found.append(f"linmdp tune {env} {first.agent.partition(':')[0]}")
-    return ", ".join(found[:-1]) + " or " * (len(found) > 1) + found[-1]
+def advice(run: RunResult, answer: str) -> str:
+    """A command that runs as it stands and harms nothing: it looks for something better, and keeps what there is.
+
+    Empty where no command line knows the environment or the agent, or where nothing can be better.
+    """
+    nothing_left = run.optimal_return is not None and run.optimal_return <= run.random_returns[0]
+    best = run.most_return is not None and min(run.random_returns) >= run.most_return
+    if not run.rerun or nothing_left or best:
+        return ""
+    if answer == TOO_FEW:
+        return f"linmdp run {run.rerun} --episodes {10 * run.episodes}"
+    if "beta" in run.params and "beta=" not in run.rerun:  # a search leaves alone what is given
+        return f"linmdp tune {run.rerun} --episodes {max(run.episodes, FEW)}"
+    if run.agent.partition(":")[0] != USUAL:
+        return f"linmdp compare {run.rerun} {USUAL} --episodes {run.episodes}"
+    return f"linmdp run {run.rerun} --episodes {10 * run.episodes}"
+
+
+def without_advice(words: str) -> str:
+    """A verdict without what to try next."""
+    return words.partition(TRY)[0]
+
+
+def figures(found: Interval) -> str:
+    """A mean and, where it is not exact, its interval, as people write them."""
+    mean, low, high = map(number, found)
+    return mean if low == mean == high else f"{mean} [{low}, {high}]"
 
 
 def number(value: float) -> str:

@@ -36,7 +36,7 @@ from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.pool import Dask, InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
-from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
+from linmdp.runner.random_play import RandomPlay, random_play, rerun_words, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
@@ -330,6 +330,7 @@ def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False) 
                     for job, result in zip(work[done.place], done.value, strict=True):
                         if job.env not in known:
                             known[job.env] = _random_play(job.env)
+                        result.rerun = rerun_words(job.env, job.agent)
                         with_verdict(result, known[job.env])
                     yield done
         except PieceFailed as error:

@@ -101,8 +101,7 @@ def verdicts(
     if saturated > SATURATED:
         found.append(
             f"{name}: after {episodes} episodes {saturated:.0%} of its Q values still sit at the largest possible "
-            f"value, so it cannot tell good actions from bad ones and has learned (almost) nothing. The exploration "
-            f"bonus is too wide{remedy}."
+            f"value: there it cannot tell good actions from bad ones. The exploration bonus is wide{remedy}."
         )
     if tied > SATURATED and constant is not None:
         found.append(

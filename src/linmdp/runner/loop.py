@@ -65,7 +65,7 @@ def run(
         checkpoint=checkpoint,
         every=every,
     )
-    return judged(found, env)
+    return judged(found, env, agent)
 
 
 def learn(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError
+from linmdp.plugins import REGISTERED, imports
 from linmdp.results.verdict import verdict
 from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.guard import Guard
+from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
 EPISODES = 20
@@ -23,11 +27,20 @@ SEED = 20_250_101
 """Of the environment and of the actions."""
 
 
+MANY = 100
+"""Actions of which each is asked for what it earns alone, at most."""
+
+
 class RandomPlay(NamedTuple):
-    """The returns of random play: of some episodes or, with the `optimum` beside it, the one exact value."""
+    """The returns of random play: of some episodes or, with the `optimum` beside it, the one exact value.
+
+    Where they are known: what the best `constant` action earns, and the `most` that any episode can earn.
+    """
 
     returns: list[float]
     optimum: float | None = None
+    constant: float | None = None
+    most: float | None = None
 
 
 def random_play(env: Any) -> RandomPlay:
@@ -42,10 +55,19 @@ def random_play(env: Any) -> RandomPlay:
             if model is not None and model.start == "fixed":
                 state = 0 if isinstance(model, LinearModel) else env.reset(seed=SEED)[0]
                 V = policy_value(model, uniform_policy(model))[0]
-                return RandomPlay([float(V[state])], float(inner.optimum.V[0][state]))
-            return RandomPlay(_played(Guard(env)))
+                optimum, constant = float(inner.optimum.V[0][state]), _best_constant(model, int(state))
+                return RandomPlay([float(V[state])], optimum, constant)
+            return RandomPlay(_played(Guard(env)), most=getattr(inner, "most_return", None))
     except LinMDPError:  # the run itself has met the same fault, or will
         return RandomPlay([])
+
+
+def _best_constant(model: Any, state: int) -> float | None:
+    """The largest value of a policy that always takes the same action; None where there are too many to ask."""
+    if model.A > MANY:
+        return None
+    always = (np.full(model.S, a) for a in range(model.A))
+    return max(float(policy_value(model, lambda h, chosen=chosen: chosen)[0][state]) for chosen in always)
 
 
 def _played(guard: Guard) -> list[float]:
@@ -65,8 +87,9 @@ def _played(guard: Guard) -> list[float]:
 _known: WeakKeyDictionary[Any, RandomPlay] = WeakKeyDictionary()
 
 
-def judged(result: RunResult, env: Any) -> RunResult:
+def judged(result: RunResult, env: Any, agent: Agent) -> RunResult:
     """The result of a run in that environment, with its verdict; random play is played once, after the run."""
+    result.rerun = rerun_words(getattr(env, "made_from", None), agent.made_from.get("agent"))
     try:
         play = _known.get(env.unwrapped) or _known.setdefault(env.unwrapped, random_play(env))
     except TypeError:  # an environment that nothing can be remembered of
@@ -77,5 +100,19 @@ def judged(result: RunResult, env: Any) -> RunResult:
 def with_verdict(result: RunResult, play: RandomPlay) -> RunResult:
     """The result beside random play."""
     result.random_returns, result.optimal_return = play.returns, play.optimum
+    result.constant_return, result.most_return = play.constant, play.most
     result.verdict = verdict([result])
     return result
+
+
+def rerun_words(env: str | None, agent: str | None) -> str:
+    """Both specs as they stand in a command line; empty where it could not know them: an object, or a name given here.
+
+    What a module of --import has registered is known wherever that module is imported.
+    """
+    if env is None or agent is None:
+        return ""
+    for group, spec in (("linmdp.envs", env), ("linmdp.agents", agent)):
+        if parse_spec(spec)[0] in REGISTERED.get(group, {}):
+            return ""
+    return shlex.join([env, agent]) + imports()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -129,6 +130,13 @@ def register_env(name: str, maker: Any = None) -> Any:
 
 def make_env(spec: str) -> Env:
     """The environment of a spec: `"synthetic:S=500,seed=0"` or `"gym:FrozenLake-v1,H=100"`."""
+    env = _env_of(spec)
+    with suppress(AttributeError):  # of a class of someone else's
+        env.made_from = spec
+    return env
+
+
+def _env_of(spec: str) -> Env:
     from linmdp.envs.adapter import GymTask
     from linmdp.envs.linear import LinearMDPEnv
 
@@ -237,6 +245,13 @@ def with_baselines(env: str, agents: Sequence[str]) -> list[str]:
 
 def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
     """The agent of a spec, for the task of `env`; `episodes` is K, for parameters that depend on it."""
+    agent = _agent_of(spec, env, episodes)
+    made_from = getattr(env, "made_from", None)
+    agent.made_from = {"agent": spec} | ({"env": made_from} if isinstance(made_from, str) else {})
+    return agent
+
+
+def _agent_of(spec: str, env: Any, episodes: int | None) -> Agent:
     task, env = task_of(env), env.unwrapped
     name, parameters = parse_spec(spec)
     if name in SB3_AGENTS:
