@@ -66,8 +66,12 @@ def _best_constant(model: Any, state: int) -> float | None:
     """The largest value of a policy that always takes the same action; None where there are too many to ask."""
     if model.A > MANY:
         return None
-    always = (np.full(model.S, a) for a in range(model.A))
-    return max(float(policy_value(model, lambda h, chosen=chosen: chosen)[0][state]) for chosen in always)
+
+    def alone(action: int) -> float:
+        actions = np.full(model.S, action)
+        return float(policy_value(model, lambda h: actions)[0][state])
+
+    return max(map(alone, range(model.A)))
 
 
 def _played(guard: Guard) -> list[float]:
