@@ -48,6 +48,7 @@ from linmdp.features import TableFeatures as TableFeatures
 from linmdp.features import one_hot as one_hot
 from linmdp.report.benchmark import Benchmark as Benchmark
 from linmdp.report.comparison import Comparison as Comparison
+from linmdp.report.general import GeneralBenchmark as GeneralBenchmark
 from linmdp.runner.loading import load_agent as load_agent
 from linmdp.runner.loading import load_policy as load_policy
 from linmdp.runner.loop import run as run

@@ -88,7 +88,7 @@ AGENTS: Names[type[Agent]] = Names(
     },
     _check_agent,
 )
-BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "general", "gym")
+BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "general", "bsuite", "gym")
 ENVS: Names[Callable[..., Any]] = Names(
     "environment",
     "linmdp.envs",
@@ -98,6 +98,7 @@ ENVS: Names[Callable[..., Any]] = Names(
         "linearized": linearized,
         "rddl": "linmdp.envs.rddl:RDDLTask",
         "general": "linmdp.envs.general:general",
+        "bsuite": "linmdp.envs.bsuite:bsuite",
         "gym": "linmdp.envs.adapter:GymTask",
     },
     partial(check_maker, "environment", positional=0),
@@ -202,7 +203,7 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
 def make_model(spec: str) -> LinearModel:
     """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
-    if name not in ENVS or name in ("drift", "rddl", "general", "gym"):
+    if name not in ENVS or name in ("drift", "rddl", "general", "bsuite", "gym"):
         unknown("environment", name, ENVS)
     make: Any = linearized_model if name == "linearized" else ENVS[name]
     check_names(name, parameters, settable(make))
