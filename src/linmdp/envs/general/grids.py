@@ -68,8 +68,10 @@ def shown_as(kind: str, cells: IntArray) -> tuple[spaces.Space[Any], Callable[[i
     if kind == "pair":
         return spaces.MultiDiscrete([rows, columns]), lambda s: np.array(divmod(s, columns))
     if kind == "floats":
-        high = np.array([rows - 1, columns - 1], dtype=np.float32)
-        return spaces.Box(0 * high, high, dtype=np.float32), lambda s: np.array(divmod(s, columns), dtype=np.float32)
+        places = np.argwhere(np.ones_like(cells)).astype(np.float32)
+        if rows == 1:
+            places = places[:, 1:]
+        return spaces.Box(0 * places[-1], places[-1], dtype=np.float32), lambda s: places[s].copy()
     if kind == "board":
         boards = np.eye(rows * columns, dtype=np.float32).reshape(-1, rows, columns)
         return spaces.Box(0.0, 1.0, (rows, columns), np.float32), lambda s: boards[s].copy()
