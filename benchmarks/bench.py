@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import linmdp
+from linmdp.envs.guard import Guard
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit
@@ -112,7 +113,7 @@ def against_reference() -> list[Row]:
         start = time.perf_counter()
         slow.begin_episode()
         state, _ = env.reset(seed=k)
-        for _ in play(env, slow, state, k):  # type: ignore[arg-type]
+        for _ in play(Guard(env), slow, state, k):  # type: ignore[arg-type]
             pass
         took += time.perf_counter() - start
         elapsed[k] = took
@@ -146,7 +147,7 @@ def exponents() -> list[Row]:
         for k in range(done, K):
             agent.begin_episode()
             state, _ = env.reset(seed=k)
-            for _ in play(env, agent, state, k):
+            for _ in play(Guard(env), agent, state, k):
                 pass
         done = K
         times.append(time.perf_counter() - start)

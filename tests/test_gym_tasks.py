@@ -12,6 +12,7 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import linmdp
+from linmdp.envs.guard import Guard
 from linmdp.features import BlockFeatures, HashedFeatures, OneHot, RandomFourier, TableFeatures, UnitFeatures
 from linmdp.runner.loop import play
 
@@ -53,7 +54,7 @@ def test_states_lie_in_the_observation_space_and_features_in_the_ball(spec: str)
     agent = linmdp.RandomAgent(env.task)
     agent.rng = np.random.default_rng(0)
     state, _ = env.reset(seed=0)
-    for step in play(env, agent, state, 0):
+    for step in play(Guard(env), agent, state, 0):
         assert step.next_state in env.observation_space
         phi = env.task.features.phi(step.next_state)
         assert phi.shape == (env.task.A, env.task.d)

@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 import command
 import linmdp
+from linmdp.envs.guard import Guard
 from linmdp.envs.rewards import observed_range
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.guard import RunStopped
@@ -208,7 +209,7 @@ def test_rewards_outside_their_range_are_clipped_if_asked() -> None:
 def _episode(env: Any, k: int) -> Any:
     agent = linmdp.RandomAgent(env.task)
     agent.rng = np.random.default_rng(k)
-    return list(play(env, agent, env.reset(seed=k)[0], k))
+    return list(play(Guard(env), agent, env.reset(seed=k)[0], k))
 
 
 def test_a_range_that_random_play_showed_never_ends_a_run() -> None:

@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "linearize": {"linearize", "envs", "features"},
     "runner": {"runner", "envs", "features", "agents", "results"},
     "results": {"results"},
-    "export": {"export", "agents", "features", "results"},
+    "export": {"export", "agents", "envs", "features", "results"},
     "report": {"report", "results"},
     "api": {"agents", "envs", "experiments", "report", "results", "runner"},
     "testing": {"testing", "agents", "envs", "features", "runner"},

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp.agents.backend import NUMPY, Backend, backend_for
+from linmdp.envs.guard import Guard
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit, units
 from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
@@ -394,5 +395,5 @@ def test_an_agent_of_a_run_in_lockstep_is_the_one_of_the_run_alone(spec: str, tm
             for agent in (alone, loaded):
                 agent.begin_episode()
                 state, _ = env.reset(seed=k)
-                played.append([(t.state, t.action) for t in play(env, agent, state, k)])
+                played.append([(t.state, t.action) for t in play(Guard(env), agent, state, k)])
             assert played[0] == played[1]

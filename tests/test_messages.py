@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linmdp.agents.base import check_reward
-from linmdp.errors import InvalidData, UnknownName, described, unknown
+from linmdp.errors import InvalidData, UnknownName, check_reward, described, unknown
 from linmdp.io.units import human_bytes, memory_unit
 from linmdp.report.plots import mean_curve
 from linmdp.results.curves import spaced

@@ -19,7 +19,7 @@ from linmdp.report.benchmark import Benchmark
 from linmdp.report.comparison import Comparison
 from linmdp.report.general import GeneralBenchmark
 from linmdp.results.store import Store
-from linmdp.results.verdict import verdict
+from linmdp.results.verdict import verdict as verdict_of
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.registry import AGENTS, ENVS, with_baselines
 from linmdp.runner.spec import written_spec
@@ -40,6 +40,7 @@ def compare(
     jobs: int | None = None,
     progress: bool = False,
     baselines: bool = True,
+    verdict: bool = True,
 ) -> Comparison:
     """Run agents on the same seeds, with the random and (where it is known) the optimal policy beside them.
 
@@ -51,6 +52,7 @@ def compare(
     eval_every : evaluate regret in every n-th episode only, and hold it in between
     jobs : processes; default: all cores
     baselines : False leaves the random and the optimal policy out
+    verdict : False leaves out the verdicts, and the random play that they compare with
     """
     with ExitStack() as lent:
         spec = _env_spec(env, lent)
@@ -58,11 +60,11 @@ def compare(
         everyone = with_baselines(spec, specs)
         chosen = everyone if baselines else specs
         planned = jobs_for(spec, chosen, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every)
-        results = list(run_jobs(planned, processes=jobs, progress=progress))
+        results = list(run_jobs(planned, processes=jobs, progress=progress, verdict=verdict))
     if not isinstance(env, str):
         for result in results:
             result.env = _name_of(env)
-            result.verdict = verdict([result])  # which names it
+            result.verdict = verdict_of([result])  # which names it
     return Comparison(results)
 
 

@@ -34,10 +34,21 @@ def one_line(text: str, longest: int = LONGEST) -> str:
 
 def described(error: BaseException, longest: int = 200) -> str:
     """An exception in one line, "TypeError: its message", without a full stop; our own by their message alone."""
-    kind, message = type(error).__name__, str(error).strip().rstrip(".")
+    try:
+        kind, message = type(error).__name__, str(error).strip().rstrip(".")
+    except Exception:  # its own message may fail, too
+        return type(error).__name__
     if message and not isinstance(error, LinMDPError):
         message = f"{kind}: {message}"
     return one_line(message or kind, longest)
+
+
+def shown(value: object, longest: int = LONGEST_VALUE) -> str:
+    """A value in one line of a message, whatever it is."""
+    try:
+        return one_line(repr(value), longest)
+    except Exception:  # a repr may fail, too
+        return f"a {type(value).__name__}"
 
 
 class InvalidParameter(LinMDPError, ValueError):
@@ -46,6 +57,31 @@ class InvalidParameter(LinMDPError, ValueError):
 
 class InvalidData(LinMDPError, ValueError):
     """An environment or a feature map delivered something that cannot be learned from."""
+
+
+class Fault(InvalidData):
+    """Something that an environment delivered, before it is known in which episode and step.
+
+    Attributes
+    ----------
+    what : "state", "observation", "terminated" or "truncated"
+    rule : what it must be
+    got : what it was, in words
+    """
+
+    def __init__(self, what: str, rule: str, got: object) -> None:
+        self.what, self.rule = what, rule
+        dtype, shape = getattr(got, "dtype", None), getattr(got, "shape", None)
+        self.got = f"{dtype} of shape {shape}: {shown(got)}" if shape else shown(got)
+        super().__init__(self.at(what))
+
+    def at(self, place: str) -> str:
+        """The message, with what it is about in other words."""
+        return f"The {place} must be {self.rule}. Got {self.got}."
+
+
+FAULTS = (Exception, SystemExit)
+"""What an environment may raise: its sys.exit() is a fault like any other, and Ctrl-C is the user's."""
 
 
 class UnknownName(LinMDPError, KeyError):
@@ -91,10 +127,62 @@ def check_number(
 
 
 def one_number(value: Any) -> float:
-    """`value` as a float; TypeError or ValueError for anything else, such as text or an array of one number."""
-    if isinstance(value, str | bytes) or bool(getattr(value, "ndim", False)):
+    """`value` as a float; TypeError or ValueError for anything else, such as text, or an array of one number.
+
+    Nothing is lost on the way: a complex number is refused, and so is what is masked or a length of time.
+    """
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    if isinstance(value, str | bytes) or kind not in "biufO" or hasattr(value, "mask") or getattr(value, "ndim", 0):
         raise TypeError(f"{type(value).__name__} is not a number")
-    return float(value)
+    try:
+        return float(value)
+    except FAULTS as error:  # of a type of somebody else's; a whole number that no float can hold
+        raise TypeError(described(error)) from error
+
+
+REWARD_SLACK = 1e-9
+"""Rounding allowed on a reward before it counts as outside its range."""
+
+
+def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, h: int) -> float:
+    """`reward` of episode k (None: not known) and step h as a float, if it is one number within the range."""
+    low, high = reward_range
+    try:
+        value = reward if type(reward) is float else one_number(reward)
+        if math.isfinite(value) and low - REWARD_SLACK <= value <= high + REWARD_SLACK:
+            return value
+        rule = "one finite number" if high - low == math.inf else f"in [{low:g}, {high:g}]"
+    except (TypeError, ValueError):
+        rule = "one number"
+    which = f"step {h}" if k is None else f"episode {k}, step {h}"
+    raise InvalidData(f"The reward of {which} must be {rule}. Got {shown(reward)}.{_range_hint(reward, low, high)}")
+
+
+def _range_hint(reward: Any, low: float, high: float) -> str:
+    """Which parameter of `gym:...` or GymTask widens the range."""
+    if not isinstance(reward, float | int) or not _finite(reward) or low <= reward <= high:
+        return ""
+    name = "reward_low" if reward < low else "reward_high"
+    return f" Give {name}={reward:g}, or reward=clip."
+
+
+def _finite(number: float) -> bool:
+    """Whether a float can hold it."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def check_flag(what: str, value: Any) -> bool:
+    """`value` as True or False; 1 and 0 are, and nothing else: "False" would be true, and None false."""
+    if value is True or value is False:
+        return value
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    whole = type(value) is int or (kind in ("b", "i", "u") and not getattr(value, "ndim", 0))
+    if whole and (value == 0 or value == 1):
+        return bool(value)
+    raise Fault(what, "True or False", value)
 
 
 def check_int(owner: str, parameter: str, value: object, *, low: int, high: int | None = None) -> int:

@@ -178,6 +178,8 @@ class RunResult:
         average over the episodes (docs, bounded memory); None where the storage has no bound
     certificates : its sum over the episodes so far, at those of `cost_points`
     staleness : the same of storage "fold", whose targets grow old, as an estimate and not a bound; None elsewhere
+    interactions : steps that the environment makes for this run alone: random play before the first episode, all
+        episodes, and the random play that the verdict compares with; None in a store that did not count them
     costs : [episodes, peak bytes, CPU seconds, steps played] so far, at the episodes of `cost_points`; none in lockstep
     """
 
@@ -212,6 +214,7 @@ class RunResult:
     )
     certificates: list[float] = field(default_factory=list, metadata=column(list))
     staleness: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "staleness", optional=True))
+    interactions: int | None = field(default=None, metadata=column((int, type(None)), "interactions", optional=True))
     warnings: list[str] = field(default_factory=list, metadata=column(list))
     costs: list[list[float]] = field(default_factory=list, metadata=column(list))
 

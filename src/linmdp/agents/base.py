@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.errors import InvalidData, InvalidParameter, one_line, one_number
+from linmdp.errors import InvalidData, InvalidParameter, check_reward, one_line
 from linmdp.types import Array, IntArray, State, Task
 
 StateDict = dict[str, np.ndarray]
@@ -76,24 +75,6 @@ def tie_tolerance(caps: Array) -> float:
     return TIE * max(1.0, float(np.abs(caps).max()))
 
 
-REWARD_SLACK = 1e-9
-"""Rounding allowed on a reward before it counts as outside its range."""
-
-
-def check_reward(reward: Any, reward_range: tuple[float, float], k: int | None, h: int) -> float:
-    """`reward` of episode k (None: not known) and step h as a float, if it is one number within the range."""
-    low, high = reward_range
-    try:
-        value = reward if type(reward) is float else one_number(reward)
-        rule = "" if low - REWARD_SLACK <= value <= high + REWARD_SLACK else f"in [{low:g}, {high:g}]"  # NaN fails it
-    except (TypeError, ValueError):
-        rule = "one number"
-    if rule:
-        which = f"step {h}" if k is None else f"episode {k}, step {h}"
-        raise InvalidData(f"The reward of {which} must be {rule}. Got {reward!r}.{_range_hint(reward, low, high)}")
-    return value
-
-
 def check_step(task: Task, expected: int, h: int, action: int, reward: Any) -> int:
     """The step that may be observed after step h, if h is the expected one (H: none is) and what came of it fits."""
     if h != expected:
@@ -103,14 +84,6 @@ def check_step(task: Task, expected: int, h: int, action: int, reward: Any) -> i
         raise InvalidData(f"The action must be in [0, {task.A - 1}]. Got {action!r}.")
     check_reward(reward, task.reward_range, None, h)
     return h + 1
-
-
-def _range_hint(reward: Any, low: float, high: float) -> str:
-    """Which parameter of `gym:...` or GymTask widens the range."""
-    if not isinstance(reward, float | int) or not math.isfinite(reward) or low <= reward <= high:
-        return ""
-    name = "reward_low" if reward < low else "reward_high"
-    return f" Give {name}={reward:g}, or reward=clip."
 
 
 def saved_array(state: Mapping[str, np.ndarray], name: str) -> np.ndarray:

@@ -12,6 +12,7 @@ from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
+from linmdp.envs.guard import Guard
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError, check_choice, check_int, invalid
 from linmdp.experiments.cell_picture import KINDS, write_picture
@@ -57,7 +58,7 @@ def check_env(spec: str, agent: str | None, episodes: int, picture: Path | None 
         print(f"  It {'behaves' if ok else 'does NOT behave'}.")
     elif not isinstance(env.model, LinearModel):
         print("  The model is known, so V* and regret are exact; it is NOT linear in these features.")
-        first = int(env.reset(seed=0)[0])
+        first = int(Guard(env).reset(0, 0))
         _print_values(env, first)
     else:
         ok = _print_findings(check_linear(env.model))

@@ -57,6 +57,7 @@ def run(
     reward: opt.Reward = None,
     settings: opt.Settings = None,
     save: opt.Save = True,
+    verdict: opt.Verdict = True,
     yes: opt.Yes = False,
     modules: opt.Import = None,
 ) -> None:
@@ -65,7 +66,7 @@ def run(
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
     plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes, **saved)
-    _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
+    _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
 
 
 @app.command()
@@ -83,6 +84,7 @@ def compare(
     track: opt.Track = None,
     settings: opt.Settings = None,
     save: opt.Save = True,
+    verdict: opt.Verdict = True,
     yes: opt.Yes = False,
     modules: opt.Import = None,
 ) -> None:
@@ -92,7 +94,7 @@ def compare(
     agents = with_baselines(env, opt.with_settings(agents, settings))
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
     plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes)
-    _show(_results(plan, jobs, as_json, out, track, save), env, as_json, out)
+    _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
 
 
 @app.command()
@@ -104,13 +106,15 @@ def sweep(
     device: opt.Device = "cpu",
     track: opt.Track = None,
     save: opt.Save = False,
+    verdict: opt.Verdict = True,
     modules: opt.Import = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
-    from linmdp.runner.execute import saving, where_it_stopped
+    from linmdp.runner.execute import keep_stopped, saving, where_it_stopped
+    from linmdp.runner.guard import RunStopped
     from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
@@ -127,9 +131,11 @@ def sweep(
         left = len({run_key(job) for job in planned} - store.keys())
         say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
         try:
-            run_sweep(planned, store, processes=jobs, pool=pool, progress=True, on_run=tracker)
+            run_sweep(planned, store, processes=jobs, pool=pool, progress=True, verdict=verdict, on_run=tracker)
         except KeyboardInterrupt:
             stop(where_it_stopped(planned, 0, out), 1)
+        except RunStopped as error:
+            stop(f"{error}{keep_stopped(error.result, out)}", 2)
 
 
 @app.command()
@@ -238,7 +244,7 @@ def _paid(env: str, reward: str | None) -> str:
 
 
 def _results(
-    plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None, save: bool
+    plan: list[Job], jobs: int | None, as_json: bool, out: Path | None, track: str | None, save: bool, verdict: bool
 ) -> list[RunResult]:
     """All results in order; what is finished is stored (and printed) at once."""
     from linmdp.results.tracking import make_tracker
@@ -251,9 +257,10 @@ def _results(
     try:
         if out:
             command = shlex.join(["linmdp", *sys.argv[1:]])
-            found = run_into(out, plan, command=command, save=save, processes=jobs, progress=True, on_run=tracker)
+            how = {"command": command, "save": save, "processes": jobs, "progress": True, "verdict": verdict}
+            found = run_into(out, plan, on_run=tracker, **how)
         else:
-            found = run_jobs(plan, processes=jobs, progress=True)
+            found = run_jobs(plan, processes=jobs, progress=True, verdict=verdict)
         with closing(found):
             for result in found:
                 results.append(result)

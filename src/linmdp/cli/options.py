@@ -59,6 +59,10 @@ Save = Annotated[
     bool,
     typer.Option("--save/--no-save", help="save the agent of each run under --out"),
 ]
+Verdict = Annotated[
+    bool,
+    typer.Option("--verdict/--no-verdict", help="compare with random play, which is played for that after the runs"),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="start also what will take more than an hour")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 

@@ -10,14 +10,16 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.actions import Actions
+from linmdp.envs.door import Door
 from linmdp.envs.games import leaves, make_gym, text_notes
+from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, stepped_reading, usual_map
 from linmdp.envs.names import gym_names
 from linmdp.envs.observations import Reading, whole
 from linmdp.envs.rewards import FEW_EPISODES, FEW_VALUES, reward_rule
-from linmdp.envs.trial import LONGEST_H, Trial, random_play
-from linmdp.errors import InvalidParameter, check_int, invalid
+from linmdp.envs.trial import LONGEST_H, Trials
+from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
 from linmdp.features.cells import Cells
 from linmdp.types import State, Task
@@ -96,9 +98,11 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space)
         self.chosen, self._sizes = dict[str, Any](), tuple[int, ...]()
-        A = self._actions.A
+        A, self._door = self._actions.A, Door(env.observation_space)
         self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
+        bare = Guard(env, Bare(A, S=1), read=self._unread, actions=self._actions, during=" of random play")
+        self._trial = Trials(bare, limit or LONGEST_H)
         if H is None and limit is None:
             H = self.chosen["H"] = self._trial(FEW_EPISODES).H
         # no step beyond the environment's own limit is ever seen, and an optimistic agent would value it for ever
@@ -129,8 +133,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, id: str, features: str | FeatureMap | None, given: dict[str, Any], H: int, origin: str | None
     ) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""
-        A, view = self._actions.A, EnvView(id, self.env, self._actions, H)
-        view.origin = origin
+        A, view = self._actions.A, EnvView(id, self.env, self._actions, H, self._door)
+        view.origin, self._view = origin, view
         if features is None and not whole(view.space):
             view.dense_rewards = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
         self._dense_rewards = view.dense_rewards
@@ -159,7 +163,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         clocked = getattr(features, "clock", False)
         finite = (stepped_reading if clocked else finite_reading)(view, features)
         if finite is None:
-            self._state = np.asarray
+            self._state = np.array
             return None, features
         self._state, self.observation_space, self._sizes = finite.read, finite.space, finite.sizes
         self._state, self.observation_space = self._clocked(finite, features), finite.space
@@ -172,9 +176,15 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         dtype = reading.space.dtype
         return lambda observation: np.append(reading.read(observation), self._h).astype(dtype, copy=False)
 
-    def _trial(self, episodes: int) -> Trial:
-        limit = self.env.spec.max_episode_steps if self.env.spec else None
-        return random_play(self.env, self._actions, episodes=episodes, steps=limit or LONGEST_H)
+    def _unread(self, observation: Any) -> int:
+        """Of random play before anything is learned: it looks at lengths and rewards, so that all states are one."""
+        self._door(observation)
+        return 0
+
+    @property
+    def interactions(self) -> int:
+        """Steps that were played before the first episode: random play for lengths, rewards and features."""
+        return self._trial.steps + self._view.steps
 
     @property
     def notes(self) -> list[str]:
@@ -184,6 +194,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             low, high = self.task.reward_range
             fix = "give reward_low and reward_high"
             found.append(f"Rewards of '{self.id}' outside {low:g} to {high:g} were clipped to that range: {fix}.")
+        if self._door.outside:
+            found.append(f"An observation of '{self.id}' was outside its space: {self._door.outside}.")
         return found
 
     @property
@@ -213,7 +225,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._pay is not None:
             self._pay.earned = 0.0
         state, info = self.env.reset(seed=seed, options=options)
-        return self._state(state), info
+        return self._state(self._door(state)), info
 
     def step(self, action: int) -> tuple[State, Any, bool, bool, dict[str, Any]]:
         """One step; truncated also after step H."""
@@ -223,4 +235,5 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._h += 1
         if self._pay is not None:
             reward = self._pay(reward)
-        return self._state(state), reward, bool(terminated), bool(truncated) or self._h >= self.task.H, info
+        ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
+        return self._state(self._door(state)), reward, ended, cut or self._h >= self.task.H, info

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.errors import InvalidParameter, LinMDPWarning, described, needed, unknown
+from linmdp.errors import FAULTS, InvalidParameter, LinMDPWarning, check_flag, described, needed, one_number, unknown
 from linmdp.features.learned import Layout, width_of
 
 LARGEST_WIDTH = 4096
@@ -44,7 +44,7 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     except gymnasium.error.DependencyNotInstalled as error:
         fix = " Or pip install 'linmdp[box2d]'." if "box2d" in str(error).lower() else ""
         raise InvalidParameter(f"Gymnasium cannot make '{id}'. {described(error)}.{fix}") from error
-    except Exception as error:
+    except FAULTS as error:
         raise InvalidParameter(f"Gymnasium cannot make '{id}'. {described(error)}.") from error
     return env
 
@@ -160,7 +160,8 @@ class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
         observation, reward, terminated, truncated, info = self.env.step(int(action) + self._first_action)
         lives = int(info.get("lives", 0))
         lost, self._lives = lives < self._lives, lives
-        return self._flat(observation), float(reward), bool(terminated) or lost, bool(truncated), info
+        ended = check_flag("terminated", terminated) or lost
+        return self._flat(observation), one_number(reward), ended, check_flag("truncated", truncated), info
 
     def _flat(self, observation: Any) -> np.ndarray:
         pieces = flat(self._space, observation)

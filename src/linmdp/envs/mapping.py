@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
+from itertools import count
 from typing import Any, overload
 
 import gymnasium
@@ -16,13 +17,15 @@ import numpy as np
 
 from linmdp.envs import observations
 from linmdp.envs.actions import Actions
+from linmdp.envs.door import Door
 from linmdp.envs.games import leaves
+from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles, usual_bandwidth
 from linmdp.features.blocks import LARGEST_D
-from linmdp.features.cell_choice import Played, fitted_cells
+from linmdp.features.cell_choice import Moment, Played, fitted_cells, played
 from linmdp.features.cells import Cells, read_cells
 from linmdp.features.groups import GroupFeatures
 from linmdp.features.onehot import OneHot, joined
@@ -63,9 +66,14 @@ class EnvView:
     origin: str | None = None
     """What the environment was made from, if that says all of it: the same name, the same environment."""
 
-    def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int) -> None:
+    def __init__(
+        self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int, door: Door | None = None
+    ) -> None:
         self.id, self.env, self.actions, self.A, self.H = id, env, actions, actions.A, H
         self.space: gymnasium.Space[Any] = env.observation_space
+        self._door, self._seen = door or Door(self.space), dict[tuple[int, int], Array]()
+        self.steps = 0
+        """Steps that were played for features, so far."""
 
     def scaled(
         self, name: str, scaling: str, warmup: int, seed: int, *, margin: float = 0.0
@@ -80,38 +88,48 @@ class EnvView:
         low, high = observations.bounds(reading.space)
         if scaling == "data":
             low, high = np.full_like(low, -np.inf), np.full_like(high, np.inf)
-        states = None if bounded(low, high).all() else self.warm_up(reading, steps, seed)
+        states = None if bounded(low, high).all() else self.warm_up(steps, seed)
         return reading, Scaling.fit(low, high, states, margin=margin)
 
-    def warm_up(self, reading: Reading, steps: int, seed: int) -> Array:
-        """States that a random policy sees in that many steps, (steps, k)."""
-        rng = np.random.default_rng(seed)
-        states: list[Array] = []
-        observation, _ = self.env.reset(seed=seed)
-        while len(states) < steps:
-            states.append(reading.read(observation))
-            observation, _, terminated, truncated, _ = self.env.step(self.actions(int(rng.integers(self.A))))
-            if terminated or truncated:
-                states.append(reading.read(observation))
-                observation, _ = self.env.reset()
-        return np.array(states[:steps], dtype=np.float64)
+    def warm_up(self, steps: int, seed: int) -> Array:
+        """The observations, as numbers, that a random policy sees in that many steps, (steps, k); they are played once.
+
+        The last one of an episode is among them.
+        """
+        if known := [states for (n, first), states in self._seen.items() if first == seed and n >= steps]:
+            return known[0][:steps]
+        rng, states = np.random.default_rng(seed), list[Array]()
+        guard = self._guard(observations.flattened(self.space))
+        for k in count():
+            for step in guard.random_episode(k, rng, seed=None if k else seed):
+                states.append(step.state)
+                if len(states) == steps:
+                    break
+            else:
+                states.append(step.next_state)
+            if len(states) >= steps:
+                break
+        self.steps += guard.steps
+        self._seen[steps, seed] = found = np.array(states[:steps], dtype=np.float64)
+        return found
 
     def played(self, reading: Reading, steps: int, seed: int) -> Played:
         """Random play in episodes of H steps at most, until there are that many steps; the last episode is whole."""
-        rng, rows, k = np.random.default_rng(seed), list[tuple[Any, int, float, int]](), 0
+        guard, rng, rows = self._guard(reading.read), np.random.default_rng(seed), list[Moment]()
         with WARMUP.get()(steps) as advance:
-            while len(rows) < steps:
-                observation, _ = self.env.reset(seed=None if k else seed)
-                for h in range(self.H):
-                    state, action = np.append(reading.read(observation), h), int(rng.integers(self.A))
-                    observation, reward, terminated, truncated, _ = self.env.step(self.actions(action))
-                    rows.append((state, action, float(reward), k))
+            for k in count():
+                for step in guard.random_episode(k, rng, H=self.H, seed=None if k else seed):
+                    rows.append((np.append(step.state, step.h), step.action, step.reward, k))
                     advance()
-                    if terminated or truncated:
-                        break
-                k += 1
-        states, actions, rewards, episode = zip(*rows, strict=True)
-        return Played(np.array(states, dtype=np.int64), np.array(actions), np.array(rewards), np.array(episode))
+                if len(rows) >= steps:
+                    break
+        self.steps += guard.steps
+        return played(rows)
+
+    def _guard(self, read: Callable[[Any], Any]) -> Guard:
+        """The environment before it has a task, its observations read so."""
+        words = " of the warm-up"
+        return Guard(self.env, Bare(self.A), read=lambda o: read(self._door(o)), actions=self.actions, during=words)
 
 
 def fourier(
@@ -150,7 +168,7 @@ def rbf(
 ) -> Mapped:
     """Normalised radial basis functions around states of the warm-up."""
     reading, scale = view.scaled("rbf", scaling, warmup, seed)
-    states = view.warm_up(reading, int(warmup), int(seed))
+    states = view.warm_up(int(warmup), int(seed))
     return reading, RBF.fit(view.A, scale, states, centres=centres, bandwidth=bandwidth)
 
 
@@ -196,7 +214,7 @@ def automatic_scaling(view: EnvView, warmup: int, seed: int) -> tuple[Reading, S
         return view.scaled("auto", "bounds", warmup, seed, margin=MARGIN)
     reading, seen = view.scaled("auto", "data", warmup, seed, margin=MARGIN)
     low, high = observations.bounds(reading.space)
-    states = view.warm_up(reading, int(warmup), int(seed))
+    states = view.warm_up(int(warmup), int(seed))
     least, most = states.min(axis=0), states.max(axis=0)
     switch = ((states == least) | (states == most)).all(axis=0)
     still = (least == most) & bounded(low, high)
@@ -274,7 +292,7 @@ def register_features(name: str, maker: Any = None) -> Any:
     return MAPS.register(name, maker)
 
 
-def usual_map(view: EnvView, given: Collection[str]) -> str:
+def usual_map(view: EnvView, given: Mapping[str, Any]) -> str:
     """The map where none is named: whole numbers are told apart one by one, others are seen through `auto`.
 
     Whole numbers that are too many to be counted are hashed if states come again in random play; if they do not,
@@ -286,8 +304,9 @@ def usual_map(view: EnvView, given: Collection[str]) -> str:
     finite = counted(view.id, view.space)
     if "order" in given or (finite is not None and finite.S is not None):
         return "onehot"
-    codes = view.warm_up(observations.hashed(view.id, view.space), RECURRING, seed=0)
-    if len(np.unique(codes)) <= RECURRING // 2:
+    warmup = given.get("warmup")
+    states = view.warm_up(max(RECURRING, warmup) if isinstance(warmup, int) else RECURRING, seed=0)[:RECURRING]
+    if len(np.unique(states, axis=0)) <= RECURRING // 2:
         return "hashed"
     return "cells" if all(one.dtype == np.uint8 for one in leaves(view.space).values()) else "auto"
 

@@ -101,14 +101,20 @@ def stepped(plain: Reading, H: int) -> Reading:
 
 def numbers(id: str, space: spaces.Space[Any]) -> Reading:
     """States are flat vectors, whatever is in them; images are seen as grey levels."""
-    plain, simplified = _without_images(space)
+    plain, _ = _without_images(space)
     layout_of(id, plain)
     low, high = bounds(plain)
     dtype = plain.dtype if isinstance(plain, spaces.Box) else np.dtype(np.float64)
-    box = spaces.Box(low.astype(dtype), high.astype(dtype), dtype=dtype.type)
+    return Reading(read=flattened(space), space=spaces.Box(low.astype(dtype), high.astype(dtype), dtype=dtype.type))
+
+
+def flattened(space: spaces.Space[Any]) -> Callable[[Any], np.ndarray]:
+    """From an observation to its numbers, grey levels for images, as a new array."""
+    plain, simplified = _without_images(space)
+    dtype = plain.dtype if isinstance(plain, spaces.Box) else np.dtype(np.float64)
     if simplified is None:
-        return Reading(read=lambda o: _vector(space, o).astype(dtype), space=box)
-    return Reading(read=lambda o: _vector(plain, simplified(o)).astype(dtype), space=box)
+        return lambda o: _vector(space, o).astype(dtype)
+    return lambda o: _vector(plain, simplified(o)).astype(dtype)
 
 
 def _without_images(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Callable[[Any], Any] | None]:

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from linmdp.envs.games import Game
+from linmdp.envs.guard import Guard
 from linmdp.errors import InvalidParameter
 from linmdp.features.learned import Layout
 from linmdp.features.unit import HashedFeatures
@@ -25,8 +26,8 @@ class Watch:
     def started(self, k: int, state: State) -> None:
         """Episode k begins in `state`."""
 
-    def paid(self, k: int, h: int, reward: Any) -> None:
-        """Step h of episode k has paid that."""
+    def paid(self, reward: float) -> None:
+        """A step has paid that."""
 
 
 class Scaler:
@@ -83,7 +84,7 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
 
     def __init__(self, env: Any, first_seed: int = 0, watch: Watch | None = None) -> None:
-        self._env, self.scaler, self._watch = env, Scaler(env), watch or Watch()
+        self._guard, self.scaler, self._watch = Guard(env), Scaler(env), watch or Watch()
         self._seed: int | None = first_seed
         self._k, self._h = -1, 0
         self.observation_space = self.scaler.space
@@ -97,14 +98,15 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode."""
         self._k, self._h = self._k + 1, 0
-        state, info = self._env.reset(seed=self._seed, options=self._watch.options(self._k))
+        options = self._watch.options(self._k)  # which finishes the episode before
+        state = self._guard.reset(self._k, self._seed, options)
         self._seed = None
         self._watch.started(self._k, state)
-        return self.scaler(state), info
+        return self.scaler(state), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step."""
-        state, reward, terminated, truncated, info = self._env.step(int(action))
-        self._watch.paid(self._k, self._h, reward)
+        state, reward, terminated, truncated = self._guard.step(self._k, self._h, int(action))
+        self._watch.paid(reward)
         self._h += 1
-        return self.scaler(state), float(reward), terminated, truncated, info
+        return self.scaler(state), reward, terminated, truncated, {}

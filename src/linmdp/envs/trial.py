@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.envs.actions import Actions
-from linmdp.errors import InvalidData, described, one_number
+from linmdp.envs.guard import Guard
 
 STEPS_PER_EPISODE = 100
 """Random play ends with the episode in which its steps reach so many times the episodes: some steps take long."""
@@ -26,11 +24,13 @@ class Trial:
     longest : steps of the longest episode
     cut : whether the environment itself cut that one off
     rewards : the different rewards, from the least to the largest
+    steps : of all episodes together
     """
 
     longest: int
     cut: bool
     rewards: tuple[float, ...]
+    steps: int
 
     @property
     def H(self) -> int:
@@ -38,28 +38,41 @@ class Trial:
         return min(self.longest if self.cut else 2 * self.longest, LONGEST_H)
 
 
-def random_play(env: Any, actions: Actions, *, episodes: int, steps: int) -> Trial:
-    """Always the same episodes of at most that many steps; a fault in them is named with its place."""
-    rng, lengths, seen = np.random.default_rng(0), list[tuple[int, bool]](), set[float]()
-    for k in range(episodes):
-        env.reset(seed=k)
-        cut = False
-        for h in range(steps):
-            try:
-                _, reward, terminated, truncated, _ = env.step(actions(int(rng.integers(actions.A))))
-                value = one_number(reward)
-            except Exception as error:
-                raise InvalidData(
-                    f"Episode {k}, step {h} of random play must not fail. Got {described(error)}."
-                ) from error
-            if not math.isfinite(value):
-                raise InvalidData(f"The reward of episode {k}, step {h} must be one finite number. Got {reward!r}.")
-            seen.add(value)
-            cut = bool(truncated)
-            if terminated or truncated:
-                break
-        lengths.append((h + 1, cut))
-        if sum(length for length, _ in lengths) >= STEPS_PER_EPISODE * episodes:
-            break
-    longest, cut = max(lengths)
-    return Trial(longest=longest, cut=cut, rewards=tuple(sorted(seen)))
+class Episode(NamedTuple):
+    """One of them."""
+
+    length: int
+    cut: bool
+    rewards: frozenset[float]
+
+
+class Trials:
+    """Always the same episodes of random play, of at most H steps; each is played once, however often it is asked for.
+
+    Attributes
+    ----------
+    steps : how many have been played
+    """
+
+    def __init__(self, guard: Guard, H: int) -> None:
+        self._guard, self._H, self._rng, self._episodes = guard, H, np.random.default_rng(0), list[Episode]()
+
+    @property
+    def steps(self) -> int:
+        return sum(episode.length for episode in self._episodes)
+
+    def __call__(self, episodes: int) -> Trial:
+        """What so many of them show, or fewer where they are long."""
+        seen, total = list[Episode](), 0
+        while len(seen) < episodes and total < STEPS_PER_EPISODE * episodes:
+            if len(seen) == len(self._episodes):
+                self._episodes.append(self._played(len(seen)))
+            seen.append(self._episodes[len(seen)])
+            total += seen[-1].length
+        longest, cut = max((episode.length, episode.cut) for episode in seen)
+        rewards = frozenset[float]().union(*(episode.rewards for episode in seen))
+        return Trial(longest=longest, cut=cut, rewards=tuple(sorted(rewards)), steps=total)
+
+    def _played(self, k: int) -> Episode:
+        steps = list(self._guard.random_episode(k, self._rng, H=self._H, seed=k))
+        return Episode(len(steps), steps[-1].truncated, frozenset(step.reward for step in steps))

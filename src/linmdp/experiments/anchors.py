@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.envs.drift import DriftingEnv
+from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
 from linmdp.experiments.general import write_anchors
 from linmdp.experiments.suite import LATEST, SCALES, SuiteTask, anchors_file, tasks_of
@@ -80,14 +81,8 @@ def tabled(env: Any, H: int) -> list[float]:
 
 
 def _random_return(env: Any, H: int, seed: int, rng: np.random.Generator) -> float:
-    env.reset(seed=seed)
-    total = 0.0
-    for _ in range(H):
-        _, reward, ended, *_ = env.step(int(rng.integers(env.action_space.n)))
-        total += float(reward)
-        if ended:
-            break
-    return total
+    guard = Guard(env, Bare(int(env.action_space.n)))
+    return sum(step.reward for step in guard.random_episode(seed, rng, H=H, seed=seed))
 
 
 def shortest(env: Any, seed: int, sides: tuple[float, ...], H: int) -> float:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.features.cell_choice import LAG, Played
+from linmdp.envs.guard import Guard
+from linmdp.features.cell_choice import LAG, Moment, Played, played
 from linmdp.features.cells import Cells
 from linmdp.io.files import write_atomic
 from linmdp.report.plots import drawing, rendered
@@ -38,17 +39,11 @@ def write_picture(env: Any, names: list[str], out: Path) -> None:
 
 def random_episodes(env: Any) -> Played:
     """Some episodes of random play."""
-    rng, rows = np.random.default_rng(SEED), list[tuple[Any, int, float, int]]()
+    guard, rng, rows = Guard(env), np.random.default_rng(SEED), list[Moment]()
     for k in range(EPISODES):
-        state, _ = env.reset(seed=None if k else SEED)
-        over = False
-        while not over:
-            action = int(rng.integers(env.task.A))
-            following, reward, terminated, truncated, _ = env.step(action)
-            rows.append((state, action, float(reward), k))
-            state, over = following, terminated or truncated
-    states, actions, rewards, episode = zip(*rows, strict=True)
-    return Played(np.array(states, dtype=np.int64), np.array(actions), np.array(rewards), np.array(episode))
+        steps = guard.random_episode(k, rng, H=guard.task.H, seed=None if k else SEED)
+        rows += [(step.state, step.action, step.reward, k) for step in steps]
+    return played(rows)
 
 
 def draw_moved(axes: Axes, cells: Cells, columns: list[int]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linmdp.envs.guard import task_of
 from linmdp.envs.planning import optimum
 from linmdp.experiments import study
 from linmdp.experiments.stored_runs import Say, grouped, run_planned
@@ -21,7 +22,6 @@ from linmdp.results.curves import returns as returns
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
-from linmdp.runner.guard import task_of
 from linmdp.runner.registry import make_env, make_model, model_known
 from linmdp.types import Array, RunResult
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.beliefs import bonus
-from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, check_int
+from linmdp.envs.guard import Guard, task_of
+from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int, described
 from linmdp.experiments.stored_runs import Say
 from linmdp.report.film import Film, Maps, Moment, episode_film, maps_film, write_film
 from linmdp.results.curves import spaced
 from linmdp.results.run_folder import read_folder
 from linmdp.results.verdict import number as written
-from linmdp.runner.guard import Guard, task_of
 from linmdp.runner.loading import Policy, trained
 from linmdp.runner.loop import RunState
 from linmdp.runner.progress import progress_bar
@@ -58,7 +58,7 @@ def _episode(agent: Agent, spec: str | None, env: Any, seed: int, say: Say) -> F
         action = policy(h, state)
         where = f", state {state}" if guard.task.S is not None else ""
         words = f"step {h + 1}{where}, return {written(earned)}"
-        picture = np.asarray(shown.render()) if draws else None
+        picture = _picture(shown, h) if draws else None
         moments.append(Moment(picture, words, q - extra, extra, action))
         state, reward, terminated, truncated = guard.step(0, h, action)
         earned += reward
@@ -69,6 +69,14 @@ def _episode(agent: Agent, spec: str | None, env: Any, seed: int, say: Say) -> F
     return episode_film("An episode", words, [moments[i] for i in kept])
 
 
+def _picture(env: Any, h: int) -> Array:
+    """What it looks like at step h."""
+    try:
+        return np.asarray(env.render())
+    except FAULTS as error:
+        raise InvalidData(f"The picture of step {h} must not fail. Got {described(error)}.") from error
+
+
 def _drawn_env(spec: str | None, env: Any, say: Say) -> tuple[Any, bool]:
     """The environment again, such that it draws itself, where it can."""
     if spec is None or not spec.startswith("gym:") or "rgb_array" not in env.metadata.get("render_modes", ()):
@@ -76,9 +84,9 @@ def _drawn_env(spec: str | None, env: Any, say: Say) -> tuple[Any, bool]:
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into arrays, and needs no screen
     try:
         drawn: Any = make_env(f"{spec},{RENDER}")
-        drawn.reset(seed=0)
-        drawn.render()
-    except (LinMDPError, ImportError, RuntimeError) as error:  # what draws is an extra of Gymnasium
+        Guard(drawn).reset(0, 0)
+        _picture(drawn, 0)
+    except LinMDPError as error:  # what draws is an extra of Gymnasium
         say(f"{spec} is not drawn: {error}")
         return env, False
     return drawn, True

@@ -8,6 +8,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
+from linmdp.envs.guard import Guard
 from linmdp.export.draws import DeviceDraws
 from linmdp.export.numbers import braces, filled, real, reals
 from linmdp.types import Array, State
@@ -57,17 +58,16 @@ def new_agent(agent: Agent, seed: int) -> Agent:
 def record(env: Any, agent: Agent, steps: int, seed: int, kind: str) -> list[Step]:
     """Let `agent` learn in `env` for that many steps, rounded up to whole episodes; it sees what a device would see."""
     recorded: list[Step] = []
-    first_seed: int | None = seed
+    guard, k = Guard(env), 0
     while len(recorded) < steps:
         agent.begin_episode()
-        state = as_seen(env.reset(seed=first_seed)[0], kind)
-        first_seed = None
+        state, k = as_seen(guard.reset(k, None if k else seed), kind), k + 1
         for h in range(agent.task.H):
             q, action = np.array(agent.q_values(h, state)), agent.act(h, state)
-            following, reward, terminated, truncated, _ = env.step(action)
+            following, reward, terminated, truncated = guard.step(k - 1, h, action)
             following = as_seen(following, kind)
             agent.observe(h, state, action, reward, following, terminated)
-            recorded.append(Step(h == 0, state, action, float(reward), following, bool(terminated), q))
+            recorded.append(Step(h == 0, state, action, reward, following, terminated, q))
             if terminated or truncated:
                 break
             state = following

@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -55,6 +56,16 @@ class Played(NamedTuple):
     def within(self, lag: int) -> IntArray:
         """Rows that are followed by `lag` more of their episode."""
         return np.flatnonzero(self.episode[:-lag] == self.episode[lag:])
+
+
+Moment: TypeAlias = tuple[np.ndarray, int, float, int]
+"""State, action, reward and episode of one step."""
+
+
+def played(rows: Sequence[Moment]) -> Played:
+    """Steps as they were played, one by one."""
+    states, actions, rewards, episode = zip(*rows, strict=True)
+    return Played(np.array(states, dtype=np.int64), np.array(actions), np.array(rewards), np.array(episode))
 
 
 def fitted_cells(played: Played, A: int, rng: np.random.Generator) -> Cells:

@@ -9,7 +9,8 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.games import Game
-from linmdp.errors import InvalidData, InvalidParameter, check_int
+from linmdp.envs.guard import Bare, Guard
+from linmdp.errors import InvalidParameter, check_int
 from linmdp.linearize.data import Dataset
 
 Step = tuple[np.ndarray, int, float, np.ndarray, bool]
@@ -54,19 +55,13 @@ def collect(
     check_int("linearize", "horizon", H, low=1)
     rows: list[Step] = []
     where: list[tuple[int, int]] = []
-    state, _ = game.reset(seed=seed)
-    episode = 0
+    guard, episode = Guard(game, Bare(game.A), during=f" of '{game.id}'"), 0
     while len(rows) < transitions:
-        if episode:
-            state, _ = game.reset()
+        state = guard.reset(episode, None if episode else seed)
         player.begin_episode()
         for h in range(H):
             action = player.act(h, state)
-            following, reward, terminated, truncated, _ = game.step(action)
-            if not (np.isfinite(reward) and np.isfinite(following).all()):
-                raise InvalidData(
-                    f"'{game.id}' must pay and show finite numbers only. It did not in episode {episode}, step {h}."
-                )
+            following, reward, terminated, truncated = guard.step(episode, h, action)
             player.observe(h, state, action, scaled(reward), following, terminated)
             rows.append((state, action, reward, following, terminated))
             where.append((episode, h))

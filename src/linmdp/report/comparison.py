@@ -23,7 +23,7 @@ from linmdp.types import RunResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = ("agent", "seeds", "regret [95% interval]", "return at the end", "agent memory", "CPU s")
+COLUMNS = ("agent", "seeds", "regret [95% interval]", "return at the end", "interactions", "agent memory", "CPU s")
 
 
 class Comparison(Sequence[RunResult]):
@@ -114,7 +114,8 @@ class Comparison(Sequence[RunResult]):
 
     def _shown(self, s: Summary) -> tuple[str, ...]:
         regret, end = (_interval(i, s.seeds) for i in (s.regret, s.end))
-        return s.agent, str(s.seeds), regret, end, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
+        steps = "-" if s.interactions is None else f"{s.interactions:,.0f}"
+        return s.agent, str(s.seeds), regret, end, steps, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
 
 
 def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:

@@ -306,10 +306,13 @@ def _model(spec: str) -> LinearModel:
     return _last[key]
 
 
-def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False) -> Runs:
+def run_jobs(
+    jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False, verdict: bool = True
+) -> Runs:
     """All results, in the order of `jobs`, each as soon as it and those before it are done."""
     work, waiting, following = units(jobs), dict[int, list[RunResult]](), 0
-    with closing(run_units(work, local_pool(work, processes), progress=progress)) as finished:
+    pool = local_pool(work, processes)
+    with closing(run_units(work, pool, progress=progress, verdict=verdict)) as finished:
         for done in finished:
             waiting[done.place] = done.value
             while following in waiting:
@@ -317,17 +320,18 @@ def run_jobs(jobs: Sequence[Job], *, processes: int | None = None, progress: boo
                 following += 1
 
 
-def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False) -> Results:
+def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False, verdict: bool = True) -> Results:
     """The results of every unit, with its place in `work`, in the order in which they finish.
 
-    They get their verdicts here and not where they run: random play is played once, not in every process.
+    They get their verdicts here and not where they run: random play is played once, not in every process. Without
+    `verdict` it is not played at all.
     """
     known: dict[str, RandomPlay] = {}
     with progress_bar("episodes", sum(job.episodes for unit in work for job in unit), progress) as advance:
         try:
             with closing(pool.run(carried(run_counted), work, advance)) as finished:
                 for done in finished:
-                    for job, result in zip(work[done.place], done.value, strict=True):
+                    for job, result in zip(work[done.place], done.value, strict=True) if verdict else ():
                         if job.env not in known:
                             known[job.env] = _random_play(job.env)
                         result.rerun = rerun_words(job.env, job.agent)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.envs.checks import Finding
+from linmdp.envs.guard import Guard
 from linmdp.errors import InvalidData
-from linmdp.runner.guard import Guard
 
 EPISODES = 20
 
@@ -52,15 +52,10 @@ def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:
 
 def _played(guard: Guard, k: int) -> Played:
     """Episode k; it is always the same one, if the environment keeps to its seed."""
-    rng, task = np.random.default_rng(k), guard.task
-    played = Played([guard.reset(k, seed=k)], [], False)
-    for h in range(task.H):
-        state, reward, terminated, truncated = guard.step(k, h, int(rng.integers(task.A)))
-        played.states.append(state)
-        played.rewards.append(reward)
-        if terminated or truncated:
-            return played._replace(ended=bool(terminated) or h + 1 < task.H)
-    return played
+    H = guard.task.H
+    steps = list(guard.random_episode(k, np.random.default_rng(k), H=H, seed=k))
+    states = [steps[0].state, *(step.next_state for step in steps)]
+    return Played(states, [step.reward for step in steps], steps[-1].terminated or len(steps) < H)
 
 
 def _same(one: Played, two: Played) -> bool:

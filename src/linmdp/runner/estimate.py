@@ -12,6 +12,7 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
+from linmdp.envs.guard import Guard
 from linmdp.runner.batch import Job, default_processes, units
 from linmdp.runner.loop import play
 from linmdp.runner.registry import make_agent, make_env
@@ -63,13 +64,12 @@ def measured(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf
     """By a short run, of about that many CPU seconds at most."""
     planning: list[float] = []
     playing: list[float] = []
-    end = time.process_time() + seconds
+    guard, end = Guard(env), time.process_time() + seconds
     for k in range(min(episodes, PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES)):
         start, version = time.process_time(), agent.policy_version
         agent.begin_episode()
         planned = time.process_time()
-        state, _ = env.reset(seed=0 if k == 0 else None)
-        for _ in play(env, agent, state, k):
+        for _ in play(guard, agent, guard.reset(k, seed=None if k else 0), k):
             pass
         playing.append(time.process_time() - planned)
         if agent.policy_version != version or not planning:

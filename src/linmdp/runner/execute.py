@@ -26,6 +26,7 @@ def run_into(
     save: bool = True,
     processes: int | None = None,
     progress: bool = False,
+    verdict: bool = True,
     on_run: OnRun | None = None,
 ) -> Generator[RunResult, None, None]:
     """Every result in the order of `jobs`, each as soon as it and those before it are there.
@@ -46,7 +47,8 @@ def run_into(
             for leftover in (folder / "agents").glob(f".{key}.*"):  # of a process that was killed while it saved
                 leftover.unlink(missing_ok=True)
         try:
-            with closing(run_missing(work, store, processes=processes, progress=progress)) as finished:
+            found = run_missing(work, store, processes=processes, progress=progress, verdict=verdict)
+            with closing(found) as finished:
                 while following < len(jobs):
                     while following not in waiting:
                         place, result = next(finished)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from linmdp.agents.base import check_reward
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.raw import RawEpisodes, Watch
 from linmdp.runner.progress import Meter
@@ -57,7 +56,7 @@ class Measurements(Watch):
         if k < self._state.episodes:
             self._earned, self._gap = 0.0, self._state.meter.gap(state)
 
-    def paid(self, k: int, h: int, reward: Any) -> None:
+    def paid(self, reward: float) -> None:
         """Add up the rewards, and the steps."""
         self._state.steps += 1
-        self._earned += check_reward(reward, self._state.agent.task.reward_range, k, h)
+        self._earned += reward

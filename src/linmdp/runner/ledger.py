@@ -105,6 +105,7 @@ class Ledger:
                 switches=int(self.switches[i]),
                 saturated=saturated,
                 tied=ties,
+                interactions=self.episodes * engine.model.H,
                 drift=float(drift[i]),
                 warnings=verdicts(name, beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
             )

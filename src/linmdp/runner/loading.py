@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from linmdp.agents.base import TIE, Agent, under
+from linmdp.envs.guard import task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int, unknown
 from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.results.run_folder import agent_file, read_folder
-from linmdp.runner.guard import task_of
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names, check_no_import
 from linmdp.types import Array, RunResult, State, Task

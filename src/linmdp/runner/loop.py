@@ -11,14 +11,15 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3Agent
+from linmdp.envs.guard import Guard
 from linmdp.envs.planning import policy_value
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning, check_int
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int
 from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.curve_log import CurveLog
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.external import OnEpisode, play_external
-from linmdp.runner.guard import Guard, RunStopped
+from linmdp.runner.guard import RunStopped
 from linmdp.runner.measured import build_result
 from linmdp.runner.progress import Advance, Meter, progress_bar, recent
 from linmdp.runner.random_play import judged
@@ -38,6 +39,7 @@ def run(
     name: str | None = None,
     checkpoint: str | Path | None = None,
     every: int | None = None,
+    verdict: bool = True,
 ) -> RunResult:
     """Let `agent` learn in `env` for that many episodes.
 
@@ -51,7 +53,8 @@ def run(
     episodes before, and what was learned is saved in the folder.
 
     The `verdict` of the result compares what it earned at the end with random play: the exact value where it is known,
-    else a few episodes, played once for each environment when a run in it is over.
+    else a few episodes, played once for each environment when a run in it is over. `verdict=False` leaves it out, and
+    the environment is played no more than the run needs: `interactions` of the result are all its steps.
     """
     found = learn(
         env,
@@ -65,7 +68,7 @@ def run(
         checkpoint=checkpoint,
         every=every,
     )
-    return judged(found, env, agent)
+    return judged(found, env, agent) if verdict else found
 
 
 def learn(
@@ -86,7 +89,10 @@ def learn(
     keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, state)
     with one_blas_thread(), progress_bar("episodes", state.episodes, progress) as advance:
         if isinstance(agent, SB3Agent):
-            play_external(state, agent, advance, on_episode)
+            try:
+                play_external(state, agent, advance, on_episode)
+            except InvalidData as error:
+                raise _stopped(error, state, None) from error
         else:
             _play_all(state, keeper, advance, on_episode)
     for words in state.findings():
@@ -102,7 +108,7 @@ def _play_all(state: RunState, keeper: Checkpoints | None, advance: Meter, on_ep
         while state.k < state.episodes:
             try:
                 state.episode()
-            except InvalidData as error:
+            except LinMDPError as error:
                 raise _stopped(error, state, keeper) from error
             if on_episode or keeper:
                 with state.clock.paused():
@@ -163,7 +169,7 @@ class RunState:
         gap = meter.gap(state)
         watch = self.probe if k >= probe_from(self.episodes) else None
         reward = 0.0
-        for step in play(self.env, agent, state, k, watch, self.guard):
+        for step in play(self.guard, agent, state, k, watch):
             reward += step.reward
             self.steps += 1
         self.finish_episode(self.guard.original(reward), gap, self.clock.cpu_so_far)
@@ -224,6 +230,7 @@ class RunState:
             staleness=None if (total := agent.staleness()) is None else (total - self.stale) / k,
             diagnostics=agent.diagnostics(),
             warnings=[*self.notes, *self.findings()],
+            interactions=int(getattr(self.env.unwrapped, "interactions", 0)) + self.steps,
             costs=self.costs,
         )
 
@@ -238,11 +245,8 @@ def counters(agent: Agent) -> tuple[int, int, int]:
     return agent.updates, agent.resets, agent.policy_version
 
 
-def play(
-    env: Any, agent: Agent, state: Any, k: int, probe: Probe | None = None, guard: Guard | None = None
-) -> Iterator[Transition]:
-    """One episode, step by step; it may end early."""
-    guard = guard or Guard(env)
+def play(guard: Guard, agent: Agent, state: Any, k: int, probe: Probe | None = None) -> Iterator[Transition]:
+    """Episode k, which has begun in `state`, step by step; it may end early."""
     for h in range(guard.task.H):
         action = agent.act(h, state)
         if probe:
@@ -293,7 +297,7 @@ class RegretMeter:
         return None
 
 
-def _stopped(error: InvalidData, state: RunState, keeper: Checkpoints | None) -> RunStopped:
+def _stopped(error: LinMDPError, state: RunState, keeper: Checkpoints | None) -> RunStopped:
     """What stopped the run, with the episodes before it, and where what was learned is saved."""
     words = str(error) + (f" {keeper.save_stopped()}" if keeper else "")
     return RunStopped(words, state.result() if state.k else None)

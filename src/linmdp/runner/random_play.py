@@ -10,12 +10,12 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
+from linmdp.envs.guard import Guard
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError
 from linmdp.plugins import REGISTERED, imports
 from linmdp.results.verdict import verdict
 from linmdp.runner.blas import one_blas_thread
-from linmdp.runner.guard import Guard
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
@@ -41,6 +41,8 @@ class RandomPlay(NamedTuple):
     optimum: float | None = None
     constant: float | None = None
     most: float | None = None
+    steps: int = 0
+    """That were played for it."""
 
 
 def random_play(env: Any) -> RandomPlay:
@@ -53,11 +55,11 @@ def random_play(env: Any) -> RandomPlay:
     try:
         with one_blas_thread():  # the last bits must not depend on the machine
             if model is not None and model.start == "fixed":
-                state = 0 if isinstance(model, LinearModel) else env.reset(seed=SEED)[0]
+                state = 0 if isinstance(model, LinearModel) else Guard(env).reset(0, SEED)
                 V = policy_value(model, uniform_policy(model))[0]
                 optimum, constant = float(inner.optimum.V[0][state]), _best_constant(model, int(state))
                 return RandomPlay([float(V[state])], optimum, constant)
-            return RandomPlay(_played(Guard(env)), most=getattr(inner, "most_return", None))
+            return _played(Guard(env))._replace(most=getattr(inner, "most_return", None))
     except LinMDPError:  # the run itself has met the same fault, or will
         return RandomPlay([])
 
@@ -74,18 +76,13 @@ def _best_constant(model: Any, state: int) -> float | None:
     return max(map(alone, range(model.A)))
 
 
-def _played(guard: Guard) -> list[float]:
-    rng, task, returns, steps = np.random.default_rng(SEED), guard.task, list[float](), 0
-    while len(returns) < EPISODES and steps < STEPS:
-        k, total = len(returns), 0.0
-        guard.reset(k, seed=None if k else SEED)
-        for h in range(task.H):
-            _, reward, terminated, truncated = guard.step(k, h, int(rng.integers(task.A)))
-            total, steps = total + reward, steps + 1
-            if terminated or truncated:
-                break
-        returns.append(guard.original(total))
-    return returns
+def _played(guard: Guard) -> RandomPlay:
+    rng, returns = np.random.default_rng(SEED), list[float]()
+    while len(returns) < EPISODES and guard.steps < STEPS:
+        k = len(returns)
+        steps = guard.random_episode(k, rng, H=guard.task.H, seed=None if k else SEED)
+        returns.append(guard.original(sum(step.reward for step in steps)))
+    return RandomPlay(returns, steps=guard.steps)
 
 
 _known: WeakKeyDictionary[Any, RandomPlay] = WeakKeyDictionary()
@@ -105,6 +102,8 @@ def with_verdict(result: RunResult, play: RandomPlay) -> RunResult:
     """The result beside random play."""
     result.random_returns, result.optimal_return = play.returns, play.optimum
     result.constant_return, result.most_return = play.constant, play.most
+    if result.interactions is not None:
+        result.interactions += play.steps
     result.verdict = verdict([result])
     return result
 

@@ -13,11 +13,11 @@ from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.guard import task_of
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, described, unknown
+from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, check_int, described, unknown
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
-from linmdp.runner.guard import task_of
 from linmdp.runner.spec import Value, check_names, parse_spec
 from linmdp.types import Task
 
@@ -195,7 +195,7 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
         return ENVS[name](**parameters)
     except LinMDPError:
         raise
-    except Exception as error:
+    except FAULTS as error:
         words = f"The environment '{name}' cannot be made with {parameters}: {described(error, 300)}."
         raise InvalidParameter(words) from error
 

@@ -235,13 +235,14 @@ def run_sweep(
     processes: int | None = None,
     pool: Pool | None = None,
     progress: bool = False,
+    verdict: bool = True,
     on_run: Callable[[RunResult], None] | None = None,
 ) -> None:
     """Run what the store does not have yet, and store each unit of work as one transaction when it is finished.
 
     It runs on `processes` of this machine or on another pool. `on_run` is called with each run once it is stored.
     """
-    for _, result in run_missing(jobs, store, processes=processes, pool=pool, progress=progress):
+    for _, result in run_missing(jobs, store, processes=processes, pool=pool, progress=progress, verdict=verdict):
         if on_run:
             on_run(result)
 
@@ -253,6 +254,7 @@ def run_missing(
     processes: int | None = None,
     pool: Pool | None = None,
     progress: bool = False,
+    verdict: bool = True,
 ) -> Generator[tuple[int, RunResult], None, None]:
     """The same, run by run, as they finish: each with its place in `jobs`, when it is stored.
 
@@ -268,7 +270,7 @@ def run_missing(
         return
     pool = pool or local_pool(left, processes)
     check_room(left, pool.processes, store.path.parent)
-    with closing(run_units(left, pool, progress=progress)) as finished:
+    with closing(run_units(left, pool, progress=progress, verdict=verdict)) as finished:
         for number, results, where in finished:
             fresh = {j: r for j, r in zip(left[number], results, strict=True) if keys[j] not in done}
             store.add([(keys[j], r) for j, r in fresh.items()], where, [place_of[j] + 1 for j in fresh])

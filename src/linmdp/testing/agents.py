@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Agent
+from linmdp.envs.guard import Guard, task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning
-from linmdp.runner.guard import task_of
 from linmdp.runner.loop import play, run
 from linmdp.runner.registry import construct, make_agent, make_env
 from linmdp.testing.features import require
@@ -236,8 +236,8 @@ def play_for(env: Any, agent: Agent, episodes: int) -> None:
 
 def _episode(env: Any, agent: Agent, seed: int) -> Iterator[Transition]:
     agent.begin_episode()
-    state, _ = env.reset(seed=seed)
-    yield from play(env, agent, state, seed)
+    guard = Guard(env)
+    yield from play(guard, agent, guard.reset(seed, seed), seed)
 
 
 def _states(env: Any, agent: Agent) -> list[State]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import check_linear
+from linmdp.envs.guard import Guard, task_of
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError, described
 from linmdp.runner.env_check import check_behaviour
-from linmdp.runner.guard import Guard, task_of
 from linmdp.runner.registry import make_env
 from linmdp.testing.features import check_features, require
 
@@ -58,14 +58,11 @@ def _check_play(env: Any, model: Any) -> list[Any]:
     rng, guard, states, gaps = np.random.default_rng(0), Guard(env), list[Any](), list[float]()
     values = None if model is None else policy_value(model, uniform_policy(model))[0]
     for k in range(EPISODES if model is not None else 5):
-        state = guard.reset(k, seed=k if k == 0 else None)
-        gaps.append(0.0 if values is None else -float(values[state]))
-        for h in range(guard.task.H):
-            states += [state] if len(states) < 100 else []
-            state, reward, terminated, truncated = guard.step(k, h, int(rng.integers(guard.task.A)))
-            gaps[-1] += reward
-            if terminated or truncated:
-                break
+        for step in guard.random_episode(k, rng, H=guard.task.H, seed=None if k else 0):
+            if step.h == 0:
+                gaps.append(0.0 if values is None else -float(values[step.state]))
+            states += [step.state] if len(states) < 100 else []
+            gaps[-1] += step.reward
     if values is not None:
         # rewards are clipped after noise is added, which moves their mean by less than the noise
         slack = 5 * np.std(gaps) / np.sqrt(len(gaps)) + guard.task.H * getattr(model, "noise", 0.0) + 1e-9

@@ -1,0 +1,163 @@
+"""How an environment is played: resets, steps and rewards are checked, and a fault is named with its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.errors import (
+    FAULTS,
+    Fault,
+    InvalidData,
+    InvalidParameter,
+    LinMDPError,
+    check_flag,
+    check_reward,
+    described,
+)
+from linmdp.types import WHOLE, State, Task, all_finite
+
+
+def task_of(env: Any) -> Task:
+    """The task of an environment that has one."""
+    task = getattr(getattr(env, "unwrapped", env), "task", None)
+    if not isinstance(task, Task):
+        raise InvalidParameter(f"The environment must have a 'task': use linmdp.make_env or GymTask. Got {env!r}.")
+    return task
+
+
+class Bare(NamedTuple):
+    """What is known of an environment before it has a task."""
+
+    A: int
+    S: int | None = None
+    reward_range: tuple[float, float] = (-math.inf, math.inf)
+
+
+class Step(NamedTuple):
+    """One step of an episode as it came through the guard."""
+
+    h: int
+    state: State
+    action: int
+    reward: float
+    next_state: State
+    terminated: bool
+    truncated: bool
+
+
+class Guard:
+    """An environment whose every state, reward and end is checked; whoever plays one plays it through a guard.
+
+    States are whole numbers below S or, where they are not finite, arrays of finite numbers that keep the shape and
+    the type of the first one. Arrays are copies: an environment may go on writing into its own.
+
+    Parameters
+    ----------
+    env : an environment with a task, or any other where `task` is given
+    task : S, A and the range of rewards; default: those of the environment
+    read : from what the environment shows to a state
+    actions : from an action in [0, A) to one of the environment
+    during : what is being played, for the words of a fault: " of random play"
+
+    Attributes
+    ----------
+    steps : how many steps were played through this guard
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        task: Task | Bare | None = None,
+        *,
+        read: Callable[[Any], State] | None = None,
+        actions: Callable[[int], Any] | None = None,
+        during: str = "",
+    ) -> None:
+        self.env, self.task, self.during, self.steps = env, task_of(env) if task is None else task, during, 0
+        self._read, self._actions = read, actions
+        self._form: tuple[Any, Any] | None = None
+
+    def reset(self, k: int, seed: int | None = None, options: dict[str, Any] | None = None) -> State:
+        """The first state of episode k."""
+        try:
+            state, _ = self.env.reset(seed=seed, options=options)
+            return self._checked(state if self._read is None else self._read(state))
+        except Fault as fault:
+            raise InvalidData(fault.at(f"first {fault.what} of episode {k}{self.during}")) from fault
+        except LinMDPError:
+            raise
+        except FAULTS as error:
+            words = f"The reset before episode {k}{self.during} must not fail. Got {described(error)}."
+            raise InvalidData(words) from error
+
+    def step(self, k: int, h: int, action: int) -> tuple[State, float, bool, bool]:
+        """Step h of episode k: next state, reward, terminated, truncated."""
+        self.steps += 1
+        try:
+            chosen = action if self._actions is None else self._actions(action)
+            state, reward, terminated, truncated, _ = self.env.step(chosen)
+            value = check_reward(reward, self.task.reward_range, k, h)
+            ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
+            return self._checked(state if self._read is None else self._read(state)), value, ended, cut
+        except Fault as fault:
+            preposition = "of" if fault.what in ("terminated", "truncated") else "after"
+            raise InvalidData(fault.at(f"{fault.what} {preposition} episode {k}, step {h}{self.during}")) from fault
+        except LinMDPError:
+            raise
+        except FAULTS as error:
+            raise InvalidData(f"Episode {k}, step {h}{self.during} must not fail. Got {described(error)}.") from error
+
+    def random_episode(
+        self, k: int, rng: np.random.Generator, *, H: int | None = None, seed: int | None = None
+    ) -> Iterator[Step]:
+        """Episode k of random play, of at most H steps: the only loop there is of it."""
+        state, h = self.reset(k, seed), 0
+        while H is None or h < H:
+            action = int(rng.integers(self.task.A))
+            following, *rest = self.step(k, h, action)
+            yield Step(h, state, action, rest[0], following, rest[1], rest[2])
+            if rest[1] or rest[2]:
+                return
+            state, h = following, h + 1
+
+    def original(self, total: float) -> float:
+        """The return of the episode in the environment's own units, where an agent is paid in others."""
+        earned = getattr(self.env.unwrapped, "earned", None)
+        return total if earned is None else float(earned)
+
+    def _checked(self, state: Any) -> State:
+        """The state, and where it is an array, a copy of it."""
+        S = self.task.S
+        if S is not None:
+            if isinstance(state, WHOLE) and 0 <= state < S:
+                return state
+            rule = f"a whole number in [0, {S - 1}]"
+        else:
+            if isinstance(state, WHOLE):
+                return state
+            array = plain_array("state", state)
+            if self._form is None:
+                self._form = (array.shape, array.dtype)
+            alike = (array.shape, array.dtype) == self._form
+            if alike and all_finite(array):
+                return array.copy() if array.ndim else state
+            shape, dtype = self._form
+            rule = "finite" if alike else f"{dtype} of shape {shape}, as the first one"
+        raise Fault("state", rule, state)
+
+
+def plain_array(what: str, value: Any) -> np.ndarray:
+    """`value` as an array of numbers, if it is one."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise Fault(what, "an array without a mask", value)
+    try:
+        array = np.asarray(value)
+    except FAULTS:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise Fault(what, "made of numbers", value)
+    return array
