@@ -145,10 +145,10 @@ def test_an_array_that_is_rewritten_in_place_is_as_good_as_a_new_one() -> None:
         guard = Guard(env)
         states = [guard.reset(0, 0), *(guard.step(0, h, 0)[0] for h in range(5))]
         np.testing.assert_allclose([state[1] for state in states], np.arange(6) / 25, rtol=1e-6)
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
 
 
-def make_leaving(where: str = "step") -> Any:
+def make_leaving(*, where: str = "step", **options: Any) -> Any:
     """An environment that calls sys.exit() in its twelfth step or, while it is played, in a reset."""
     env: Any = Odd(leaves, at=11) if where == "step" else Odd()
     plain, resets = env.reset, 0

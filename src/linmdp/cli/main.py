@@ -10,7 +10,7 @@ import sys
 import warnings
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -257,7 +257,7 @@ def _results(
     try:
         if out:
             command = shlex.join(["linmdp", *sys.argv[1:]])
-            how = {"command": command, "save": save, "processes": jobs, "progress": True, "verdict": verdict}
+            how: dict[str, Any] = {"command": command, "save": save, "processes": jobs, "progress": True, "verdict": verdict}
             found = run_into(out, plan, on_run=tracker, **how)
         else:
             found = run_jobs(plan, processes=jobs, progress=True, verdict=verdict)

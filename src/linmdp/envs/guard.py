@@ -77,7 +77,8 @@ class Guard:
         actions: Callable[[int], Any] | None = None,
         during: str = "",
     ) -> None:
-        self.env, self.task, self.during, self.steps = env, task_of(env) if task is None else task, during, 0
+        self.env, self.during, self.steps = env, during, 0
+        self.task: Any = task_of(env) if task is None else task
         self._read, self._actions = read, actions
         self._form: tuple[Any, Any] | None = None
 
@@ -118,9 +119,9 @@ class Guard:
         state, h = self.reset(k, seed), 0
         while H is None or h < H:
             action = int(rng.integers(self.task.A))
-            following, *rest = self.step(k, h, action)
-            yield Step(h, state, action, rest[0], following, rest[1], rest[2])
-            if rest[1] or rest[2]:
+            following, reward, terminated, truncated = self.step(k, h, action)
+            yield Step(h, state, action, reward, following, terminated, truncated)
+            if terminated or truncated:
                 return
             state, h = following, h + 1
 
