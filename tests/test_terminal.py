@@ -60,7 +60,7 @@ def test_a_table_fits_and_has_no_empty_column() -> None:
     rows = by_agent(list(run_jobs(jobs_for("lock:H=3", agents, episodes=20, seeds=2), processes=1)))
     head, *_ = lines = [line for line in comparison_table(rows).splitlines() if line.startswith("|")]
     assert max(map(len, lines)) == 100
-    words = ["agent", "regret [95% interval]", "return at the end", "interactions", "agent memory"]
+    words = ["agent", "regret [95% interval]", "return at the end", "agent memory"]
     assert [word.strip() for word in head.strip("|").split("|")] == words
     assert "| lsvi-ucb:beta=0.05,lam=0.1,storage=f…" in lines[2]
     known = by_agent(list(run_jobs(jobs_for("gym:FrozenLake-v1,H=4", ["random"], episodes=20, seeds=2), processes=1)))

@@ -132,7 +132,8 @@ def one_number(value: Any) -> float:
     Nothing is lost on the way: a complex number is refused, and so is what is masked or a length of time.
     """
     kind = getattr(getattr(value, "dtype", None), "kind", "f")
-    if isinstance(value, str | bytes) or kind not in "biufO" or hasattr(value, "mask") or bool(getattr(value, "ndim", False)):
+    several = bool(getattr(value, "ndim", False)) or hasattr(value, "mask")
+    if isinstance(value, str | bytes) or kind not in "biufO" or several:
         raise TypeError(f"{type(value).__name__} is not a number")
     try:
         return float(value)

@@ -257,8 +257,8 @@ def _results(
     try:
         if out:
             command = shlex.join(["linmdp", *sys.argv[1:]])
-            how: dict[str, Any] = {"command": command, "save": save, "processes": jobs, "progress": True, "verdict": verdict}
-            found = run_into(out, plan, on_run=tracker, **how)
+            how: dict[str, Any] = {"processes": jobs, "progress": True, "verdict": verdict}
+            found = run_into(out, plan, command=command, save=save, on_run=tracker, **how)
         else:
             found = run_jobs(plan, processes=jobs, progress=True, verdict=verdict)
         with closing(found):

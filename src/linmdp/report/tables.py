@@ -84,6 +84,8 @@ def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list
     for name in LESS_NEEDED:
         if _width(kept) > WIDTH:
             kept = [column for column in kept if column[0] != name]
+    if _width(kept) > WIDTH:  # names say more than a number that is the same for all
+        kept = [column for column in kept if column[0] != "interactions" or len(set(column[1:])) > 1]
     if _width(kept) > WIDTH:
         most = WIDTH - _width(kept[1:]) - 3
         kept[0] = tuple(cell if len(cell) <= most else cell[: most - 1] + "…" for cell in kept[0])
