@@ -12,6 +12,7 @@ from linmdp.agents import UCRLVTR as UCRLVTR
 from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
 from linmdp.agents import ConstantAgent as ConstantAgent
+from linmdp.agents import Insured as Insured
 from linmdp.agents import LSVIUCBAdaptive as LSVIUCBAdaptive
 from linmdp.agents import LSVIUCBBatch as LSVIUCBBatch
 from linmdp.agents import LSVIUCBDetect as LSVIUCBDetect

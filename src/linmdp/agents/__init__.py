@@ -7,6 +7,7 @@ from linmdp.agents.exploration.forgetting import OptWLSVI
 from linmdp.agents.exploration.langevin import LMCLSVI
 from linmdp.agents.exploration.perturbation import LSVIPHE
 from linmdp.agents.exploration.randomised import RLSVI, OptRLSVI
+from linmdp.agents.insured import Insured
 from linmdp.agents.neighbours.stream_q import StreamQ
 from linmdp.agents.qlearning import QLearning, QLearningGreedy
 from linmdp.agents.schedules.ada_restart import AdaLSVIUCBRestart
@@ -36,6 +37,7 @@ __all__ = [
     "AdaLSVIUCBRestart",
     "Agent",
     "ConstantAgent",
+    "Insured",
     "LSVIUCBAdaptive",
     "LSVIUCBBatch",
     "LSVIUCBDetect",

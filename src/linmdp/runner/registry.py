@@ -80,6 +80,7 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.UCRLVTR,
             built_in.QLearning,
             built_in.QLearningGreedy,
+            built_in.Insured,
             built_in.StreamQ,
             built_in.RandomAgent,
             built_in.OptimalAgent,
@@ -283,6 +284,9 @@ def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:
     if name not in AGENTS:
         unknown("agent", name, (*AGENTS, *SB3_AGENTS))
     return construct(AGENTS[name], parameters, task, episodes)
+
+
+built_in.Insured.make_inner = staticmethod(make_learner)
 
 
 def construct(cls: type[Agent], parameters: Mapping[str, Any], task: Task, episodes: int | None = None) -> Agent:

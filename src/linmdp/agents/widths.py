@@ -1,0 +1,40 @@
+"""Widths with a proof, and the bounds that follow from them. Docs: bounded memory, and insured."""
+
+from __future__ import annotations
+
+import math
+
+from linmdp.types import Array
+
+
+def theorem_width(*, d: int, H: int, K: int, lam: float, p: float) -> float:
+    """beta_0 = B_0 + H sqrt(d lam) for rewards in [0, 1]; B_0 depends on beta_0 through a logarithm, so iterate."""
+    g, beta = d * math.log1p(K / (lam * d)), 0.0
+    for _ in range(100):
+        net = d * math.log1p(4 * K / math.sqrt(lam))
+        net += d * d * math.log1p(8 * math.sqrt(d) * K * (beta + H * math.sqrt(K)) ** 2 / (lam * H * H))
+        noise = H / 2 * math.sqrt(g + 2 * (math.log(2 * H / p) + net)) + math.sqrt(g + 2 * math.log(2 * H / p)) / 2
+        beta = noise + 2 * H + H * math.sqrt(d * lam)
+    return beta
+
+
+def table_width(caps: Array, *, d: int, K: int, lam: float, p: float) -> Array:
+    """Width of each step for unit vectors, (H,): optimism by Hoeffding for every step, vector and number of visits.
+
+    `caps` (H,) are the ranges of the values of each step. Their largest one is beta_1 of the page.
+    """
+    return caps * (math.sqrt(math.log(len(caps) * d * K / p) / 2) + math.sqrt(lam))
+
+
+def log_term(n: int, p: float) -> float:
+    """l_n = ln(n (n + 1) / p): the price of a bound that holds for all n at once."""
+    return math.log(n * (n + 1) / p)
+
+
+def optimist_bound(n: int, beta: float, *, d: int, H: int, lam: float, p: float, eta: float = 1.0) -> float:
+    """R_B(n): the most that n episodes of an optimist can certify, for rewards in [0, 1]; `eta` as of its plannings."""
+    if n == 0:
+        return 0.0
+    squares = H * (H + 1) * (2 * H + 1) / 6
+    potential = 2 * beta * H * math.sqrt(2 * eta * d * n * math.log1p(n / (lam * d)))
+    return potential + math.sqrt(n * squares * log_term(n, p) / 2)
