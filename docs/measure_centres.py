@@ -22,6 +22,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 import linmdp
 from linmdp.agents.storage import centres, cover
+from linmdp.agents.widths import theorem_width
 from linmdp.io.files import output_folder
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
@@ -40,22 +41,11 @@ TRIED = (
 COLOURS = {"counts": "black", "centres": "C0", "merged": "C4", "fold": "C1", "fixed": "C3", "adaptive": "C2"}
 
 
-def width(d: int, H: int, K: int) -> float:
-    """beta_0 of the theorem: B_0 + H sqrt(d lam), where B_0 depends on beta_0 through a logarithm."""
-    g, beta = d * math.log(1 + K / (LAM * d)), 0.0
-    for _ in range(100):
-        net = d * math.log(1 + 4 * K / math.sqrt(LAM))
-        net += d * d * math.log(1 + 8 * math.sqrt(d) * K * (beta + H * math.sqrt(K)) ** 2 / (LAM * H * H))
-        noise = H / 2 * math.sqrt(g + 2 * (math.log(2 * H / P) + net)) + math.sqrt(g + 2 * math.log(2 * H / P)) / 2
-        beta = noise + 2 * H + H * math.sqrt(d * LAM)
-    return beta
-
-
 def bound_table() -> str:
     """What the theorem says before the certificate is added."""
     rows = []
     for d, H, K in SIZES:
-        beta, T = width(d, H, K), K * H
+        beta, T = theorem_width(d=d, H=H, K=K, lam=LAM, p=P), K * H
         bound = 2 * H * math.sqrt(2 * T * math.log(1 / P))
         bound += 2 * beta * H * math.sqrt(2 * d * K * math.log(1 + K / (LAM * d)))
         constant = beta / (d * H * math.sqrt(math.log(2 * d * T / P)))

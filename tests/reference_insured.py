@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = np.ndarray
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def in_W(k: int, alpha: Fraction) -> bool:
     n = 1
     while n**q <= (k - 1) ** r:
         n += 1
-    return n**q <= k**r
+    return bool(n**q <= k**r)
 
 
 class Outcome(NamedTuple):
@@ -110,6 +110,7 @@ def insured(
     N, R = np.zeros((n, H, S, A, S)), np.zeros((n, H, S, A))
     C, count = np.zeros((2, n)), np.zeros((2, n), dtype=np.int64)
     least, allowed = np.full((n, S), np.inf), np.zeros(n)
+    b: Any = 0.0
     lost, pseudo, worst = np.zeros(n), np.zeros(n), np.full(n, np.inf)
     policy_A, path = INNER[inner](tasks, 1, K, rng), []
     W = [in_W(k, alpha) for k in range(1, K + 1)]
@@ -136,7 +137,7 @@ def insured(
             policy_B[:, h] = tied.argmax(-1)
         policy = np.where(b_plays[:, None, None], policy_B, policy_A)
         value = _value(tasks, policy)
-        s = np.zeros(n, dtype=np.int64)
+        s: Array = np.zeros(n, dtype=np.int64)
         if starts == "random":
             s = rng.integers(S, size=n)
         elif starts == "adversarial":

@@ -218,7 +218,7 @@ def test_on_tables_the_measured_bound_is_above_what_was_lost(inner: str, mode: s
         assert (found.worst >= -1e-9).all()
         assert (found.certified >= found.lost).all()
         assert (found.over <= 1e-9).all()
-        if H == 1:
+        if H == 1 and (inner == "random" or mode == "balanced"):  # elsewhere an action may be unseen
             assert (found.U < 1).mean() > 0.3  # it says something
 
 
@@ -235,7 +235,7 @@ def test_the_agent_too_certifies_what_it_lost(seed: int, inner: str, mode: str) 
 
 def test_a_certificate_of_a_table_is_valid_and_shrinks() -> None:
     env = tables_env(4, H=1, S=1, A=2, start="fixed")
-    found, returns = [], np.full(50, float(env.optimum.V[0, 0]))
+    found, returns = [], np.full(2000, float(env.optimum.V[0, 0]))
     agent = linmdp.Insured(env.task, inner=inner_of("optimal", env), width="tables", mode="balanced", episodes=2000)
     agent.rng = np.random.default_rng(0)
     for _ in range(4):
@@ -273,8 +273,8 @@ def test_own_data_is_that_of_Bs_episodes_alone() -> None:
     env = tables_env(2)
     agent = linmdp.Insured(env.task, inner="random", own_data=True, delta=0.01, eta=1.0, episodes=30)
     log = played(env, agent, 30)
-    seen = sum(np.trace(agent._B._planner.storage.N[0]) for _ in (0,))
-    assert agent._B._planner.storage.N[0].sum() == sum(e.plays for e in log) >= seen
+    storage: Any = agent._B._planner.storage
+    assert storage.N[0].sum() == sum(e.plays for e in log) < 30
     assert agent.optimistic_value(0) > float(agent._B.q_values(0, 0).max())  # H delta more
 
 
@@ -320,7 +320,7 @@ def test_U_is_optimistic_for_any_range_of_rewards(scale: tuple[float, float]) ->
         ({"lam": 0.5}, "lam"),
         ({"inner": "optimal"}, "inner"),
         ({"inner": "insured"}, "inner"),
-        ({"inner": "lsvi"}, "lsvi-ucb"),
+        ({"inner": "lsvi"}, "rlsvi"),
     ],
 )
 def test_what_is_refused_says_which_parameter(parameters: dict[str, Any], words: str) -> None:

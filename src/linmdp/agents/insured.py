@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -24,13 +25,14 @@ FINEST = 100
 CENTRES = 256
 """Next states that the optimist keeps of each step, where states are not finite."""
 
-MakeInner = Callable[[str, Task, int | None], Agent]
+MAKE_INNER = "linmdp.runner.registry:make_learner"
+"""What makes an agent of a spec; it knows all agents, this one too, and is imported on first use."""
 
 
 def power_floor(k: int, alpha: Fraction) -> int:
     """floor(k^alpha), exactly: the largest n with n^q <= k^r, alpha = r / q."""
     r, q = alpha.numerator, alpha.denominator
-    n = round(k ** float(alpha))
+    n = round(float(k) ** float(alpha))
     while n**q > k**r:
         n -= 1
     while (n + 1) ** q <= k**r:
@@ -79,8 +81,6 @@ class Insured(Agent):
         {"own_data": True, "delta": 0.01},
         {"M": 5},
     )
-    make_inner: ClassVar[MakeInner | None] = None
-    """Makes an agent of a spec; whoever knows all agents puts it here."""
     _arrays = ("_C", "_n", "_least", "_start")
 
     def __init__(
@@ -141,11 +141,10 @@ class Insured(Agent):
         return found
 
     def _make_inner(self, spec: str) -> Agent:
-        if type(self).make_inner is None:
-            raise InvalidParameter(f"The 'inner' parameter of {self.name} must be an agent here. Got {spec!r:.80}.")
-        if spec.partition(":")[0] in (self.name, "optimal"):
-            invalid(self.name, "inner", "another agent that learns", spec)
-        return type(self).make_inner(spec.replace(";", ","), self.task, self.episodes)
+        if not isinstance(spec, str) or spec.partition(":")[0] in (self.name, "optimal"):
+            invalid(self.name, "inner", "an agent, or the spec of one that learns", spec)
+        made: Agent = pkgutil.resolve_name(MAKE_INNER)(spec.replace(";", ","), self.task, self.episodes)
+        return made
 
     def _make_optimist(self) -> Optimist:
         bounded = self.M is not None or not isinstance(self.task.features, TableFeatures)

@@ -115,7 +115,8 @@ class Optimist(LSVIUCBRareSwitch):
             scores = storage.q_values(self.horizon.acting(h), state)[tied]
         finally:
             explore.caps = capped
-        return tied[scores >= scores.max() - explore.tie]
+        foremost: IntArray = tied[scores >= scores.max() - explore.tie]
+        return foremost
 
     def load_at(self, k: int, state: Mapping[str, np.ndarray]) -> None:
         """Become what was saved in episode k."""

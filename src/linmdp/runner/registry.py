@@ -286,9 +286,6 @@ def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:
     return construct(AGENTS[name], parameters, task, episodes)
 
 
-built_in.Insured.make_inner = staticmethod(make_learner)
-
-
 def construct(cls: type[Agent], parameters: Mapping[str, Any], task: Task, episodes: int | None = None) -> Agent:
     """An agent of a class, which hears of `episodes` if it has a parameter of that name."""
     known = cls.parameters()
