@@ -33,6 +33,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 import device
 import faults
 import fuzz
+import fuzz_envs
 import numpy as np
 import soak
 from faults import Row
@@ -187,8 +188,13 @@ def _counted(report: Path) -> tuple[int, int]:
     return int(suite["tests"]), int(suite["failures"]) + int(suite["errors"])
 
 
+def environments(scale: float) -> Iterator[Row]:
+    """Random faults of environments through every loop that plays one."""
+    yield from fuzz_envs.rows(max(100, round(3000 * scale)))
+
+
 Part = Callable[[float], Iterator[Row]]
-PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, soak.rows, soak.merging, device.device]
+PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, environments, soak.rows, soak.merging, device.device]
 
 
 def table(found: list[Row], scale: float, before: str = "") -> str:

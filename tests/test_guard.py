@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -202,3 +203,9 @@ def test_random_play_before_the_first_episode_is_guarded(name: str) -> None:
     for task in ({}, {"features": "rbf", **RANGE}):
         with pytest.raises(linmdp.InvalidData, match=f"pisode 2, step 3( of random play| of the warm-up)? must{place}"):
             linmdp.GymTask(Odd(wrong), H=5, **task)
+
+
+def test_random_faults_end_in_one_line_in_every_loop() -> None:
+    """The short version of benchmarks/fuzz_envs.py."""
+    (row,) = importlib.import_module("fuzz_envs").rows(132)
+    assert (row.trials, row.failures) == (132, 0), row.how
