@@ -134,7 +134,7 @@ BAD = [
         "'episodes' parameter of run must be a whole number in [1, 1000000000]. Got 0.",
     ),
     (["run", "lock", "lsvi-ucb", "--seeds", "0"], "'seeds' parameter of run must be a whole number in [1, 1000000]"),
-    (["run", "lock", "lsvi-ucb", "--jobs", "0"], "'jobs' parameter of run must be a whole number >= 1"),
+    (["run", "lock", "lsvi-ucb", "--jobs", "0"], "'jobs' parameter of run must be a whole number in [1, 1024]"),
     (["run", "lock", "lsvi-ucb", "--eval-every", "-1"], "'eval_every' parameter of run"),
     (["run", "lock", "lsvi-ucb", "--seed", "-1"], "'seed' parameter of run"),
     (["run", "lock", "lsvi-ucb:lam=-1"], "'lam' parameter of lsvi-ucb must be a finite number > 0. Got -1."),

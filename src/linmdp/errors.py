@@ -20,7 +20,12 @@ LONGEST_VALUE = 120
 
 
 class LinMDPError(Exception):
-    """Base of all errors that the caller can fix; its message is one line, whatever it quotes."""
+    """Base of all errors that the caller can fix; its message is one line, whatever it quotes.
+
+    `status` is what a command ends with: 2 for bad input, 1 where good input failed.
+    """
+
+    status = 2
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
@@ -97,6 +102,18 @@ class OutputError(LinMDPError, OSError):
 
 class ClusterError(LinMDPError, RuntimeError):
     """Other processes or machines cannot do the work."""
+
+
+class WorkFailed(ClusterError):
+    """Work that was begun could not be finished; what is finished is kept."""
+
+    status = 1
+
+
+class StoreBusy(OutputError):
+    """Another program is writing to the same store."""
+
+    status = 1
 
 
 class LinMDPWarning(UserWarning):

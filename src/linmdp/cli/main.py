@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -24,7 +25,7 @@ from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
 from linmdp.cli.watch import watch
-from linmdp.errors import LinMDPError, LinMDPWarning, invalid
+from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -113,11 +114,14 @@ def sweep(
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
+    from linmdp.runner.batch import MOST_PROCESSES
     from linmdp.runner.execute import keep_stopped, saving, where_it_stopped
     from linmdp.runner.guard import RunStopped
     from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
+    if jobs is not None:
+        check_int("sweep", "jobs", jobs, low=1, high=MOST_PROCESSES)
     if dask is not None and jobs is not None:
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
     if dask is not None and save:
@@ -326,7 +330,7 @@ def _guarded() -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except LinMDPError as error:
-        stop(str(error), 2)
+        stop(str(error), error.status)
     except MemoryError as error:
         stop(f"this does not fit into memory: {error}", 2)
     except (KeyboardInterrupt, typer.Abort):
@@ -334,7 +338,9 @@ def _guarded() -> int:
     except OSError as error:
         # the reader of standard output went away, or the disk under it is full: what is buffered cannot be saved
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if not isinstance(error, BrokenPipeError):
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            say("linmdp: too many files are open: use fewer --jobs, or allow more with 'ulimit -n 1024'.")
+        elif not isinstance(error, BrokenPipeError):
             say(f"linmdp: the output could not be written: {error.strerror}.")
         return 1
     except Exception as error:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.errors import InvalidData, OutputError, described
+from linmdp.errors import InvalidData, OutputError, StoreBusy, described
 from linmdp.io.files import output_folder
 from linmdp.results.rows import COLUMNS, DAMAGE, Row, StoredRun, row_of, runs_in
 from linmdp.types import RunResult
@@ -126,7 +126,7 @@ class Store:
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 wrote = f"another program has been writing to it for {PATIENCE:g} seconds"
-                raise OutputError(f"The store '{self.path}' {what}: {wrote}. Try again when it is done.") from error
+                raise StoreBusy(f"The store '{self.path}' {what}: {wrote}. Try again when it is done.") from error
             raise OutputError(f"The store '{self.path}' {what}: {error}.") from error
         except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
             raise InvalidData(

@@ -24,6 +24,7 @@ from linmdp.errors import (
     InvalidParameter,
     LinMDPError,
     LinMDPWarning,
+    WorkFailed,
     check_int,
     invalid,
 )
@@ -45,6 +46,10 @@ Runs: TypeAlias = Generator[RunResult, None, None]
 
 GROUP = 8
 """Runs in lockstep on a CPU: more gain little, and take memory that the caches do not have."""
+
+
+MOST_PROCESSES = 1024
+"""Processes of one machine that a run may ask for; a larger number is a slip."""
 
 
 class Job(NamedTuple):
@@ -339,7 +344,7 @@ def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False, 
                     yield done
         except PieceFailed as error:
             unit = work[error.place]
-            raise ClusterError(f"{_words(unit)} failed: {error}.") from error
+            raise WorkFailed(f"{_words(unit)} failed: {error}.") from error
 
 
 def _random_play(spec: str) -> RandomPlay:
@@ -356,7 +361,10 @@ def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:
 
 def local_pool(work: Sequence[list[Job]], processes: int | None = None) -> Pool:
     """Processes of this machine, or none but this one where that is enough."""
-    processes = default_processes(len(work)) if processes is None else check_int("run", "jobs", processes, low=1)
+    if processes is None:
+        processes = default_processes(len(work))
+    else:
+        processes = min(check_int("run", "jobs", processes, low=1, high=MOST_PROCESSES), len(work))
     if processes == 1 or len(work) <= 1 or work[0][0].device != "cpu":
         return InProcess()
     return Processes(processes)

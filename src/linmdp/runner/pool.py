@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from linmdp.errors import ClusterError, LinMDPError, LinMDPWarning, needed
+from linmdp.errors import ClusterError, LinMDPError, LinMDPWarning, WorkFailed, described, needed
 from linmdp.results.store import machine
 from linmdp.runner.progress import Advance, FileMeter, watched
 
@@ -62,7 +62,7 @@ class Pool(Protocol):
         ...
 
 
-class PieceFailed(ClusterError):
+class PieceFailed(WorkFailed):
     """A piece of work failed where it ran; `place` is where it stands in the list."""
 
     def __init__(self, place: int, words: str) -> None:
@@ -88,7 +88,7 @@ class Processes:
 
     def run(self, function: Function, pieces: Sequence[Any], advance: Advance) -> Results:
         import joblib
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
+        from joblib.externals.loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
         left, rounds, deaths = set(range(len(pieces))), 0, 0
         # What a run holds fits the cache of one core: two processes with one BLAS thread each beat one with two.
@@ -104,8 +104,13 @@ class Processes:
                         left.remove(place)
                         deaths = 0
                         yield Done(place, value)
-                except TerminatedWorkerError:  # and joblib gives up all that were running or waiting
-                    deaths += 1
+                except (BrokenProcessPool, ShutdownExecutorError, KeyError, OSError) as error:
+                    if error.__cause__ is not None and not isinstance(error, BrokenProcessPool):
+                        raise  # of the work itself: loky says where it comes from
+                    if isinstance(error, OSError):
+                        words = f"{self.processes} processes cannot be started: {described(error)}"
+                        raise WorkFailed(f"{words}. Try fewer --jobs, or allow more with 'ulimit'.") from None
+                    deaths += 1  # joblib gives up all that were running or waiting; a KeyError is its own, in doing so
                     if deaths > DEATHS:
                         words = f"{deaths} processes were killed at work, perhaps for want of memory: try fewer --jobs"
                         raise PieceFailed(min(left), words) from None
