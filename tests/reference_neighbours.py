@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,3 +50,62 @@ class ReferenceStreamQ:
         M = lr * kappa * max(abs(delta), 1.0) * sum(float(np.abs(z).sum()) for z in self.traces)
         alpha = min(lr / M, lr)
         self.weights = [w + alpha * delta * z for w, z in zip(self.weights, self.traces, strict=True)]
+
+
+class Sample(NamedTuple):
+    """A transition between points; `following` is None after an end."""
+
+    place: Array
+    action: int
+    reward: float
+    following: Array | None
+
+
+def distance(x: Array, z: Array) -> float:
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(x, z, strict=True)))
+
+
+def reference_kbsf(
+    Z: Sequence[Array], data: Sequence[Sample], A: int, tau: float, tau_bar: float, discount: float
+) -> Array:
+    """Q of the representatives, (m, A): the stochastic factors of each action written out, then value iteration."""
+    m, r, P = len(Z), [], []
+    for a in range(A):
+        of = [sample for sample in data if sample.action == a]
+        K, D = np.zeros((m, len(of))), np.zeros((len(of), m))
+        for i in range(m):
+            weights = [math.exp(-((distance(Z[i], s.place) / tau) ** 2)) for s in of]
+            K[i] = [w / sum(weights) for w in weights]
+        for n, s in enumerate(of):
+            if s.following is not None:
+                weights = [math.exp(-((distance(z, s.following) / tau_bar) ** 2)) for z in Z]
+                D[n] = [w / sum(weights) for w in weights]
+        r.append(K @ [s.reward for s in of] if of else np.zeros(m))
+        P.append(K @ D)
+    Q = np.zeros((m, A))
+    for _ in range(2000):
+        Q = np.stack([r[a] + discount * P[a] @ Q.max(axis=1) for a in range(A)], axis=1)
+    return Q
+
+
+def reference_kernel_ucbvi(
+    Z: Sequence[Array], data: Sequence[Sample], A: int, sigma: float, beta: float, c: float, span: float, caps: Array
+) -> Array:
+    """Q_h of the representatives, (H, m, A); data lie on representatives."""
+    m, H = len(Z), len(caps)
+    Q = np.zeros((H, m, A))
+    for h in reversed(range(H)):
+        for i in range(m):
+            for a in range(A):
+                of = [s for s in data if s.action == a]
+                weights = [math.exp(-(distance(Z[i], s.place) ** 2) / (2 * sigma**2)) for s in of]
+                n, value = beta + sum(weights), 0.0
+                for w, s in zip(weights, of, strict=True):
+                    later = 0.0
+                    if s.following is not None and h < H - 1:
+                        j = min(range(m), key=lambda j, y=s.following: distance(Z[j], y))  # type: ignore[misc]
+                        later = max(Q[h + 1, j])
+                    value += w / n * (s.reward + later)
+                bonus = c * span * (H - h) * (math.sqrt(1 / n) + beta / n)
+                Q[h, i, a] = min(value + bonus, caps[h])
+    return Q

@@ -1,7 +1,9 @@
 """The public names of linmdp: the one list, for `__all__`, for loading on first use, and for type checkers."""
 
 from linmdp import testing as testing
+from linmdp.agents import KBSF as KBSF
 from linmdp.agents import LMCLSVI as LMCLSVI
+from linmdp.agents import LSPI as LSPI
 from linmdp.agents import LSVIPHE as LSVIPHE
 from linmdp.agents import LSVIUCB as LSVIUCB
 from linmdp.agents import PSRL as PSRL
@@ -11,8 +13,11 @@ from linmdp.agents import UCRL2 as UCRL2
 from linmdp.agents import UCRLVTR as UCRLVTR
 from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
+from linmdp.agents import BestConstant as BestConstant
 from linmdp.agents import ConstantAgent as ConstantAgent
+from linmdp.agents import FQITrees as FQITrees
 from linmdp.agents import Insured as Insured
+from linmdp.agents import KernelUCBVI as KernelUCBVI
 from linmdp.agents import LSVIUCBAdaptive as LSVIUCBAdaptive
 from linmdp.agents import LSVIUCBBatch as LSVIUCBBatch
 from linmdp.agents import LSVIUCBDetect as LSVIUCBDetect

@@ -8,6 +8,11 @@ from linmdp.agents.exploration.langevin import LMCLSVI
 from linmdp.agents.exploration.perturbation import LSVIPHE
 from linmdp.agents.exploration.randomised import RLSVI, OptRLSVI
 from linmdp.agents.insured import Insured
+from linmdp.agents.neighbours.best_constant import BestConstant
+from linmdp.agents.neighbours.fqi_trees import FQITrees
+from linmdp.agents.neighbours.kbsf import KBSF
+from linmdp.agents.neighbours.kernel_ucbvi import KernelUCBVI
+from linmdp.agents.neighbours.lspi import LSPI
 from linmdp.agents.neighbours.stream_q import StreamQ
 from linmdp.agents.qlearning import QLearning, QLearningGreedy
 from linmdp.agents.schedules.ada_restart import AdaLSVIUCBRestart
@@ -26,7 +31,9 @@ from linmdp.agents.tabular.ucrl2 import UCRL2
 from linmdp.agents.tabular.vtr import UCRLVTR
 
 __all__ = [
+    "KBSF",
     "LMCLSVI",
+    "LSPI",
     "LSVIPHE",
     "LSVIUCB",
     "PSRL",
@@ -36,8 +43,11 @@ __all__ = [
     "UCRLVTR",
     "AdaLSVIUCBRestart",
     "Agent",
+    "BestConstant",
     "ConstantAgent",
+    "FQITrees",
     "Insured",
+    "KernelUCBVI",
     "LSVIUCBAdaptive",
     "LSVIUCBBatch",
     "LSVIUCBDetect",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, load_array, prefixed, under
-from linmdp.agents.neighbours.inputs import Inputs
 from linmdp.errors import check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
@@ -35,12 +34,33 @@ class Falling(NamedTuple):
         return cls(last, check_number(owner, "explore", explore, low=0.0, high=1.0) * K)
 
 
+class Growth(Component):
+    """Says when the steps have grown by a fraction since the last planning; with 0 it is always time.
+
+    Attributes
+    ----------
+    steps, planned : steps so far; those at the last planning
+    """
+
+    _counters = ("steps", "planned")
+
+    def __init__(self, owner: str, replan: object) -> None:
+        self._fraction = check_number(owner, "replan", replan, low=0.0)
+        self.steps = self.planned = 0
+
+    def due(self) -> bool:
+        """Whether it is time; if so, it is noted as done."""
+        if not self.steps or self.steps < self.planned * (1 + self._fraction):
+            return False
+        self.planned = self.steps
+        return True
+
+
 class Neighbour(Agent):
     """An agent that plays the best action of its Q, one of them at random where they tie, or a random one.
 
     Attributes
     ----------
-    inputs : from states to vectors
     _parts : of the class; names of the components that own its arrays
     _falling : the chance of a random action, by the episode
     _k : episodes begun
@@ -48,14 +68,14 @@ class Neighbour(Agent):
 
     _parts: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, task: Task, inputs: Inputs, falling: Falling | None = None) -> None:
+    def __init__(self, task: Task, falling: Falling | None = None) -> None:
         super().__init__(task)
-        self.inputs, self._falling = inputs, falling or Falling(0.0, 0.0)
+        self._falling = falling or Falling(0.0, 0.0)
         self._k, self._next = 0, task.H
 
     @abstractmethod
-    def _q(self, h: int, X: Array) -> Array:
-        """Q_h of n vectors (n, size), (n, A)."""
+    def _q(self, h: int, states: Sequence[State]) -> Array:
+        """Q_h of n states, (n, A)."""
 
     @property
     def chance(self) -> float:
@@ -90,11 +110,12 @@ class Neighbour(Agent):
         return best
 
     def q_values(self, h: int, state: State) -> Array:
-        q: Array = self._q(h, self.inputs(h, state)[None])[0]
+        q: Array = self._q(h, [state])[0]
         return q
 
     def policy(self, h: int) -> Array | IntArray:
-        best = self._best(self._q(h, self.inputs.table(h)))
+        assert self.task.S is not None
+        best = self._best(self._q(h, range(self.task.S)))
         chances: Array = (1 - self.chance) * best / best.sum(axis=1, keepdims=True) + self.chance / self.task.A
         return chances
 

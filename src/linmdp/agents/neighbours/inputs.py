@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from linmdp.agents.base import Component
@@ -33,7 +35,6 @@ class Inputs:
         self._hashed = task.S is None and isinstance(task.features, HashedFeatures)
         self._bits = np.arange((CODES - 1).bit_length())
         if task.S is not None:
-            self._states = task.S
             self._k = task.S if one_hot else 1
         elif self._hashed:
             self._k = len(self._bits)
@@ -43,25 +44,22 @@ class Inputs:
             self._k = task.state_bytes // 8
         self.size = self._k + self._clock
 
-    def __call__(self, h: int, state: State) -> Array:
-        """A state as a vector, (size,)."""
-        x = np.empty(self.size)
-        x[self._k :] = h / self._H - 0.5
-        if self._hashed:
-            x[: self._k] = 2.0 * (int(state) >> self._bits & 1) - 1.0
-        elif self._one_hot:
-            x[: self._k] = 0.0
-            x[state] = 1.0
-        else:
-            numbers = np.asarray(state, dtype=np.float64).reshape(-1)
-            if len(numbers) != self._k:
-                raise InvalidData(f"States must have {self._k} numbers. Got {len(numbers)}.")
-            x[: self._k] = numbers
-        return x
-
-    def table(self, h: int) -> Array:
-        """All states where they are finite, (S, size)."""
-        return np.stack([self(h, s) for s in range(self._states)])
+    def __call__(self, h: int, states: Sequence[State]) -> Array:
+        """n states as vectors, (n, size)."""
+        X = np.empty((len(states), self.size))
+        X[:, self._k :] = h / self._H - 0.5
+        for x, state in zip(X, states, strict=True):
+            if self._one_hot:
+                x[: self._k] = 0.0
+                x[state] = 1.0
+            elif self._hashed:
+                x[: self._k] = 2.0 * (int(state) >> self._bits & 1) - 1.0
+            else:
+                numbers = np.asarray(state, dtype=np.float64).reshape(-1)
+                if len(numbers) != self._k:
+                    raise InvalidData(f"States must have {self._k} numbers. Got {len(numbers)}.")
+                x[: self._k] = numbers
+        return X
 
 
 class Moments(Component):

@@ -46,7 +46,8 @@ class Network(Component):
     def forward(self, X: Array) -> tuple[Array, list[tuple[Array, Array, Array]]]:
         """Q of n inputs, (n, A), and of each hidden layer its input, its normalised sums and their scale."""
         W1, b1, W2, b2, W3, b3 = self.layers(self.theta)
-        passed, x = [], X.astype(self.theta.dtype, copy=False)
+        passed = list[tuple[Array, Array, Array]]()
+        x: Array = X.astype(self.theta.dtype, copy=False)
         for W, b in ((W1, b1), (W2, b2)):
             u = x @ W.T + b
             u -= u.sum(axis=1, keepdims=True) / len(b)

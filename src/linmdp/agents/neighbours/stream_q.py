@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class StreamQ(Neighbour):
         episodes: int | None = None,
     ) -> None:
         falling = Falling.checked(self.name, epsilon, explore, episodes)
-        super().__init__(task, Inputs(self.name, task, one_hot=True, clock=True), falling)
+        super().__init__(task, falling)
         self.hidden, self.lr, self.kappa, self.discount, self.trace_decay = hidden, lr, kappa, discount, trace_decay
         self.epsilon, self.explore, self.episodes = epsilon, explore, episodes
         units = check_int(self.name, "hidden", hidden, low=1)
@@ -58,6 +59,7 @@ class StreamQ(Neighbour):
         self._kappa = check_number(self.name, "kappa", kappa, low=0.0)
         self._discount = check_number(self.name, "discount", discount, low=0.0, high=1.0)
         self._decay = self._discount * check_number(self.name, "trace_decay", trace_decay, low=0.0, high=1.0)
+        self.inputs = Inputs(self.name, task, one_hot=True, clock=True)
         self._net = Network(self.inputs.size, units, task.A)
         self._seen, self._paid, self._now = Moments(self.inputs.size), Moments(1), Now(self.inputs.size)
 
@@ -66,8 +68,8 @@ class StreamQ(Neighbour):
         if self._k == 1:  # not before: the run loop brings the generator
             self._net.initialise(self.rng)
 
-    def _q(self, h: int, X: Array) -> Array:
-        return self._net.forward(self._seen.normalised(X))[0]
+    def _q(self, h: int, states: Sequence[State]) -> Array:
+        return self._net.forward(self._seen.normalised(self.inputs(h, states)))[0]
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         super().observe(h, state, action, reward, next_state, terminated)
@@ -90,9 +92,9 @@ class StreamQ(Neighbour):
 
     def _look(self, h: int, state: State) -> Array:
         """A state as an input, (1, size), normalised with what was seen up to it."""
-        x = self.inputs(h, state)
-        self._seen.add(x)
-        return self._seen.normalised(x)[None]
+        x = self.inputs(h, [state])
+        self._seen.add(x[0])
+        return self._seen.normalised(x)
 
     def end_episode(self) -> None:
         super().end_episode()
