@@ -2,15 +2,19 @@
 
 .venv/bin/python benchmarks/insured.py [RUNS] [EPISODES] [--write]    10,000 runs of 300 episodes: about two minutes
 
-Each run has its own task, width beta_1, lambda 1, p = 0.05. `--write` puts the tables into docs/generated.
+Each run has its own task, width beta_1, lambda 1, p = 0.05. `--write` puts the tables into docs/generated,
+`--numbers` makes only that of widths and bounds.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 import time
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +22,13 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from linmdp.agents.widths import log_term, optimist_bound, table_width, theorem_width
+from linmdp.features.unit import is_unit
 from linmdp.report.tables import markdown
+from linmdp.runner.registry import make_model
 from reference_insured import INNER, Tables, insured
 
+P = 0.05
 GROWTH = (100, 300, 1000, 3000, 10_000, 30_000)
 
 RULES = (("mean", Fraction(1, 3)), ("mean", Fraction(1, 2)), ("mean", Fraction(2, 3)), ("balanced", Fraction(1, 3)))
@@ -67,10 +75,51 @@ def growth(runs: int) -> str:
     return markdown(("A", "mode", *(f"K={k:,}" for k in GROWTH), "slope"), rows)
 
 
+def first_K(bound: Callable[[int], float], most: float) -> str:
+    """From which K on `bound(K)` is below most K, to two digits."""
+    low, high = 0.0, 60.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound(int(10**middle)) < most * 10**middle else (middle, high)
+    return f"{10**high:.1e}"
+
+
+def numbers() -> str:
+    """The widths at K = 1,000, and from which K on each bound is below H K, for tasks here."""
+    rows = []
+    for spec in ("riverswim", "lock", "hypercube", "inventory", "sensor", "synthetic"):
+        model = make_model(spec)
+        d, H = model.d, model.H
+
+        def R(n: int, K: int, d: int = d, H: int = H) -> float:
+            beta = theorem_width(d=d, H=H, K=K, lam=1.0, p=P)
+            return optimist_bound(n, beta, d=d, H=H, lam=1.0, p=P)
+
+        def balanced(K: int, R: Callable[[int, int], float] = R, H: int = H) -> float:
+            return H + 2 * R(K, K) + H * math.sqrt(K * log_term(K, P))
+
+        def mean(K: int, alpha: float, R: Callable[[int, int], float] = R, H: int = H) -> float:
+            rate = math.sqrt(2) * R(K, K) / math.sqrt(K) + 2 * H * math.sqrt(log_term(K, P))
+            return H + rate * K ** (1 - alpha / 2) + R(int(K**alpha), K)
+
+        tables = (
+            f"{table_width(np.arange(H, 0, -1.0), d=d, K=1000, lam=1.0, p=P)[0]:.0f}"
+            if is_unit(model.features)
+            else "-"
+        )
+        bounds = [lambda K: R(K, K), balanced, *(partial(mean, alpha=a) for a in (1 / 2, 1 / 3))]
+        width = f"{theorem_width(d=d, H=H, K=1000, lam=1.0, p=P):,.0f}"
+        rows.append((spec, str(d), str(H), width, tables, *(first_K(bound, H) for bound in bounds)))
+    heads = ("task", "d", "H", "beta_0", "beta_1", "B alone", "balanced", "mean, alpha=1/2", "mean, alpha=1/3")
+    return markdown(heads, rows)
+
+
 def main() -> None:
-    numbers = [int(x) for x in sys.argv[1:] if x.isdigit()]
-    runs, K = (numbers + [10_000, 300][len(numbers) :])[:2]
-    tables = {"insured_bound": bounds(runs, K), "insured_growth": growth(max(20, runs // 100))}
+    given = [int(x) for x in sys.argv[1:] if x.isdigit()]
+    runs, K = (given + [10_000, 300][len(given) :])[:2]
+    tables = {"insured_numbers": numbers()}
+    if "--numbers" not in sys.argv:
+        tables |= {"insured_bound": bounds(runs, K), "insured_growth": growth(max(20, runs // 100))}
     for name, table in tables.items():
         print(table)
         if "--write" in sys.argv:

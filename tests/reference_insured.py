@@ -47,7 +47,8 @@ Inner = Callable[[Tables, int, int, np.random.Generator], Array]
 
 
 def _drawn(tasks: Tables, k: int, K: int, rng: np.random.Generator) -> Array:
-    return rng.integers(tasks.r.shape[-1], size=tasks.r.shape[:-1])
+    drawn: Array = rng.integers(tasks.r.shape[-1], size=tasks.r.shape[:-1])
+    return drawn
 
 
 INNER: dict[str, Inner] = {

@@ -271,11 +271,13 @@ def test_width_grows_with_K_where_K_is_not_known_and_survives_saving() -> None:
 
 def test_own_data_is_that_of_Bs_episodes_alone() -> None:
     env = tables_env(2)
-    agent = linmdp.Insured(env.task, inner="random", own_data=True, delta=0.01, eta=1.0, episodes=30)
+    agent = linmdp.Insured(env.task, inner="random", own_data=True, width=0.3, delta=0.01, eta=1.0, episodes=30)
     log = played(env, agent, 30)
     storage: Any = agent._B._planner.storage
     assert storage.N[0].sum() == sum(e.plays for e in log) < 30
-    assert agent.optimistic_value(0) > float(agent._B.q_values(0, 0).max())  # H delta more
+    believed = float(agent._B.q_values(0, 0).max())
+    assert agent.optimistic_value(0) <= min(believed + 3 * 0.01, 3)
+    assert theorem_width(d=6, H=3, K=30, lam=1, p=0.1, more=1.0) > theorem_width(d=6, H=3, K=30, lam=1, p=0.1)
 
 
 def test_bounded_memory_does_not_grow_and_widens() -> None:

@@ -32,7 +32,7 @@ MAKE_INNER = "linmdp.runner.registry:make_learner"
 def power_floor(k: int, alpha: Fraction) -> int:
     """floor(k^alpha), exactly: the largest n with n^q <= k^r, alpha = r / q."""
     r, q = alpha.numerator, alpha.denominator
-    n = round(float(k) ** float(alpha))
+    n: int = round(float(k) ** float(alpha))
     while n**q > k**r:
         n -= 1
     while (n + 1) ** q <= k**r:
@@ -168,7 +168,7 @@ class Insured(Agent):
 
     @property
     def certified_regret(self) -> tuple[float, float]:
-        """C_A and C_B; with the misspecification that `delta` allows, in C_A + C_B + H delta K."""
+        """C_A and C_B, with H delta an episode for what `delta` allows."""
         return float(self._C[0]), float(self._C[1])
 
     @property
@@ -178,7 +178,7 @@ class Insured(Agent):
 
     def optimistic_value(self, state: State) -> float:
         """U: no policy is worth more from this start, if the width is valid (and the task linear)."""
-        U = float(self._B.q_values(0, state).max()) + self.task.H * self.delta
+        U = min(float(self._B.q_values(0, state).max()) + self.task.H * self.delta, float(self._B.caps[0]))
         return U if self.task.S is None else min(U, float(self._least[state]))
 
     def certify(self, returns: Array, state: State, p: float = 0.05) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Inflated
-from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch
+from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch, RareSwitch
 from linmdp.agents.widths import table_width, theorem_width
 from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_number, invalid
 from linmdp.features.unit import is_unit
@@ -36,6 +36,7 @@ class Optimist(LSVIUCBRareSwitch):
     """
 
     name = "optimist"
+    schedule: RareSwitch
 
     def __init__(
         self, task: Task, *, width: float | str = "theory", p: float = 0.05, delta: float = 0.0, **common: Any
@@ -76,6 +77,7 @@ class Optimist(LSVIUCBRareSwitch):
             beta = self.width_for(K, p)
             self._planner.change_beta(beta)  # type: ignore[arg-type]  # of each step
             self.beta_value = float(beta[0])
+            self.schedule.grown[:] = np.finfo(np.float64).max  # plan before the next episode
 
     def width_for(self, K: int, p: float) -> Array:
         """The width of each step for K episodes, (H,)."""
@@ -85,7 +87,8 @@ class Optimist(LSVIUCBRareSwitch):
             return table_width(self.spans, d=self.task.d, K=samples, lam=lam, p=p) + drift
         beta = self.width
         if isinstance(beta, str):
-            beta = theorem_width(d=self.task.d, H=H, K=samples, lam=lam, p=p) * float(self.spans[0]) / H
+            unit = float(self.spans[0]) / H or 1.0  # what rewards are measured in, where they are within [0, 1]
+            beta = unit * theorem_width(d=self.task.d, H=H, K=samples, lam=lam, p=p, more=drift / unit)
         return np.full(H, beta + drift)
 
     def act(self, h: int, state: State) -> int:

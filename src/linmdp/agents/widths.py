@@ -7,12 +7,15 @@ import math
 from linmdp.types import Array
 
 
-def theorem_width(*, d: int, H: int, K: int, lam: float, p: float) -> float:
-    """beta_0 = B_0 + H sqrt(d lam) for rewards in [0, 1]; B_0 depends on beta_0 through a logarithm, so iterate."""
+def theorem_width(*, d: int, H: int, K: int, lam: float, p: float, more: float = 0.0) -> float:
+    """beta_0 = B_0 + H sqrt(d lam) for rewards in [0, 1]; B_0 depends on beta_0 through a logarithm, so iterate.
+
+    `more` is what the width that is used has on top of it, beside the errors of a bounded memory.
+    """
     g, beta = d * math.log1p(K / (lam * d)), 0.0
     for _ in range(100):
         net = d * math.log1p(4 * K / math.sqrt(lam))
-        net += d * d * math.log1p(8 * math.sqrt(d) * K * (beta + H * math.sqrt(K)) ** 2 / (lam * H * H))
+        net += d * d * math.log1p(8 * math.sqrt(d) * K * (beta + more + H * math.sqrt(K)) ** 2 / (lam * H * H))
         noise = H / 2 * math.sqrt(g + 2 * (math.log(2 * H / p) + net)) + math.sqrt(g + 2 * math.log(2 * H / p)) / 2
         beta = noise + 2 * H + H * math.sqrt(d * lam)
     return beta
