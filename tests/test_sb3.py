@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp.agents.sb3 import model_bytes
+from linmdp.agents.sb3 import SB3Agent, model_bytes
 from linmdp.envs.raw import Scaler
 from linmdp.errors import InvalidParameter, LinMDPError
 from linmdp.linearize.collect import random_data
@@ -160,3 +160,18 @@ def test_runs_from_the_command_line(tmp_path: Path) -> None:
         check=True,
     )
     assert all(agent in done.stdout for agent in AGENTS)
+
+
+@pytest.mark.parametrize("agent", ["sb3-dqn", "sb3-ppo"])
+def test_settings_for_few_steps_are_defaults_that_can_be_given(agent: str) -> None:
+    env = linmdp.make_env("gym:CartPole-v1,H=20,features=fourier")
+    usual, few, given = (
+        linmdp.make_agent(name, env, episodes=2) for name in (agent, f"{agent}-few", f"{agent}-few:learning_rate=0.5")
+    )
+    assert isinstance(few, SB3Agent)
+    assert isinstance(given, SB3Agent)
+    settings = few.settings
+    assert few.get_params() == usual.get_params() | settings
+    assert few._model.learning_rate == settings["learning_rate"]
+    assert given._model.learning_rate == 0.5
+    assert given.get_params() == few.get_params() | {"learning_rate": 0.5}

@@ -38,6 +38,8 @@ class SB3Agent(Agent):
     algorithm: ClassVar[str]
     sized: ClassVar[str]
     """The parameter that says how many steps its buffer holds."""
+    settings: ClassVar[Mapping[str, Any]] = {}
+    """Defaults in place of the library's."""
 
     def __init__(self, task: Task, *, raw: Any, episodes: int | None = None, **parameters: Any) -> None:
         super().__init__(task)
@@ -85,6 +87,7 @@ class SB3Agent(Agent):
         """The parameters of the library's constructor that a spec can give."""
         found = inspect.signature(cls.library().__init__).parameters
         own = {n: p for n, p in found.items() if n not in OURS and not n.endswith(("_class", "_kwargs", "_model"))}
+        own |= {name: own[name].replace(default=value) for name, value in cls.settings.items()}
         return own | {"max_bytes": inspect.Parameter("max_bytes", inspect.Parameter.KEYWORD_ONLY, default=None)}
 
     def get_params(self) -> dict[str, Any]:
@@ -94,7 +97,8 @@ class SB3Agent(Agent):
 
     def _filled(self) -> dict[str, Any]:
         """What is passed to the library."""
-        return self._given | {name: value for name, value in self.chosen.items() if name == self.sized}
+        chosen = {name: value for name, value in self.chosen.items() if name == self.sized}
+        return {**self.settings, **self._given, **chosen}
 
     def _made(self, env: Any, seed: int) -> Any:
         from stable_baselines3.common.vec_env import DummyVecEnv
@@ -173,6 +177,25 @@ class SB3PPO(SB3Agent):
     name = "sb3-ppo"
     algorithm = "PPO"
     sized = "n_steps"
+
+
+class SB3DQNFew(SB3DQN):
+    """DQN of Stable-Baselines3 with settings for few steps: the library's own are for a million."""
+
+    name = "sb3-dqn-few"
+    settings: ClassVar = {
+        "learning_rate": 0.002,
+        "learning_starts": 500,
+        "target_update_interval": 500,
+        "exploration_fraction": 0.3,
+    }
+
+
+class SB3PPOFew(SB3PPO):
+    """PPO of Stable-Baselines3 with settings for few steps: the library's own are for a million."""
+
+    name = "sb3-ppo-few"
+    settings: ClassVar = {"learning_rate": 0.001, "n_steps": 512, "ent_coef": 0.01}
 
 
 def model_bytes(model: Any) -> int:

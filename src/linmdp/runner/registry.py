@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import linmdp.agents as built_in
 from linmdp.agents.base import Agent
-from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent
+from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent, SB3DQNFew, SB3PPOFew
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.guard import task_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Env = LinearMDPEnv | GymTask
 
 AgentClass = TypeVar("AgentClass", bound=type[Agent])
-SB3_AGENTS: dict[str, type[SB3Agent]] = {agent.name: agent for agent in (SB3DQN, SB3PPO)}
+SB3_AGENTS: dict[str, type[SB3Agent]] = {agent.name: agent for agent in (SB3DQN, SB3DQNFew, SB3PPO, SB3PPOFew)}
 """Agents of another library, which drives the environment itself; they need the extra `baselines`."""
 
 
