@@ -39,8 +39,8 @@ class BSuite(gymnasium.Env[Any, Any]):
         self.observation_space = spaces.Box(-np.inf, np.inf, self._shape, dtype.type)
         self.action_space = spaces.Discrete(self._inner.action_spec().num_values)
         H = next((steps for begin, steps in LONGEST.items() if name.startswith(begin)), None) or self._length()
-        self.spec = EnvSpec(f"bsuite/{id.replace('/', '-')}", entry_point=BSuite, max_episode_steps=H)
-        self.spec.kwargs = {"id": id}
+        place, which = "linmdp.envs.bsuite:BSuite", f"bsuite/{id.replace('/', '-')}"
+        self.spec = EnvSpec(which, entry_point=place, max_episode_steps=H, kwargs={"id": id})
 
     def _length(self) -> int:
         """Steps of an episode."""

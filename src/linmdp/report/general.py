@@ -100,7 +100,7 @@ class GeneralBenchmark:
         """Agents on the families of a half."""
         head = ("agent", "IQM, end", "mean, end", "IQM, run", "mean, run", "false", "memory", "CPU ms", "steps")
         constant = np.array([[s.constant for s in self.of(self.agents[0], half)]])
-        fixed = [f"{float(statistic(constant.ravel())):.2f}" for statistic in (iqm, mean)]
+        fixed = [two(float(statistic(constant.ravel()))) for statistic in (iqm, mean)]
         rows = [self._row(agent, half) for agent in self.agents]
         return markdown(head, [*rows, (CONSTANT, *fixed, *fixed, "", "", "", "")])
 
@@ -130,7 +130,7 @@ class GeneralBenchmark:
             for family in dict.fromkeys(s.family for s in self.of(self.agents[0], half)):
                 means = [np.mean([s.end for s in self.of(agent) if s.family == family]) for agent in self.agents]
                 constant = np.mean([s.constant for s in self.of(self.agents[0]) if s.family == family])
-                rows.append((half, family, *(f"{x + 0.0:.2f}" for x in (*means, constant))))
+                rows.append((half, family, *(two(float(x)) for x in (*means, constant))))
         return markdown(("half", "family", *self.agents, CONSTANT), rows)
 
     def improvements(self) -> str:
@@ -174,8 +174,8 @@ class GeneralBenchmark:
                 (
                     name,
                     tasks + f" ({failed} failed)" * bool(failed),
-                    f"{end_before.mean() + 0.0:.2f}",
-                    f"{end.mean() + 0.0:.2f}",
+                    two(float(end_before.mean())),
+                    two(float(end.mean())),
                     signed(difference(end, end_before)),
                     signed(difference(run, run_before)),
                 )
@@ -253,14 +253,22 @@ class GeneralBenchmark:
 
 def shown(i: Interval) -> str:
     """A score with its interval."""
-    mean, low, high = (f"{x + 0.0:.2f}" for x in i)
-    return mean if low == high else f"{mean} [{low}, {high}]"
+    return _with_interval([two(x) for x in i])
 
 
 def signed(i: Interval) -> str:
     """A difference with its interval."""
-    mean, low, high = (f"{x + 0.0:+.2f}" for x in i)
-    return mean if low == high else f"{mean} [{low}, {high}]"
+    return _with_interval([f"{round(x, 2) + 0.0:+.2f}" for x in i])
+
+
+def two(x: float) -> str:
+    """A score with two digits, and no minus before 0."""
+    return f"{round(x, 2) + 0.0:.2f}"
+
+
+def _with_interval(texts: list[str]) -> str:
+    middle, low, high = texts
+    return middle if low == high else f"{middle} [{low}, {high}]"
 
 
 def _record(s: Score) -> dict[str, Any]:
