@@ -30,8 +30,11 @@ def main() -> None:
     write("general_families", families())
     write("general_perturbations", perturbations())
     with closing(Store(output_folder(Path(folder)))) as store:
-        found = run_general(agents or AGENTS, store, scale=scale, progress=True, say=print)
-    write("general_scores", str(found))
+        parts = [
+            run_general(agents or AGENTS, store, scale=scale, warm_up=warm_up, progress=True, say=print)
+            for warm_up in ("counted", "given")
+        ]
+    write("general_scores", "\n\n".join(map(str, parts)))
 
 
 def write(name: str, text: str) -> None:

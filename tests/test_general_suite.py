@@ -169,6 +169,7 @@ def test_scores_are_0_for_random_and_1_for_the_best_and_no_less_than_minus_1() -
 class Played:
     """What `returns_of` looks at."""
 
+    agent: str
     rewards: np.ndarray
     episodes: int
     costs: list[list[float]]
@@ -177,10 +178,14 @@ class Played:
 
 def test_steps_before_the_first_episode_count_as_random_play_and_the_last_episodes_fall_out() -> None:
     task = GeneralTask("clerk", "made", 0, 5, {"quick": 6}, ANCHOR, factor=2.0, shift=5.0)
-    run: Any = Played(np.array([5.0, 7, 9, 11, 13, 15]), 6, [[6, 0, 0.0, 30]], 41)  # 11 steps before: 2.2 episodes
-    assert runs.returns_of(run, task).tolist() == [-10, -10, 0, 1, 2, 3]
-    run.interactions = 30
-    assert runs.returns_of(run, task).tolist() == [0, 1, 2, 3, 4, 5]
+    run: Any = Played("lsvi-ucb", np.array([5.0, 7, 9, 11, 13, 15]), 6, [[6, 0, 0.0, 30]], 41)
+    before = runs.steps_before(run)
+    assert before == 11  # 2.2 episodes
+    assert runs.returns_of(run, task, before).tolist() == [-10, -10, 0, 1, 2, 3]
+    assert runs.returns_of(run, task, 0).tolist() == [0, 1, 2, 3, 4, 5]
+    assert runs.returns_of(run, task, 1000).tolist() == [-10] * 6
+    run.agent = "sb3-dqn"  # which makes no use of them
+    assert runs.steps_before(run) == 0
 
 
 def test_anchors_of_the_suite_are_those_of_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +325,7 @@ def test_the_same_command_again_says_the_same(tmp_path: Path, tiny: GeneralSuite
     record = json.loads(first.out)
     assert (record["suite"], record["agent"], record["scale"]) == ("general-1", "random", "quick")
     assert set(record["made"]) == {"iqm_end", "mean_end", "iqm_run", "mean_run"}
-    assert {"family", "half", "instance", "end", "whole", "reason", "interactions"} <= set(record["tasks"][0])
+    assert {"family", "half", "instance", "end", "whole", "reason", "before", "steps"} <= set(record["tasks"][0])
 
 
 def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
@@ -354,7 +359,7 @@ def test_a_false_verdict_is_counted() -> None:
     def score(end: float, learned: bool) -> Score:
         ends = np.array([end])
         flags = np.array([learned])
-        return Score("clerk", "made", 0, "", "a", ends, ends, 0.0, flags, 10, 5.0, 1.0, "")
+        return Score("clerk", "made", 0, "", "a", ends, ends, 0.0, flags, 10, 0.0, 5.0, 1.0, "")
 
     found = GeneralBenchmark("s", "f", "quick", [score(0.05, True), score(0.05, False), score(0.9, True)])
     assert "| 1 of 3 |" in found.table("made")

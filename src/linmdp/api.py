@@ -109,6 +109,7 @@ def benchmark(
     progress: bool = ...,
     perturb: str | Sequence[str] = ...,
     leave_out: bool = ...,
+    warm_up: str = ...,
 ) -> GeneralBenchmark: ...
 def benchmark(
     agents: AgentLike | Sequence[AgentLike],
@@ -120,6 +121,7 @@ def benchmark(
     progress: bool = False,
     perturb: str | Sequence[str] = (),
     leave_out: bool = False,
+    warm_up: str = "counted",
 ) -> Benchmark | GeneralBenchmark:
     """Scores of agents on a fixed suite, from 0 (random policy) to 1 (best known).
 
@@ -132,6 +134,7 @@ def benchmark(
     jobs : processes; default: all cores
     perturb : of the general suite: names of changes that must not matter, or "all"; what each costs
     leave_out : of the general suite: the agents after the first are variants of it, which are compared with it
+    warm_up : of the general suite: whether random play before the first episode is "counted" or "given"
     """
     check_choice("benchmark", "suite", suite, SUITES)
     with ExitStack() as lent:
@@ -148,9 +151,8 @@ def benchmark(
         from linmdp.experiments.general_runs import run_general
 
         names = [perturb] if isinstance(perturb, str) else perturb
-        found = run_general(
-            specs, store, scale=scale, perturb=names, leave_out=leave_out, processes=jobs, progress=progress
-        )
+        more: dict[str, Any] = {"perturb": names, "leave_out": leave_out, "warm_up": warm_up}
+        found = run_general(specs, store, scale=scale, processes=jobs, progress=progress, **more)
         assert found is not None  # it is no shard
         return found
 

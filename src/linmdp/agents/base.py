@@ -184,6 +184,8 @@ class Agent(ABC):
     name: ClassVar[str]
     test_parameters: ClassVar[tuple[dict[str, Any], ...]] = ({},)
     """Parameters with which `linmdp.testing.check_agent` tries the class."""
+    needs_features: ClassVar[bool] = True
+    """Whether it learns on the features of its task; the random play that they are fitted to is then its own."""
     may_stop_learning: ClassVar[bool] = False
     """Whether it stops storing samples when it has seen enough, so that a run may hear of it."""
     made_from: Mapping[str, str] = MappingProxyType({})

@@ -16,6 +16,7 @@ class RandomAgent(Agent):
     """Plays every action with the same probability."""
 
     name = "random"
+    needs_features = False
 
     def __init__(self, task: Task, *, max_bytes: int | str | None = None) -> None:
         super().__init__(task)
@@ -42,6 +43,7 @@ class ConstantAgent(Agent):
     """
 
     name = "constant"
+    needs_features = False
 
     def __init__(self, task: Task, *, action: int = 0, max_bytes: int | str | None = None) -> None:
         super().__init__(task)
@@ -68,6 +70,7 @@ class OptimalAgent(Agent):
     """
 
     name = "optimal"
+    needs_features = False
     _derived = (*Agent._derived, "_Q")
 
     def __init__(self, task: Task, *, Q: Array | Callable[[int], Array], max_bytes: int | str | None = None) -> None:

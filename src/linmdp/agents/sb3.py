@@ -35,6 +35,7 @@ class SB3Agent(Agent):
     `raw` is the environment as Gymnasium has it, with a `scaler` from states to its observations.
     """
 
+    needs_features = False
     algorithm: ClassVar[str]
     sized: ClassVar[str]
     """The parameter that says how many steps its buffer holds."""

@@ -34,6 +34,10 @@ def benchmark(
     leave_out: Annotated[
         bool, typer.Option("--leave-out", help="general: what variants of the first agent score more than it")
     ] = False,
+    warm_up: Annotated[
+        str | None,
+        typer.Option("--warm-up", help="general: random play before the first episode is counted (default) or given"),
+    ] = None,
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="general: run one part of N, into a folder of its own under --out")
     ] = None,
@@ -52,9 +56,15 @@ def benchmark(
     options: dict[str, Any] = {"scale": scale, "processes": jobs, "progress": True, "say": say}
     chosen = opt.with_settings(given or ["lsvi-ucb"], settings)
     if name in GENERAL:
-        _general(chosen, out, as_json, shard, options | {"perturb": _names(perturb), "leave_out": leave_out})
+        _general(
+            chosen,
+            out,
+            as_json,
+            shard,
+            options | {"perturb": _names(perturb), "leave_out": leave_out, "warm_up": warm_up or "counted"},
+        )
         return
-    for key, value in (("perturb", perturb), ("leave_out", leave_out or None), ("shard", shard)):
+    for key, value in (("perturb", perturb), ("leave_out", leave_out or None), ("warm_up", warm_up), ("shard", shard)):
         if value is not None:
             invalid("benchmark", key, "left out but for the suite 'general'", value)
     from linmdp.experiments.benchmark import run_benchmark

@@ -23,12 +23,14 @@ from linmdp.results.store import Store, existing_store
 from linmdp.runner.batch import Job, local_pool, run_counted
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
-from linmdp.runner.registry import make_agent, make_env
+from linmdp.runner.registry import AGENTS, SB3_AGENTS, make_agent, make_env
+from linmdp.runner.spec import parse_spec
 from linmdp.runner.sweep import run_key
 from linmdp.types import Array, RunResult
 
 LAST = 5
 """The end of a run is the last one of so many parts of its episodes."""
+WARM_UP = ("counted", "given")
 SHARDS = "shard-*-of-*"
 """The folders of the parts that were run apart, beside the store."""
 
@@ -48,6 +50,7 @@ def run_general(
     scale: str = "quick",
     perturb: Sequence[str] = (),
     leave_out: bool = False,
+    warm_up: str = "counted",
     shard: tuple[int, int] | None = None,
     processes: int | None = None,
     progress: bool = False,
@@ -56,9 +59,11 @@ def run_general(
     """Run what is missing, and score it; an agent that fails on a task has 0 there.
 
     With a `shard` (i, n) only every n-th run is done, from the i-th on (counted from 1), and nothing is scored. What
-    shards have left in folders beside the store is read as if it were in it.
+    shards have left in folders beside the store is read as if it were in it. A `warm_up` that is counted takes the place
+    of as many steps of episodes; one that is given comes for nothing.
     """
     check_choice("benchmark", "scale", scale, SCALES)
+    check_choice("benchmark", "warm_up", warm_up, WARM_UP)
     check_agents(agents)
     names = _perturbations(perturb)
     if leave_out and len(agents) < 2:
@@ -84,8 +89,8 @@ def run_general(
             return None
         wanted = {run_key(job) for job in jobs}
         runs = {run.key: whole(run.result) for each in stores for run in each.stored() if run.key in wanted}
-    scores = [_score(suite, cell, runs, failed) for cell in cells]
-    return GeneralBenchmark(suite.version, suite.fingerprint, scale, scores, leave_out=leave_out)
+    scores = [_score(suite, cell, runs, failed, warm_up) for cell in cells]
+    return GeneralBenchmark(suite.version, suite.fingerprint, scale, scores, warm_up=warm_up, leave_out=leave_out)
 
 
 def _perturbations(given: Sequence[str]) -> list[str]:
@@ -167,7 +172,10 @@ def _tried(unit: Sequence[Job], advance: Advance) -> RunResult | str:
     """A run with its verdict, or why it has failed."""
     try:
         (result,) = run_counted(unit, advance)
-        return with_verdict(result, _random_play(unit[0].env))
+        played = result.interactions
+        judged = with_verdict(result, _random_play(unit[0].env))
+        judged.interactions = played  # without those of the judge
+        return judged
     except Exception as error:  # of an agent that someone else wrote, anything
         return described(error)
 
@@ -179,12 +187,15 @@ def _random_play(spec: str) -> RandomPlay:
         return random_play(make_env(spec))
 
 
-def _score(suite: GeneralSuite, cell: Cell, runs: dict[str, RunResult], failed: dict[Job, str]) -> Score:
+def _score(suite: GeneralSuite, cell: Cell, runs: dict[str, RunResult], failed: dict[Job, str], warm_up: str) -> Score:
     """An agent on a task; a run that has failed makes all its scores there 0."""
     task, n = cell.task, len(cell.jobs)
     reason = next((failed[job] for job in cell.jobs if job in failed), "")
     mine = [] if reason else [runs[run_key(job)] for job in cell.jobs]
-    earned = [returns_of(run, task) for run in mine]
+    before = [steps_before(run) for run in mine]
+    earned = [
+        returns_of(run, task, count if warm_up == "counted" else 0) for run, count in zip(mine, before, strict=True)
+    ]
     none = np.zeros(n)
     last = max(1, task.episodes[suite.scale] // LAST)
     return Score(
@@ -198,7 +209,8 @@ def _score(suite: GeneralSuite, cell: Cell, runs: dict[str, RunResult], failed: 
         constant=float(task.anchor.score(np.array(task.anchor.constant))),
         learned=np.array([run.verdict.startswith("learned") for run in mine], dtype=np.bool_),
         agent_bytes=max((run.peak_bytes for run in mine), default=0),
-        interactions=float(np.mean([interactions(run) for run in mine])) if mine else 0.0,
+        before=float(np.mean(before)) if mine else 0.0,
+        steps=float(np.mean([steps(run) for run in mine])) if mine else 0.0,
         cpu_ms=1e3 * sum(run.cpu_seconds for run in mine) / sum(map(steps, mine)) if mine else 0.0,
         reason=reason,
     )
@@ -209,18 +221,20 @@ def steps(run: RunResult) -> int:
     return int(run.costs[-1][3])
 
 
-def interactions(run: RunResult) -> int:
-    """Steps that the environment made for the agent, those before the first episode included."""
-    return max(int(getattr(run, "interactions", 0)), steps(run))
+def steps_before(run: RunResult) -> int:
+    """Steps before its first episode, if the agent makes use of what they were played for."""
+    name = parse_spec(run.agent)[0]
+    kind = AGENTS[name] if name in AGENTS else SB3_AGENTS[name]
+    return max(0, (run.interactions or 0) - steps(run)) if kind.needs_features else 0
 
 
-def returns_of(run: RunResult, task: GeneralTask) -> Array:
+def returns_of(run: RunResult, task: GeneralTask, before: int) -> Array:
     """What each of the K episodes that an agent is given has earned, in the units of the instance.
 
-    Steps before the first episode (a warm-up, trial play) count: they stand at the beginning as episodes of random
-    play, of the run's own mean length, and as many episodes at the end fall out.
+    The steps before them stand at the beginning as episodes of random play, of the run's own mean length, and as many
+    episodes at the end fall out.
     """
     earned = (run.rewards - task.shift) / task.factor
-    before = round((interactions(run) - steps(run)) * run.episodes / steps(run))
-    found: Array = np.concatenate([np.full(before, task.anchor.random), earned])[: run.episodes]
+    warm = round(before * run.episodes / steps(run))
+    found: Array = np.concatenate([np.full(warm, task.anchor.random), earned])[: run.episodes]
     return found

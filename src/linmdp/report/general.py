@@ -32,6 +32,7 @@ TAUS = np.linspace(-0.25, 1.1, 55)
 class Score(NamedTuple):
     """An agent on a task, perturbed or not.
 
+    `before` are the steps that were played before the first episode, `steps` those of the episodes.
     `end` and `whole` (n,) are its scores in the last fifth of the episodes and over all of them, one per seed,
     `constant` that of the best constant action, and `learned` whether each run says that it has learned. With a
     `reason` it failed there, and its scores are 0.
@@ -47,7 +48,8 @@ class Score(NamedTuple):
     constant: float
     learned: BoolArray
     agent_bytes: int
-    interactions: float
+    before: float
+    steps: float
     cpu_ms: float
     reason: str
 
@@ -59,9 +61,17 @@ class GeneralBenchmark:
     """
 
     def __init__(
-        self, suite: str, fingerprint: str, scale: str, scores: Sequence[Score], *, leave_out: bool = False
+        self,
+        suite: str,
+        fingerprint: str,
+        scale: str,
+        scores: Sequence[Score],
+        *,
+        warm_up: str = "counted",
+        leave_out: bool = False,
     ) -> None:
         self.suite, self.fingerprint, self.scale, self.leave_out = suite, fingerprint, scale, leave_out
+        self.warm_up = warm_up
         self.scores = tuple(s for s in scores if not s.perturb)
         self.perturbed = tuple(s for s in scores if s.perturb)
 
@@ -93,16 +103,27 @@ class GeneralBenchmark:
         tasks, families = self.of(self.agents[0]), len({s.family for s in self.scores})
         return (
             f"linmdp benchmark, suite {self.suite}, {self.scale}: "
-            f"{families} families, {len(tasks)} instances, {len(tasks[0].end)} seeds"
+            f"{families} families, {len(tasks)} instances, {len(tasks[0].end)} seeds, warm-up {self.warm_up}"
         )
 
     def table(self, half: str) -> str:
         """Agents on the families of a half."""
-        head = ("agent", "IQM, end", "mean, end", "IQM, run", "mean, run", "false", "memory", "CPU ms", "steps")
+        head = (
+            "agent",
+            "IQM, end",
+            "mean, end",
+            "IQM, run",
+            "mean, run",
+            "false",
+            "memory",
+            "CPU ms",
+            "before",
+            "steps",
+        )
         constant = np.array([[s.constant for s in self.of(self.agents[0], half)]])
         fixed = [two(float(statistic(constant.ravel()))) for statistic in (iqm, mean)]
         rows = [self._row(agent, half) for agent in self.agents]
-        return markdown(head, [*rows, (CONSTANT, *fixed, *fixed, "", "", "", "")])
+        return markdown(head, [*rows, (CONSTANT, *fixed, *fixed, "", "", "", "", "")])
 
     def _row(self, agent: str, half: str) -> tuple[str, ...]:
         own = self.of(agent, half)
@@ -112,15 +133,16 @@ class GeneralBenchmark:
             shown(aggregate(x, f)) for x in (self.end(agent, half), self.whole(agent, half)) for f in (iqm, mean)
         ]
         if not ran:
-            return (agent, *figures, "-", "-", "-", "-")
-        cpu = sum(s.cpu_ms * s.interactions for s in ran) / sum(s.interactions for s in ran)
+            return (agent, *figures, "-", "-", "-", "-", "-")
+        cpu = sum(s.cpu_ms * s.steps for s in ran) / sum(s.steps for s in ran)
         return (
             agent,
             *figures,
             f"{false} of {sum(len(s.end) for s in ran)}",
             human_bytes(max(s.agent_bytes for s in ran)),
             f"{cpu:.2g}",
-            f"{np.mean([s.interactions for s in ran]):,.0f}",
+            f"{np.mean([s.before for s in ran]):,.0f}",
+            f"{np.mean([s.steps for s in ran]):,.0f}",
         )
 
     def families(self) -> str:
@@ -207,7 +229,7 @@ class GeneralBenchmark:
 
     def records(self) -> list[dict[str, Any]]:
         """One object for each agent, as `linmdp benchmark general --json` prints it."""
-        head = {"suite": self.suite, "fingerprint": self.fingerprint, "scale": self.scale}
+        head = {"suite": self.suite, "fingerprint": self.fingerprint, "scale": self.scale, "warm_up": self.warm_up}
         return [
             head | {"agent": agent} | {half: self._numbers(agent, half) for half in self.halves} | {"tasks": tasks}
             for agent in self.agents

@@ -66,6 +66,7 @@ class Neighbour(Agent):
     _k : episodes begun
     """
 
+    needs_features = False
     _parts: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, task: Task, falling: Falling | None = None) -> None:
