@@ -276,6 +276,20 @@ def test_perturbations_of_actions_and_rewards_do_not_touch_random_and_constant_p
     assert "| times37 " in found.costs("constant")
 
 
+def test_a_warm_up_that_is_counted_takes_the_place_of_episodes(tmp_path: Path, tiny: GeneralSuite) -> None:
+    """Three episodes of hills are fewer steps than its trial play: nothing is left of the run."""
+    counted = benchmark(tmp_path, "lsvi-ucb-fold", "constant")
+    given = benchmark(tmp_path, "lsvi-ucb-fold", "constant", warm_up="given")
+    one, two = (found.of("lsvi-ucb-fold", "kept")[0] for found in (counted, given))
+    assert one.before > one.steps
+    assert not one.end.any()
+    assert not one.whole.any()
+    assert two.end.any()
+    for found in (counted, given):
+        assert found.of("constant", "kept")[0].before == 0
+    assert np.array_equal(counted.end("constant"), given.end("constant"))
+
+
 def test_shifts_are_only_where_all_episodes_have_the_same_length(tiny: GeneralSuite) -> None:
     task = tiny.tasks[0]
     assert task._replace(anchor=task.anchor._replace(shortest=task.H - 1)).perturbed("up") is None

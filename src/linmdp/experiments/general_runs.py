@@ -59,8 +59,8 @@ def run_general(
     """Run what is missing, and score it; an agent that fails on a task has 0 there.
 
     With a `shard` (i, n) only every n-th run is done, from the i-th on (counted from 1), and nothing is scored. What
-    shards have left in folders beside the store is read as if it were in it. A `warm_up` that is counted takes the place
-    of as many steps of episodes; one that is given comes for nothing.
+    shards have left in folders beside the store is read as if it were in it. A `warm_up` that is counted takes the
+    place of as many steps of episodes; one that is given comes for nothing.
     """
     check_choice("benchmark", "scale", scale, SCALES)
     check_choice("benchmark", "warm_up", warm_up, WARM_UP)
