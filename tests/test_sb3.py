@@ -170,7 +170,7 @@ def test_settings_for_few_steps_are_defaults_that_can_be_given(agent: str) -> No
     )
     assert isinstance(few, SB3Agent)
     assert isinstance(given, SB3Agent)
-    settings = few.settings
+    settings = dict(few.settings)
     assert few.get_params() == usual.get_params() | settings
     assert few._model.learning_rate == settings["learning_rate"]
     assert given._model.learning_rate == 0.5
