@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -278,6 +279,24 @@ def test_own_data_is_that_of_Bs_episodes_alone() -> None:
     believed = float(agent._B.q_values(0, 0).max())
     assert agent.optimistic_value(0) <= min(believed + 3 * 0.01, 3)
     assert theorem_width(d=6, H=3, K=30, lam=1, p=0.1, more=1.0) > theorem_width(d=6, H=3, K=30, lam=1, p=0.1)
+
+
+def test_states_without_number_take_one_regression_in_bounded_memory() -> None:
+    env = linmdp.make_env("gym:CartPole-v1,H=100")
+    agent = linmdp.Insured(env.task, episodes=30)
+    result = linmdp.run(env, agent, episodes=5)
+    assert agent._B.horizon.groups == 1
+    assert result.peak_bytes < 32 << 20
+
+
+def test_a_saved_agent_is_a_file(tmp_path: Path) -> None:
+    env = linmdp.make_env("riverswim:H=4")
+    agent = linmdp.Insured(env.task, episodes=5)
+    agent.save(tmp_path / "new.safetensors")
+    linmdp.run(env, agent, episodes=5)
+    agent.save(tmp_path / "agent.safetensors")
+    twin = linmdp.load_agent(tmp_path / "agent.safetensors", env)
+    assert twin.diagnostics() == agent.diagnostics()
 
 
 def test_bounded_memory_does_not_grow_and_widens() -> None:

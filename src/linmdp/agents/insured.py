@@ -69,7 +69,7 @@ class Insured(Agent):
     own_data : B learns from its own episodes alone
     M : next states that B keeps per step, at most, with a width that grows by their error; default: all, in a table,
         else 256
-    stationary : true: one regression of B for all steps
+    stationary : true: one regression of B for all steps. "auto": where the task is stationary and its states not finite
     episodes : K, where it is known
     """
 
@@ -99,7 +99,7 @@ class Insured(Agent):
         delta: float = 0.0,
         own_data: bool = False,
         M: int | None = None,
-        stationary: bool = False,
+        stationary: bool | str = "auto",
         episodes: int | None = None,
     ) -> None:
         super().__init__(task)
@@ -110,9 +110,10 @@ class Insured(Agent):
         check_number(self.name, "omega", omega, low=1.0)
         check_number(self.name, "margin", margin, low=0.0, high=1.0)
         check_number(self.name, "p", p, low=0.0, high=0.5, open_low=True)
-        for name in ("own_data", "stationary"):
-            if not isinstance(getattr(self, name), bool):
-                invalid(self.name, name, "true or false", getattr(self, name))
+        if not isinstance(own_data, bool):
+            invalid(self.name, "own_data", "true or false", own_data)
+        if not isinstance(stationary, bool) and stationary != "auto":
+            invalid(self.name, "stationary", "true, false or 'auto'", stationary)
         if check_number(self.name, "delta", delta, low=0.0) and not own_data:
             invalid(self.name, "delta", "0 unless own_data=true: on everybody's data nothing would be bounded", delta)
         self._alpha = self._read_alpha(alpha)
@@ -126,7 +127,7 @@ class Insured(Agent):
         low, high = task.reward_range
         self._span = task.H * (max(high, 0.0) - min(low, 0.0))  # H of the page: how much two returns can differ
         self._C, self._n = np.zeros(2), np.zeros(2, dtype=np.int64)  # of A and B: certified regret, episodes
-        self._least = np.full(task.S or 0, np.inf)  # of each start so far: the least optimistic value
+        self._least = np.full(task.S or 0, self._B.caps[0])  # of each start so far: the least optimistic value
         self._start = np.zeros(2)  # of this episode: the optimistic value of the start, and the return so far
         self._k, self._plays, self._seen = 0, 0, -1
 
@@ -147,6 +148,7 @@ class Insured(Agent):
         return made
 
     def _make_optimist(self) -> Optimist:
+        one = self.task.S is None and self.task.stationary if self.stationary == "auto" else self.stationary
         bounded = self.M is not None or not isinstance(self.task.features, TableFeatures)
         kept: dict[str, Any] = {"storage": "counts"}
         if bounded:
@@ -159,7 +161,7 @@ class Insured(Agent):
             delta=self.delta,
             lam=self.lam,
             eta=self.eta,
-            stationary=self.stationary,
+            stationary=one,
             episodes=self.episodes,
             **kept,
         )
