@@ -331,7 +331,7 @@ class Runs:
 
 
 BASE = Rule(a_cell=0.003, p_cell=0.3, alpha=1, scale=0.25, budget=0.02, power=1 / 3, recent=0.02)
-RULE = replace(BASE, budget=0.03, settled=0.03)
+RULE = replace(BASE, p_cell=0.6, budget=0.03, settled=0.03)
 VARIANTS: dict[str, Rule] = {
     "plain": Rule(),
     "psrl": Rule(psrl=True),
@@ -375,6 +375,9 @@ VARIANTS: dict[str, Rule] = {
     "rule A0": replace(RULE, a_cell=0.0),
     "rule A.001": replace(RULE, a_cell=0.001),
     "rule": RULE,
+    "rule P.3": replace(RULE, p_cell=0.3),
+    "rule 1/2 A.001": replace(RULE, a_cell=0.001, scale=0.5),
+    "rule replan.1": replace(RULE, replan=0.1),
     "rule b.05": replace(RULE, budget=0.05),
     "rule P1": replace(RULE, p_cell=1.0),
     "rule Plog.3": replace(RULE, p_cell=0.0, p_log=0.3),
