@@ -1,6 +1,6 @@
 """The tables of docs/general-suite.md. What the store does not have is run.
 
-.venv/bin/python docs/measure_general.py STORE [AGENT...]     quick, 2 cores: about 2 minutes for the agents below
+.venv/bin/python docs/measure_general.py STORE [AGENT...]     quick: about 3 minutes on 2 cores for the agents below
 .venv/bin/python docs/measure_general.py STORE --full [AGENT...]
 """
 
@@ -19,7 +19,7 @@ from linmdp.report.tables import markdown
 from linmdp.results.store import Store
 
 DOCS = Path(__file__).parent
-AGENTS = ("random", "lsvi-ucb", "lsvi-ucb-fold")
+AGENTS = ("random", "lsvi-ucb-fold", "stream-q")
 
 
 def main() -> None:

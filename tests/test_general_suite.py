@@ -33,7 +33,7 @@ from linmdp.experiments.general import (
     general_suite,
     known_anchors,
 )
-from linmdp.report.general import GeneralBenchmark, Score
+from linmdp.report.general import GeneralBenchmark
 from linmdp.results.store import Store
 from linmdp.runner.registry import AGENTS
 
@@ -369,11 +369,12 @@ def test_python_has_it(tiny: GeneralSuite) -> None:
         linmdp.benchmark("random", suite=another)
 
 
-def test_a_false_verdict_is_counted() -> None:
-    def score(end: float, learned: bool) -> Score:
-        ends = np.array([end])
-        flags = np.array([learned])
-        return Score("clerk", "made", 0, "", "a", ends, ends, 0.0, flags, 10, 0.0, 5.0, 1.0, "")
-
-    found = GeneralBenchmark("s", "f", "quick", [score(0.05, True), score(0.05, False), score(0.9, True)])
-    assert "| 1 of 3 |" in found.table("made")
+def test_a_false_verdict_is_counted(tmp_path: Path, tiny: GeneralSuite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constant play that says it has learned has said too much, on every run below 0.1."""
+    honest = benchmark(tmp_path, "constant")
+    assert not any(s.false.any() for s in honest.scores)
+    monkeypatch.setattr(runs, "LEARNED", "")  # with which every line begins
+    bold = benchmark(tmp_path, "constant")
+    for s in bold.scores:
+        assert s.false.tolist() == (s.end < 0.1).tolist()
+    assert "of 2 |" in bold.table("made")

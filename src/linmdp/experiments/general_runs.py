@@ -20,6 +20,7 @@ from linmdp.plugins import carried
 from linmdp.report.general import GeneralBenchmark, Score
 from linmdp.results.curves import whole
 from linmdp.results.store import Store, existing_store
+from linmdp.results.verdict import LEARNED
 from linmdp.runner.batch import Job, local_pool, run_counted
 from linmdp.runner.progress import Advance, progress_bar
 from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
@@ -30,6 +31,8 @@ from linmdp.types import Array, RunResult
 
 LAST = 5
 """The end of a run is the last one of so many parts of its episodes."""
+LITTLE = 0.1
+"""A run that says "learned" with less than this score at the end has said too much."""
 WARM_UP = ("counted", "given")
 SHARDS = "shard-*-of-*"
 """The folders of the parts that were run apart, beside the store."""
@@ -197,23 +200,33 @@ def _score(suite: GeneralSuite, cell: Cell, runs: dict[str, RunResult], failed: 
         returns_of(run, task, count if warm_up == "counted" else 0) for run, count in zip(mine, before, strict=True)
     ]
     none = np.zeros(n)
-    last = max(1, task.episodes[suite.scale] // LAST)
     return Score(
         family=task.family,
         half=task.half,
         instance=task.instance,
         perturb=task.perturb,
         agent=cell.agent,
-        end=none if reason else task.anchor.score(np.array([x[-last:].mean() for x in earned])),
+        end=none if reason else task.anchor.score(np.array([at_the_end(x) for x in earned])),
         whole=none if reason else task.anchor.score(np.array([x.mean() for x in earned])),
         constant=float(task.anchor.score(np.array(task.anchor.constant))),
-        learned=np.array([run.verdict.startswith("learned") for run in mine], dtype=np.bool_),
+        false=np.array([_says_too_much(run, task) for run in mine], dtype=np.bool_),
         agent_bytes=max((run.peak_bytes for run in mine), default=0),
         before=float(np.mean(before)) if mine else 0.0,
         steps=float(np.mean([steps(run) for run in mine])) if mine else 0.0,
         cpu_ms=1e3 * sum(run.cpu_seconds for run in mine) / sum(map(steps, mine)) if mine else 0.0,
         reason=reason,
     )
+
+
+def at_the_end(returns: Array) -> float:
+    """The mean of the last fifth."""
+    return float(returns[-max(1, len(returns) // LAST) :].mean())
+
+
+def _says_too_much(run: RunResult, task: GeneralTask) -> bool:
+    """Whether it says "learned", and its own last episodes say that it has not."""
+    late = at_the_end(returns_of(run, task, 0))
+    return run.verdict.startswith(LEARNED) and float(task.anchor.score(np.array(late))) < LITTLE
 
 
 def steps(run: RunResult) -> int:

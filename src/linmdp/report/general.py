@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 HALVES = ("made", "kept", "memory")
 """Families that learners may be made on, those where they are only judged, and those that need a memory of the past."""
 CONSTANT = "best constant action"
-LITTLE = 0.1
-"""A run that says "learned" with less than this score at the end has said too much."""
 TAUS = np.linspace(-0.25, 1.1, 55)
 
 
@@ -34,7 +32,7 @@ class Score(NamedTuple):
 
     `before` are the steps that were played before the first episode, `steps` those of the episodes.
     `end` and `whole` (n,) are its scores in the last fifth of the episodes and over all of them, one per seed,
-    `constant` that of the best constant action, and `learned` whether each run says that it has learned. With a
+    `constant` that of the best constant action, and `false` whether each run says "learned" where it has not. With a
     `reason` it failed there, and its scores are 0.
     """
 
@@ -46,7 +44,7 @@ class Score(NamedTuple):
     end: Array
     whole: Array
     constant: float
-    learned: BoolArray
+    false: BoolArray
     agent_bytes: int
     before: float
     steps: float
@@ -128,7 +126,7 @@ class GeneralBenchmark:
     def _row(self, agent: str, half: str) -> tuple[str, ...]:
         own = self.of(agent, half)
         ran = [s for s in own if not s.reason]
-        false = sum(int((s.learned & (s.end < LITTLE)).sum()) for s in ran)
+        false = sum(int(s.false.sum()) for s in ran)
         figures = [
             shown(aggregate(x, f)) for x in (self.end(agent, half), self.whole(agent, half)) for f in (iqm, mean)
         ]
