@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -426,9 +427,11 @@ def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
     linmdp.run(env, agent, episodes=40)
     agent.save(tmp_path / "agent.safetensors")
     line = ("export", str(tmp_path / "agent.safetensors"), "--c", str(tmp_path / "c"), "--steps", "40")
-    refused = command(*line)
+    assert command(*line).returncode == 0  # the file names the environment
+    linmdp.LSVIUCBFold(env.task, beta=0.5).save(tmp_path / "nameless.safetensors")
+    refused = command("export", str(tmp_path / "nameless.safetensors"), "--c", str(tmp_path / "d"))
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert command(*line, "--env", "lock:H=4").returncode == 0
+    assert "must be given (--env)" in refused.stderr
     export_policy(agent, tmp_path / "policy", real="float")
     assert (tmp_path / "c" / "linmdp_policy.c").read_text() == (tmp_path / "policy" / "linmdp_policy.c").read_text()
 
@@ -436,7 +439,7 @@ def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "options", "words"),
     [
-        ("lsvi-ucb-adaptive", (), "must be lsvi-ucb, lsvi-ucb-fold, opt-wlsvi or lsvi-ucb-fixed"),
+        ("lsvi-ucb-adaptive", ("--only", "all"), "must be lsvi-ucb, lsvi-ucb-fold, opt-wlsvi or lsvi-ucb-fixed"),
         ("random", ("--only", "policy"), "must choose an action"),
         ("lsvi-ucb-fold:lam=0.1", ("--real", "half"), "'real' parameter"),
         ("lsvi-ucb-fold:lam=0.1", ("--steps", "0"), "'steps' parameter"),
@@ -516,3 +519,26 @@ def test_features_without_a_form_in_c_are_refused() -> None:
     with pytest.raises(linmdp.InvalidParameter, match="must be a table of finite states, fourier"):
         export_learner(LSVIUCBFold(task, lam=0.1), None, Path("nowhere"), real="float", steps=1)
     assert not Path("nowhere").exists()
+
+
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+@pytest.mark.parametrize("env", ["lock:H=4", "gym:CartPole-v1,H=20"])
+@pytest.mark.parametrize("agent", ["lsvi-ucb-fold", "lsvi-ucb-fold:lam=0.1"])
+def test_the_four_lines_of_its_readme_compile_and_run(env: str, agent: str, tmp_path: Path) -> None:
+    """With no parameter it is the policy alone, and that is said; the command of the page has what must be linked."""
+    made = linmdp.make_env(env)
+    learner = linmdp.make_agent(agent, made)
+    linmdp.run(made, learner, episodes=3)
+    learner.save(tmp_path / "agent.safetensors")
+    done = command("export", str(tmp_path / "agent.safetensors"), "--c", str(tmp_path / "c"), "--steps", "20")
+    assert done.returncode == 0, done.stderr
+    assert ("the policy alone" in done.stderr) == (agent == "lsvi-ucb-fold")
+    page = (tmp_path / "c" / "README.md").read_text()
+    code, line = re.search("```c\n(.*?)```", page, re.DOTALL), re.search("`(cc .*?)`", page)
+    assert code is not None
+    assert line is not None
+    assert code[1].count("\n") == 4
+    (tmp_path / "c" / "main.c").write_text(code[1])
+    assert subprocess.run(line[1], shell=True, cwd=tmp_path / "c").returncode == 0
+    shown = subprocess.run(["./a.out"], cwd=tmp_path / "c", capture_output=True, text=True)
+    assert 0 <= int(shown.stdout) < made.task.A

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,17 @@ def test_a_saved_agent_and_a_gif(folder: Path, tmp_path: Path) -> None:
     assert done.status == 0, done.err
     assert (tmp_path / "a.gif").read_bytes().startswith(b"GIF89a")
     assert 'src="data:image/gif;base64,R0lGODlh' in gallery(tmp_path)  # a report of the folder shows it
+
+
+def test_without_pygame_the_values_are_shown_and_a_line_says_how_to_get_pictures(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygame", None)  # as if it were not installed
+    done = command("watch", str(folder), "-o", str(tmp_path / "page.html"))
+    assert done.status == 0
+    assert "is not drawn, only its values" in done.err
+    assert "pip install 'linmdp[watch]'" in done.err
+    assert "An episode" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(

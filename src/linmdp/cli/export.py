@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from linmdp.cli import options as opt
+from linmdp.cli.start import say
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 
 
@@ -20,17 +21,24 @@ def export(
     number: Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")] = None,
     env: Annotated[str | None, typer.Option(metavar="ENV", help="of a saved agent that does not name it")] = None,
     real: Annotated[str, typer.Option(help="float or double, on the device")] = "float",
-    only: Annotated[str, typer.Option(help="policy: the frozen policy alone, of any agent; or all")] = "all",
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="policy: the frozen policy alone, of any agent; all: the learner, too; default: what there is"
+        ),
+    ] = None,
     steps: Annotated[int, typer.Option(help="steps that the self-test plays")] = 1000,
     modules: opt.Import = None,
 ) -> None:
     """Write a library with static memory, C99 or WebAssembly: a run's learner from the start, in C also its policy."""
+    from linmdp.export.learner import check_exportable
     from linmdp.export.wasm import export_wasm, find_clang
     from linmdp.export.write import REALS, export_learner, export_policy
     from linmdp.io.units import human_bytes
     from linmdp.runner.loading import trained
 
-    check_choice("export", "only", only, ("all", "policy"))
+    if only is not None:
+        check_choice("export", "only", only, ("all", "policy"))
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
     if c is None and wasm is None:
@@ -40,6 +48,12 @@ def export(
         if only == "policy":
             invalid("export", "only", "left out with '--wasm', which has the learner alone", only)
     agent, environment, words = trained(run, number, env, progress=True)
+    if only is None and wasm is None:
+        try:
+            check_exportable(agent)
+        except InvalidParameter as error:
+            only = "policy"
+            say(f"the policy alone, without the learner: {error}")
     done = []
     if c is not None and only == "policy":
         done = [export_policy(agent, c, real=real, run=words)]

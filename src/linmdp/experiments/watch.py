@@ -87,7 +87,7 @@ def _drawn_env(spec: str | None, env: Any, say: Say) -> tuple[Any, bool]:
         Guard(drawn).reset(0, 0)
         _picture(drawn, 0)
     except LinMDPError as error:  # what draws is an extra of Gymnasium
-        say(f"{spec} is not drawn: {error}")
+        say(f"{spec} is not drawn, only its values: {described(error)}. For pictures: pip install 'linmdp[watch]'.")
         return env, False
     return drawn, True
 

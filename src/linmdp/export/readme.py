@@ -57,10 +57,12 @@ def _row(*cells: str) -> str:
 def _meaning(learner: Learner, names: CNames) -> dict[str, str]:
     """What states and actions are."""
     if learner.S:
+        first = "static const unsigned state = 0;"
         words = f"A state is a number 0 .. {learner.S - 1}. It counts through these fields, the last one fastest:"
         rows = [_row(f"`{name}`", f"0 .. {size - 1}") for name, size in names.fields]
         table = ["| field | values |", "|---|---|", *rows]
     else:
+        first = f"static const linmdp_real state[] = {{{', '.join(['0'] * len(names.fields))}}};"
         words = "A state is a pointer to these numbers, in this order:"
         table = [
             "| place | number |",
@@ -68,4 +70,4 @@ def _meaning(learner: Learner, names: CNames) -> dict[str, str]:
             *(_row(str(i), f"`{name}`") for i, (name, _) in enumerate(names.fields)),
         ]
     actions = "\n".join(_row(str(a), f"`LINMDP_ACTION_{name.upper()}`") for a, name in enumerate(names.actions))
-    return {"states": "\n".join([words, "", *table]), "actions": actions, "H": f"{learner.H:,}"}
+    return {"states": "\n".join([words, "", *table]), "actions": actions, "H": f"{learner.H:,}", "state": first}

@@ -99,7 +99,7 @@ def _of_file(path: Path, env: Any) -> Trained:
     saved = file.meta.get("run")
     spec = saved.get("env") if isinstance(saved, dict) else None
     if env is None and not isinstance(spec, str):
-        raise InvalidParameter(f"The 'env' of the agent in '{path}' must be given: the file does not name it.")
+        raise InvalidParameter(f"The 'env' of the agent in '{path}' must be given (--env): the file does not name it.")
     if env is None:
         env = _env_named(str(spec))
     elif isinstance(env, str):
