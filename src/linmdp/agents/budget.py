@@ -42,13 +42,13 @@ BUFFERS = 8 * 8192
 """NumPy's own buffers for products that do not lie in one piece."""
 
 
-def parse_bytes(owner: str, value: Any) -> int:
+def parse_bytes(owner: str, value: Any, parameter: str = "max_bytes") -> int:
     """A number of bytes, or text such as "256KiB" or "2 MB"."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
     if found and len(found[1]) < 30 and found[2].upper() in UNITS:
         value = int(float(found[1]) * UNITS[found[2].upper()])
     if not isinstance(value, WHOLE) or isinstance(value, bool) or value < 1:
-        invalid(owner, "max_bytes", "a whole number of bytes, or text such as 256KiB or 2MiB", value)
+        invalid(owner, parameter, "a whole number of bytes, or text such as 256KiB or 2MiB", value)
     return int(value)
 
 

@@ -45,6 +45,7 @@ def benchmark(
         bool, typer.Option("--json", help="one JSON object per agent on standard output, nothing else")
     ] = False,
     settings: opt.Settings = None,
+    max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Scores from 0 (random policy) to 1 (best known) on a suite. Run it again to resume."""

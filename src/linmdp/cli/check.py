@@ -19,6 +19,7 @@ from linmdp.experiments.cell_picture import KINDS, write_picture
 from linmdp.features.cell_choice import described
 from linmdp.features.cells import Cells
 from linmdp.io.files import output_folder
+from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
 from linmdp.runner.batch import Job
@@ -26,14 +27,14 @@ from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.estimate import in_words, job_seconds
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent
-from linmdp.runner.resources import LESS, available_memory, predicted_bytes
+from linmdp.runner.resources import LESS, predicted_bytes
 from linmdp.runner.spec import parse_spec
 from linmdp.runner.start import TRIAL, shown_env
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
 
-TOO_MUCH = f"more than there is: {LESS}."
+TOO_MUCH = f"more than it may take: {LESS}."
 WHILE = 600.0
 """Seconds that a suggested run may take."""
 

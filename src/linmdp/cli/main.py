@@ -26,6 +26,7 @@ from linmdp.cli.table import table
 from linmdp.cli.tune import tune
 from linmdp.cli.watch import watch
 from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
+from linmdp.io.memory import memory_kept
 
 if TYPE_CHECKING:
     from linmdp.runner.batch import Job
@@ -60,6 +61,7 @@ def run(
     save: opt.Save = True,
     verdict: opt.Verdict = True,
     yes: opt.Yes = False,
+    max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Run one agent in one environment, with one seed or several."""
@@ -87,6 +89,7 @@ def compare(
     save: opt.Save = True,
     verdict: opt.Verdict = True,
     yes: opt.Yes = False,
+    max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
@@ -108,6 +111,7 @@ def sweep(
     track: opt.Track = None,
     save: opt.Save = False,
     verdict: opt.Verdict = True,
+    max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
@@ -153,6 +157,7 @@ def reproduce(
     jobs: opt.Jobs = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for the runs whose regret is shown")] = "cpu",
     seeds: Annotated[int | None, typer.Option(help="of tables, tasks and regret; default: the scale's")] = None,
+    max_memory: opt.MaxMemory = None,
 ) -> None:
     """The paper's figures and tables. Run it again to resume: finished runs are skipped."""
     from linmdp.experiments.reproduce import reproduce as reproduced
@@ -192,6 +197,7 @@ def check(
     picture: Annotated[
         Path | None, typer.Option(help="with features=cells: draw them, as FILE.png or FILE.svg", metavar="FILE")
     ] = None,
+    max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
@@ -318,7 +324,7 @@ def _terminate(*_: object) -> NoReturn:
 def main() -> None:
     """The console script: bad input is one line and status 2; SIGTERM stops as Ctrl-C does."""
     signal.signal(signal.SIGTERM, _terminate)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), memory_kept():
         warnings.simplefilter("always", LinMDPWarning)
         warnings.showwarning = lambda message, *rest, **more: say(f"warning: {message}")
         raise SystemExit(_guarded())
@@ -332,7 +338,7 @@ def _guarded() -> int:
     except LinMDPError as error:
         stop(str(error), error.status)
     except MemoryError as error:
-        stop(f"this does not fit into memory: {error}", 2)
+        stop(f"this does not fit into memory, or into what --max-memory allows: {error}", 2)
     except (KeyboardInterrupt, typer.Abort):
         stop("stopped.", 1)
     except OSError as error:

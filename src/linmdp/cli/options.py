@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -72,6 +73,28 @@ def _imported(modules: list[str] | None) -> list[str] | None:
     return modules
 
 
+def _limited(most: str | None) -> str | None:
+    from linmdp.io.memory import limit_memory
+
+    size = None
+    if most is not None:
+        from linmdp.agents.budget import parse_bytes
+
+        size = parse_bytes("the command", most, parameter="max_memory")
+    limit_memory(size, enforced="cuda" not in sys.argv)  # a GPU's library reserves more than it ever takes
+    return most
+
+
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        callback=_limited,
+        is_eager=True,
+        help="the most that it may take, as in 8GiB; default: a quarter of the machine's memory",
+    ),
+]
 Import = Annotated[
     list[str] | None,
     typer.Option(

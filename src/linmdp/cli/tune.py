@@ -9,6 +9,7 @@ import typer
 
 from linmdp.cli import options as opt
 from linmdp.cli.start import confirm, say, stop
+from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def tune(
     ] = Path("tuned"),
     jobs: opt.Jobs = None,
     yes: opt.Yes = False,
+    max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Search for better parameters than the default ones. Run it again to resume: finished runs are skipped."""
@@ -35,7 +37,10 @@ def tune(
     from linmdp.runner.start import prepared
     from linmdp.runner.tune import Search
 
-    search = Search(env, agent, episodes=episodes, seeds=seeds, budget=budget)
+    search = Search(env, agent, episodes=episodes, seeds=seeds, budget=budget, processes=jobs)
+    if search.left_out:
+        room = human_bytes(int(search.room))
+        say(f"{search.left_out} settings are left out: a run would take more than {room} (--max-memory, fewer --jobs)")
     command = f"linmdp tune {env} {agent} --episodes {episodes} --out {out}"
     with opened_store(out) as store:
         if command not in store.notes("command"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from collections.abc import Generator, Sequence
@@ -50,6 +51,8 @@ GROUP = 8
 
 MOST_PROCESSES = 1024
 """Processes of one machine that a run may ask for; a larger number is a slip."""
+LARGE = 2**26
+"""Bytes of an agent from which on it is worth a collection that it is gone before the next one."""
 
 
 class Job(NamedTuple):
@@ -356,7 +359,10 @@ def _random_play(spec: str) -> RandomPlay:
 
 def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:
     """The runs of one unit; every episode of every run is counted."""
-    return run_unit(unit, times(len(unit), advance, parse_spec(unit[0].agent)[0]))
+    results = run_unit(unit, times(len(unit), advance, parse_spec(unit[0].agent)[0]))
+    if max(result.peak_bytes for result in results) > LARGE:
+        gc.collect()  # the parts of an agent point at each other: it would still be there beside the next one
+    return results
 
 
 def local_pool(work: Sequence[list[Job]], processes: int | None = None) -> Pool:

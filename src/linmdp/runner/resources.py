@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, OutputError
+from linmdp.io.memory import available_memory
 from linmdp.results.curves import is_long, thinned
 from linmdp.results.rows import row_bytes
 from linmdp.runner.batch import Job
@@ -22,7 +22,7 @@ from linmdp.types import Task
 GIB = 2**30
 
 
-LESS = "use max_bytes=2MiB or another storage, fewer --jobs, or fewer episodes"
+LESS = "use max_bytes=2MiB or another storage, fewer --jobs, fewer episodes, or allow more with --max-memory"
 
 
 class Footprint(NamedTuple):
@@ -125,30 +125,6 @@ def _model_bytes(env: Any) -> int:
     return int(env.task.features.nbytes + sum(a.nbytes if a.strides[0] else a[0].nbytes for a in arrays))
 
 
-def available_memory() -> int | None:
-    """Bytes that programs may still take, or None where the system does not say."""
-    return min((found for found in (_meminfo(), _container_limit()) if found is not None), default=None)
-
-
 def free_disk(folder: Path) -> int:
     """Bytes that are free on the disk of a folder."""
     return shutil.disk_usage(folder).free
-
-
-def _meminfo() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _container_limit() -> int | None:
-    try:
-        return int(Path("/sys/fs/cgroup/memory.max").read_text())
-    except (OSError, ValueError):  # no container, or one without a limit ("max")
-        return None

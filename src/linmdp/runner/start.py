@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from linmdp.agents.base import Agent
 from linmdp.errors import InvalidParameter, LinMDPError
+from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.results.summary import chosen_words
 from linmdp.runner.batch import Job, default_processes, made_for, planned, units
@@ -15,7 +16,6 @@ from linmdp.runner.progress import progress_bar
 from linmdp.runner.registry import make_env
 from linmdp.runner.resources import (
     LESS,
-    available_memory,
     check_memory,
     footprint,
     predicted_bytes,

@@ -7,6 +7,8 @@ is stored is not run again: which settings go on follows from the stored results
 
 from __future__ import annotations
 
+import gc
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -14,18 +16,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.errors import InvalidParameter, LinMDPError, check_int
+from linmdp.io.memory import available_memory
+from linmdp.io.units import human_bytes
 from linmdp.results.curves import late_return
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.store import Store
-from linmdp.runner.batch import Job
+from linmdp.runner.batch import LARGE, Job, default_processes
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
+from linmdp.runner.resources import LESS, predicted_bytes
 from linmdp.runner.spec import parse_spec, value_text
-from linmdp.runner.start import check_can_be_made
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import RunResult, Task
 
 FRACTION = 3
 """One setting in this many goes on, with this many times the episodes."""
+
+PART = 0.5
+"""Of the memory for one run, what its agent may take in the end: the rest is for Python, and for what planning needs."""
 
 ROUNDS = 3
 SEARCH_SEEDS = 2
@@ -51,6 +58,10 @@ MAPS: dict[str, dict[str, tuple[Any, ...]]] = {
     "tiles": {"tiles": (4, 8)},
 }
 """Feature maps for Gymnasium tasks whose states are not finite."""
+
+
+class TooLarge(InvalidParameter):
+    """A setting would take more memory than there is for it."""
 
 
 class Setting(NamedTuple):
@@ -116,10 +127,28 @@ class Search:
     episodes : K, of the last round and of the judgement
     seeds : of the judgement
     budget : episodes of the search, over all runs; default: 15 K
+    processes : that run at once, each with as much memory
+
+    Attributes
+    ----------
+    room : bytes that one run may take
+    left_out : settings that would take more
     """
 
-    def __init__(self, env: str, agent: str, *, episodes: int, seeds: int, budget: int | None = None) -> None:
-        self.default = Setting(env, agent)
+    def __init__(
+        self,
+        env: str,
+        agent: str,
+        *,
+        episodes: int,
+        seeds: int,
+        budget: int | None = None,
+        processes: int | None = None,
+    ) -> None:
+        self.default, self.left_out = Setting(env, agent), 0
+        available = available_memory()
+        at_once = default_processes(SEARCH_SEEDS) if processes is None else processes
+        self.room = math.inf if available is None else PART * available / max(1, at_once)
         self.episodes = check_int("tune", "episodes", episodes, low=1)
         self.seeds = check_int("tune", "seeds", seeds, low=2)
         budget = 15 * episodes if budget is None else check_int("tune", "budget", budget, low=1)
@@ -151,17 +180,33 @@ class Search:
             setting = everything[place]
             try:
                 self._try(setting, made)
+            except TooLarge:
+                self.left_out += 1
+                continue
             except LinMDPError:
                 continue
             found.append(setting)
         return found
 
     def _try(self, setting: Setting, made: dict[str, Any]) -> None:
-        """Raise if it cannot be made."""
+        """Raise if it cannot be made, or would take too much memory in the end."""
         if setting.env not in made:
             made[setting.env] = make_env(setting.env)
-        check_can_be_made([setting.agent], made[setting.env])
-        make_agent(setting.agent, made[setting.env], self.episodes)
+        env = made[setting.env]
+        task = env.unwrapped.task
+        needed = predicted_bytes(setting.agent, task, 1) or 0  # before it is made, which takes them
+        if needed <= self.room:
+            if needed > LARGE:
+                gc.collect()  # the parts of an agent point at each other, so that the last one may still be there
+            try:
+                needed = make_agent(setting.agent, env, self.episodes).bytes_after(self.episodes)
+            except MemoryError as error:
+                raise TooLarge(f"'{setting.agent}' in '{setting.env}' cannot be made: {error}.") from error
+        if needed > self.room:
+            raise TooLarge(
+                f"'{setting.agent}' in '{setting.env}' needs about {human_bytes(needed)} of memory, and a run here may "
+                f"take {human_bytes(int(self.room))}: {LESS}."
+            )
 
     def _all(self, task: Task) -> Iterator[Setting]:
         """Every setting but the default; none for an agent without a width."""
@@ -211,11 +256,12 @@ def _played(
     jobs = {setting: setting.jobs(episodes, seed, seeds) for setting in settings}
     try:
         run_sweep([job for own in jobs.values() for job in own], store, processes=processes, progress=progress)
-    except LinMDPError:
+    except (LinMDPError, MemoryError):
         for setting, own in jobs.items():  # one by one, to see whose fault it is
             try:
                 run_sweep(own, store, processes=processes, progress=progress)
-            except LinMDPError:
+            except (LinMDPError, MemoryError):
+                gc.collect()
                 store.note(FAILED, " ".join(setting))
     stored = {run.key: run.result for run in store.stored()}
     keys = {setting: [run_key(job) for job in own] for setting, own in jobs.items()}
