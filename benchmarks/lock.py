@@ -13,8 +13,9 @@ from pip._internal.commands import create_command
 
 ROOT = Path(__file__).parent.parent
 LOCAL = "torch"
-HEADER = f"""# constraints.txt with hashes; written by benchmarks/lock.py. pip cannot take hashes from a constraints file while it
-# installs a folder, so that they have a file of their own: pip install --no-deps --require-hashes -r locked.txt
+HEADER = f"""\
+# constraints.txt with hashes, written by benchmarks/lock.py. pip installs no folder while constraints have hashes, so
+# that they have a file of their own: pip install --no-deps --require-hashes -r locked.txt
 # Not here: {LOCAL}. Its CPU build comes from another place than all else, and its hash depends on that place.
 """
 
@@ -62,7 +63,8 @@ def main() -> None:
     if missing:
         raise SystemExit(f"No hashes for {', '.join(missing)}: nothing is written.")
     texts = [
-        " \\\n    ".join([f"{name}=={names[name]}", *(f"--hash=sha256:{one}" for one in found[name])]) for name in names
+        f"{name}=={version} {' '.join(f'--hash=sha256:{one}' for one in found[name])}"
+        for name, version in names.items()
     ]
     (ROOT / "locked.txt").write_text(HEADER + "\n".join(texts) + "\n")
     print(f"locked.txt: {len(names)} packages, {sum(map(len, found.values()))} files")

@@ -16,7 +16,12 @@ from linmdp.runner.tune import Search
 
 def test_the_limit_is_a_quarter_of_the_machine_and_ends_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = []
-    monkeypatch.setattr("linmdp.cli.check.check_env", lambda *_: limits.append(memory.memory_limit.get()) or True)
+
+    def noted(*_: object) -> bool:
+        limits.append(memory.memory_limit.get())
+        return True
+
+    monkeypatch.setattr("linmdp.cli.check.check_env", noted)
     assert command("check", "lock").status == 0
     assert command("check", "lock", "--max-memory", "2GiB").status == 0
     machine = memory.machine_memory()

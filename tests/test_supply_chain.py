@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,31 @@ ROOT = Path(__file__).parent.parent
 def test_every_package_of_the_test_environment_is_locked_in_its_version() -> None:
     assert list(audit.unlocked()) == []
     assert len(audit.needed()) > 50
+
+
+def test_every_version_has_its_hashes_but_that_of_torch() -> None:
+    """locked.txt agrees with constraints.txt, which `benchmarks/lock.py` reads when it writes it."""
+    lines = [line.split() for line in (ROOT / "locked.txt").read_text().splitlines() if not line.startswith("#")]
+    locked = {name: hashes for name, *hashes in lines}
+    versions = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert {line for line in versions if not line.startswith("torch==")} == set(locked)
+    assert all(locked.values())
+    assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for hashes in locked.values() for one in hashes)
+
+
+@pytest.mark.slow
+def test_pip_takes_the_locked_versions_by_their_hashes_and_the_folder_by_its_constraints(tmp_path: Path) -> None:
+    """In a new environment; what a core install needs."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    names = {name.replace("_", "-").lower() for name in audit.needed(extras=())}
+    lines = (ROOT / "locked.txt").read_text().splitlines()
+    core = [line for line in lines if line.partition("==")[0].replace("_", "-").lower() in names]
+    assert len(core) == len(names)
+    (tmp_path / "core.txt").write_text("\n".join(core))
+    for words in (["--no-deps", "--require-hashes", "-r", str(tmp_path / "core.txt")], ["-c", "constraints.txt", "."]):
+        pip = [str(tmp_path / "venv" / "bin" / "pip"), "install", "--quiet", "--dry-run", *words]
+        done = subprocess.run(pip, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_core_install_needs_neither_matplotlib_nor_torch() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from linmdp.errors import InvalidData, InvalidParameter, OutputError
+from linmdp.io.memory import available_memory
 from linmdp.results.curves import POINTS, thinned
 from linmdp.results.rows import row_bytes
 from linmdp.results.run_folder import read_folder
@@ -265,5 +266,5 @@ def test_the_estimates_are_above_what_is_used_and_not_by_far(tmp_path: Path) -> 
 
 def test_the_system_is_asked_for_its_room(tmp_path: Path) -> None:
     assert resources.free_disk(tmp_path) > 0
-    memory = resources.available_memory()
+    memory = available_memory()
     assert memory is None or memory > 0

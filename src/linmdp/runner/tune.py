@@ -32,7 +32,7 @@ FRACTION = 3
 """One setting in this many goes on, with this many times the episodes."""
 
 PART = 0.5
-"""Of the memory for one run, what its agent may take in the end: the rest is for Python, and for what planning needs."""
+"""Of the memory for one run, what its agent may take in the end: the rest is for Python and for planning."""
 
 ROUNDS = 3
 SEARCH_SEEDS = 2
