@@ -9,6 +9,8 @@ import pytest
 
 from linmdp.envs.general import FAMILIES, instance
 from linmdp.envs.general.base import Policy, mean_return
+from linmdp.envs.general.boards import first_move
+from linmdp.envs.general.breakout import Ball
 from linmdp.envs.general.explored import explored
 from linmdp.envs.general.gridded import GridPlan, normal_nodes
 
@@ -88,3 +90,87 @@ def test_what_a_display_shows_is_within_its_bounds(name: str) -> None:
             observation = env.step(env.action_space.sample())[0]
         shapes.add(env.observation_space.shape)
     assert len(shapes) > 1  # what stands beside the numbers is drawn
+
+
+@pytest.mark.parametrize("name", ["admission", "cards", "catch", "dice", "doors", "freeway", "traps"])
+def test_what_is_shown_decides_what_follows(name: str) -> None:
+    for seed in range(4):
+        env: Any = instance(name, seed)
+        worth: dict[bytes, Any] = {}
+        for s, Q in enumerate(env.model.optimum.Q[0]):
+            env.state = s
+            assert worth.setdefault(np.array(env.show()).tobytes(), Q) == pytest.approx(Q)
+
+
+def test_in_games_that_need_memory_what_is_shown_is_not_enough() -> None:
+    for seed in range(4):
+        env: Any = instance("umbrella", seed)
+        for k in range(20):
+            env.reset(seed=k)
+            _, forecast, _ = env.states[env.state]
+            assert env.show()[0] == forecast
+            env.step(0)
+            assert env.show()[0] == 0
+    plain, blind = instance("poles", 0).observation_space, instance("blind_poles", 0).observation_space
+    assert np.isinf(plain.high).any()  # type: ignore[attr-defined]
+    assert np.isfinite(blind.high).all()  # type: ignore[attr-defined]
+
+
+def test_on_a_board_the_way_leads_round_what_costs_to_what_pays() -> None:
+    moves = ((0, -1), (0, 1), (-1, 0), (1, 0), (0, 0))
+    pay = np.zeros((6, 3, 4))
+    pay[:, 1, 2] = -10
+    pay[:, 1, 3] = 1
+    assert first_move(pay, (1, 1), moves) in (2, 3)  # up or down, and not through it
+    pay[:, 1, 2] = 0
+    assert first_move(pay, (1, 1), moves) == 1
+    assert first_move(np.zeros((1, 3, 4)), (0, 0), moves, np.array([0.0, 0.1, 0.0, 0.0])) == 1
+
+
+def test_the_ball_turns_round_at_walls_ceiling_bricks_and_paddle() -> None:
+    env: Any = instance("breakout", 0)
+    env.reset(seed=0)
+    bricks, right = np.zeros((env.rows, env.columns), np.bool_), env.columns - 1
+    assert env.fly(Ball(2, right, 1, 1), bricks) == (Ball(3, right - 1, 1, -1), False)
+    assert env.fly(Ball(0, 1, -1, 1), bricks) == (Ball(0, 2, 1, 1), False)
+    bricks[1, 2] = True
+    assert env.fly(Ball(2, 1, -1, 1), bricks) == (Ball(2, 2, 1, 1), True)
+    assert not bricks.any()
+    low = Ball(env.rows - 2, 1, 1, 1)
+    assert env.landing(low) == (1, 2)
+    assert env.landing(low._replace(down=-1)) is None
+    assert env.caught(low, 1) == Ball(env.rows - 2, 2, -1, 1)
+    assert env.caught(low, 2) == Ball(env.rows - 2, 2, -1, -1)
+
+
+@pytest.mark.parametrize("name", ["breakout", "asterix"])
+def test_who_plays_well_is_not_caught(name: str) -> None:
+    for seed in SEEDS:
+        env: Any = instance(name, seed)
+        for k in range(5):
+            env.reset(seed=k)
+            over = False
+            while not over:
+                _, _, terminated, truncated, _ = env.step(env.policy())
+                over = terminated or truncated
+            assert env.h == env.H
+
+
+@pytest.mark.parametrize("name", ["asterix", "breakout", "invaders"])
+def test_planning_does_not_touch_the_game(name: str) -> None:
+    env: Any = instance(name, 1)
+    env.reset(seed=3)
+    for _ in range(20):
+        seen, law = env.show(), env.np_random.bit_generator.state
+        action = env.policy()
+        assert np.array_equal(env.show(), seen)
+        assert env.np_random.bit_generator.state == law
+        env.step(action)
+
+
+def test_roads_can_be_crossed_but_not_without_looking() -> None:
+    for seed in range(8):
+        env: Any = instance("freeway", seed)
+        best, uniform, constant = env.model.values()
+        assert best >= 3 * env.model.reward.max()
+        assert constant.max() - uniform < 0.8 * (best - uniform)

@@ -122,7 +122,9 @@ def test_the_suite_is_an_environment_like_others(name: str) -> None:
     env: Any = linmdp.make_env(f"general:family={name},instance=3")
     assert env.task.H == instance(name, 3).H
     assert isinstance(env.action_space, spaces.Discrete)
-    result = linmdp.run(env, linmdp.make_agent("random", env), episodes=2, seed=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Rewards of")  # beyond what a few episodes of random play saw
+        result = linmdp.run(env, linmdp.make_agent("random", env), episodes=2, seed=0)
     assert np.isfinite(result.rewards).all()
 
 

@@ -20,14 +20,22 @@ from linmdp.errors import check_int, needed, unknown
 NAMES = (
     "admission",
     "arms",
+    "asterix",
     "bandits",
     "battery",
+    "blind_poles",
+    "breakout",
+    "cards",
     "catch",
     "chains",
     "deep_sea",
+    "dice",
+    "doors",
     "dosing",
+    "freeway",
     "grids",
     "hills",
+    "invaders",
     "inventory",
     "linear_mdps",
     "locks",
@@ -39,6 +47,7 @@ NAMES = (
     "thermostat",
     "traffic",
     "traps",
+    "umbrella",
 )
 """Of all families, in the order of the alphabet."""
 

@@ -231,7 +231,8 @@ class Family:
     Attributes
     ----------
     name : also that of its file
-    half : "made" where learners may be made on it, "kept" where they are only judged
+    half : "made" where learners may be made on it, "kept" where they are only judged, "memory" where what is seen does
+        not tell enough, so that nobody without a memory can do well: it stands apart and is no part of the means
     make : draws an instance
     H : the most steps of an episode; those of an instance are its own `H`
     episodes : of a run, by scale ("quick", "full"); at most about 2,500 and 6,000 steps in all
@@ -242,7 +243,7 @@ class Family:
     """
 
     name: str
-    half: Literal["made", "kept"]
+    half: Literal["made", "kept", "memory"]
     make: Callable[[np.random.Generator], Instance]
     H: int
     episodes: dict[str, int] = field(default_factory=dict)
