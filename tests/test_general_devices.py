@@ -92,7 +92,7 @@ def test_what_a_display_shows_is_within_its_bounds(name: str) -> None:
     assert len(shapes) > 1  # what stands beside the numbers is drawn
 
 
-@pytest.mark.parametrize("name", ["admission", "cards", "catch", "dice", "doors", "freeway", "traps"])
+@pytest.mark.parametrize("name", ["admission", "cards", "catch", "dice", "doors", "freeway", "misleading", "traps"])
 def test_what_is_shown_decides_what_follows(name: str) -> None:
     for seed in range(4):
         env: Any = instance(name, seed)

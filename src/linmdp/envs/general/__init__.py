@@ -40,6 +40,7 @@ NAMES = (
     "linear_mdps",
     "locks",
     "mazes",
+    "misleading",
     "pendulums",
     "poles",
     "sensor",

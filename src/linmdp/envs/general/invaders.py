@@ -90,7 +90,7 @@ class Invaders(Board):
     def policy(self) -> int:
         """Keep away from shots, stay under the aliens, and shoot where one will be."""
         bottom, T = self.rows - 1, self.rows
-        under = self.aliens.any(axis=0)
+        under = np.any(self.aliens, axis=0)
         pay = np.zeros((T, 1, self.columns))
         if under.any():
             ahead = np.flatnonzero(under) + self.way * self.steps * 2
