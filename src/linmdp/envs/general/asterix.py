@@ -110,4 +110,4 @@ class Asterix(Board):
         return first_move(pay, self.player, self.moves, centre)
 
 
-FAMILY = Family(name="asterix", half="kept", make=Asterix, H=100, episodes=runs(60), best=hand_best)
+FAMILY = Family(name="asterix", half="kept", make=Asterix, H=100, episodes=runs(75), best=hand_best)

@@ -117,7 +117,7 @@ FAMILY = Family(
     half="made",
     make=make,
     H=4,
-    episodes={"quick": 800, "full": 2000},
+    episodes={"quick": 600, "full": 1500},
     best=best,
     random=uniform,
 )

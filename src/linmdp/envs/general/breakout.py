@@ -130,4 +130,4 @@ class Breakout(Board):
         return int(np.flatnonzero(self.order == np.sign(goal - self.paddle))[0])
 
 
-FAMILY = Family(name="breakout", half="made", make=Breakout, H=100, episodes=runs(60), best=hand_best)
+FAMILY = Family(name="breakout", half="made", make=Breakout, H=100, episodes=runs(75), best=hand_best)

@@ -53,4 +53,4 @@ def make(rng: np.random.Generator) -> TableInstance:
     return TableInstance(model, space=space, shown=lambda s: shown[s].copy(), ends=bool(rng.random() < 0.5))
 
 
-FAMILY = Family(name="catch", half="made", make=make, H=21, episodes={"quick": 240, "full": 600})
+FAMILY = Family(name="catch", half="made", make=make, H=21, episodes={"quick": 160, "full": 400})

@@ -88,4 +88,4 @@ def make(rng: np.random.Generator) -> TableInstance:
     return pig(rng) if rng.random() < 0.5 else yahtzee(rng)
 
 
-FAMILY = Family(name="dice", half="kept", make=make, H=36, episodes={"quick": 400, "full": 1000})
+FAMILY = Family(name="dice", half="kept", make=make, H=36, episodes={"quick": 250, "full": 600})

@@ -107,4 +107,4 @@ class Invaders(Board):
         return int(np.flatnonzero(self.order == what)[0])
 
 
-FAMILY = Family(name="invaders", half="kept", make=Invaders, H=100, episodes=runs(60), best=hand_best)
+FAMILY = Family(name="invaders", half="kept", make=Invaders, H=100, episodes=runs(75), best=hand_best)

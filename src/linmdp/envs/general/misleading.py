@@ -45,4 +45,4 @@ def make(rng: np.random.Generator) -> TableInstance:
     return shown(corridor(rng), rng)
 
 
-FAMILY = Family(name="misleading", half="kept", make=make, H=40, episodes=runs(28))
+FAMILY = Family(name="misleading", half="kept", make=make, H=40, episodes=runs(40))

@@ -55,4 +55,4 @@ def make(rng: np.random.Generator) -> TableInstance:
     return arms(rng) if rng.random() < 0.5 else door(rng)
 
 
-FAMILY = Family(name="traps", half="made", make=make, H=24, episodes={"quick": 200, "full": 500})
+FAMILY = Family(name="traps", half="made", make=make, H=24, episodes={"quick": 120, "full": 300})
