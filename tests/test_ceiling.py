@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from linmdp.experiments.ceiling import Emulator, best_episode, ceiling
+from linmdp.envs.emulator import Emulator, best_episode
+from linmdp.experiments.ceiling import ceiling
 from linmdp.results.store import Store
 
 PHOENIX = "ALE/Phoenix-ram-v5"
