@@ -14,6 +14,8 @@ from gymnasium.utils.env_checker import check_env
 import linmdp
 from linmdp.envs.general import FAMILIES, NAMES, PACKAGES, instance
 from linmdp.envs.general.base import Instance, Policy, TableInstance, mean_return, planned, random_return, tabulated
+from linmdp.envs.general.pendulums import Pendulums
+from linmdp.envs.general.physics import Floats, beamed, turned
 
 SEEDS = range(3)
 
@@ -119,13 +121,75 @@ def test_exact_anchors_are_what_is_earned_by_play(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_suite_is_an_environment_like_others(name: str) -> None:
     drawn(name, 3)
-    env: Any = linmdp.make_env(f"general:family={name},instance=3")
+    # the usual features of games and the range of their scores are looked for in half a minute
+    quickly = ",features=hashed,reward_low=0,reward_high=1000" * (name == "ram_games")
+    env: Any = linmdp.make_env(f"general:family={name},instance=3{quickly}")
     assert env.task.H == instance(name, 3).H
     assert isinstance(env.action_space, spaces.Discrete)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Rewards of")  # beyond what a few episodes of random play saw
         result = linmdp.run(env, linmdp.make_agent("random", env), episodes=2, seed=0)
     assert np.isfinite(result.rewards).all()
+
+
+@pytest.mark.parametrize("name", ["arms", "hills", "landers", "pendulums", "poles", "swingups"])
+def test_a_law_of_motion_is_the_same_for_one_state_and_for_many(name: str) -> None:
+    for seed in range(6):
+        env: Any = drawn(name, seed)
+        env.reset(seed=0)
+        states = np.array(env.state) + np.random.default_rng(0).normal(size=(50, len(env.state)))
+        for a in range(env.A):
+            after, reward, over = env.law(states.T, a, np)
+            for i, x in enumerate(states.tolist()):
+                one, pay, ends = env.law(x, a, Floats)
+                assert np.allclose(one, [numbers[i] for numbers in after], atol=1e-9)
+                assert pay == pytest.approx(np.broadcast_to(reward, 50)[i])
+                assert ends == np.broadcast_to(over, 50)[i]
+
+
+def test_an_arm_without_torque_keeps_its_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linmdp.envs.general.arms.TAU", 0.01)
+    env: Any = next(env for env in (instance("arms", seed) for seed in range(20)) if env.A == 3)
+    (m1, m2), (l1, l2), g = env.masses, env.lengths, env.g
+
+    def energy(x: Any) -> float:
+        a, b, v, w = x
+        whole = v + w
+        # of uniform rods: of the turn about the shoulder, of the middle of the second, of its own turn
+        moving = m1 * l1**2 * v**2 / 6 + m2 * l2**2 * whole**2 / 24
+        moving += m2 * (l1**2 * v**2 + l2**2 * whole**2 / 4 + l1 * l2 * v * whole * np.cos(b)) / 2
+        resting = -m1 * g * l1 / 2 * np.cos(a) - m2 * g * (l1 * np.cos(a) + l2 / 2 * np.cos(a + b))
+        return float(moving + resting)
+
+    x: Any = [1.0, 0.5, 0.3, -0.2]
+    before = energy(x)
+    for _ in range(300):
+        x = env.law(x, 1, Floats)[0]
+        assert energy(x) == pytest.approx(before, rel=1e-6)
+
+
+def test_what_a_beam_search_finds_is_what_planning_on_a_grid_earns() -> None:
+    compared = 0
+    for env in (instance("pendulums", seed) for seed in range(12)):
+        assert isinstance(env, Pendulums)
+        if env.noise.any() or not env.hangs:
+            continue
+        best, uniform = FAMILIES["pendulums"].best, random_return(env)
+        assert best is not None
+        planning = best(env)
+        found = beamed(env, lambda x: -np.abs(turned(x[0])), np.array([0.1, 0.3]))
+        assert found - uniform == pytest.approx(planning - uniform, rel=0.1)
+        compared += 1
+    assert compared
+
+
+def test_the_shortest_way_through_an_empty_room_is_counted() -> None:
+    pytest.importorskip("minigrid", reason="the extra 'minigrid' is not installed")
+    from linmdp.envs.general.minigrids import shortest
+
+    env: Any = gymnasium.make("MiniGrid-Empty-5x5-v0").unwrapped
+    env.reset(seed=0)
+    assert shortest(env) == 5  # two ahead, a turn, two ahead
 
 
 def test_instances_of_finite_families_end_their_days_in_both_ways() -> None:

@@ -1,7 +1,7 @@
-"""Random linear MDPs: P(s' | s, a) = <phi(s, a), mu(s')> and r(s, a) = <phi(s, a), theta>, with phi that is hidden.
+"""Random linear MDPs: what an action does is a hidden mixture of a few things that may happen.
 
-phi(s, a) is drawn from the unit simplex, and each of the d numbers of phi stands for a distribution of the next state
-and for a reward. So what an action does is a mixture of d things that may happen.
+P(s' | s, a) = <phi(s, a), mu(s')> and r(s, a) = <phi(s, a), theta>, with phi(s, a) drawn from the unit simplex; each of
+its d numbers stands for a distribution of the next state and for a reward.
 
 Drawn: the numbers of states and actions, d, how mixed phi and mu are, theta, scale and offset of the rewards, noise on
 them, the distribution of the first state, H, and whether a state is shown as its number or as the vector of its
