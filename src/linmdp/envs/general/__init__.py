@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -15,7 +16,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from linmdp.envs.general.base import Family, Instance
-from linmdp.errors import check_int, needed, unknown
+from linmdp.errors import InvalidParameter, check_int, unknown
 
 NAMES = (
     "admission",
@@ -46,7 +47,6 @@ NAMES = (
     "misleading",
     "pendulums",
     "poles",
-    "ram_games",
     "sensor",
     "swingups",
     "thermostat",
@@ -85,9 +85,10 @@ def instance(name: str, seed: int) -> Instance:
         unknown("family of the general suite", str(name), NAMES)
     seed = check_int("general", "instance", seed, low=0)
     family = FAMILIES[name]
-    if family.extra is not None:
-        words = f"The family '{name}' needs {{name}}, which is not installed: pip install 'linmdp[{family.extra}]'."
-        needed(PACKAGES[family.extra], words)
+    # looked for and not imported: Box2D's import is the business of `make_gym`
+    if family.extra is not None and find_spec(PACKAGES[family.extra]) is None:
+        package, fix = PACKAGES[family.extra], f"pip install 'linmdp[{family.extra}]'"
+        raise InvalidParameter(f"The family '{name}' needs {package}, which is not installed: {fix}.")
     env = family.make(np.random.default_rng([zlib.crc32(name.encode()), seed]))
     env.spec = EnvSpec(
         id=f"general/{name}-{seed}",
