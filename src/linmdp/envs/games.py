@@ -56,7 +56,7 @@ def resolved(id: str) -> tuple[str, dict[str, Any]]:
 
 
 def _register_atari(id: str) -> None:
-    ale_py = needed("ale_py", f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]'.")
+    ale_py = needed("ale_py", f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]' (ale-py is GPL-2.0).")
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
     gymnasium.register_envs(ale_py)
 
