@@ -338,8 +338,7 @@ def test_a_policy_predicts_and_counts_the_steps_itself(tmp_path: Path) -> None:
             action, state = policy.predict(np.array(observation))
             assert (action, state) == (policy(h, observation), None)
             observation, *_ = env.step(action)
-    with pytest.raises(InvalidParameter, match=r"at most H=6 times per episode: call reset\(\)"):
-        policy.predict(observation)
+    assert policy.predict(observation) == (policy(0, observation), None)  # as if an episode began
     assert policy.predict(0, episode_start=np.array([True])) == (policy(0, 0), None)
 
 

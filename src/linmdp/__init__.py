@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, "__version__", "__doc__"])
 
 
 with contextlib.suppress(ModuleNotFoundError):  # the algorithms need NumPy alone

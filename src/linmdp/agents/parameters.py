@@ -44,10 +44,7 @@ def check_common(agent: LSVIAgent) -> None:
     if agent.stationary != "auto" and not isinstance(agent.stationary, bool):
         invalid(agent.name, "stationary", "true, false or 'auto'", agent.stationary)
     if agent.discount != "auto":
-        discount = check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
-        if discount < 1 and agent.stationary is not True:
-            rule = "1 unless stationary=true: only then is there one Q for all steps"
-            invalid(agent.name, "discount", rule, agent.discount)
+        check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
     bounded = agent.bounded_errors or agent.storage == "centres"
     bounded = bounded or (agent.storage == "sparse" and agent.M is not None)
     if check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0) and not bounded:

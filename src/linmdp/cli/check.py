@@ -103,10 +103,12 @@ def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
             learner = _made(name, env, episodes)
             if learner is None or learner.bytes_after(episodes) > available:
                 continue
+            size = learner.bytes_after(episodes)  # before a trial run, after which it may know better
             seconds = job_seconds(Job(spec, name, episodes, 0, 1), env, learner, seconds=TRIAL)
             if seconds > WHILE:
                 episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
-            words = f"{in_words(min(seconds, WHILE))}, at most {human_bytes(learner.bytes_after(episodes))}"
+                size = make_agent(name, env, episodes).bytes_after(episodes)
+            words = f"{in_words(min(seconds, WHILE))}, at most {human_bytes(size)}"
             return f"linmdp run {spec} {name} --episodes {episodes}{imports()}  # {words}"
     return f"linmdp run {spec} {agent or usual} --episodes {episodes}{imports()}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
@@ -23,6 +23,17 @@ from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
 from linmdp.features.cells import Cells
 from linmdp.types import State, Task
+
+
+def _refuse(given: Any) -> NoReturn:
+    """What stands in the place of an environment, and what to give."""
+    if isinstance(given, type) and issubclass(given, gymnasium.Env):
+        fix = f"an environment, not its class: {given.__name__}(...)"
+    elif isinstance(given, gymnasium.vector.VectorEnv):
+        fix = "one environment, not a vector of them: gymnasium.make"
+    else:
+        fix = "a Gymnasium id, or an environment"
+    invalid("GymTask", "id", fix, given)
 
 
 class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -91,6 +102,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:
+            if not isinstance(id, str):
+                _refuse(id)
             if features in (None, "cells") and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
             env = make_gym(id, kwargs)
@@ -202,6 +215,10 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     def earned(self) -> float | None:
         """The rewards of the episode so far as the environment paid them; None where they are passed on as they are."""
         return None if self._pay is None else self._pay.earned
+
+    def random_rewards(self, episodes: int) -> tuple[float, ...]:
+        """The different rewards of so many episodes of random play, from the least to the largest, in any range."""
+        return self._trial(episodes).rewards
 
     @property
     def most_return(self) -> float | None:

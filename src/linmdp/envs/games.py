@@ -10,7 +10,17 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.errors import FAULTS, InvalidParameter, LinMDPWarning, check_flag, described, needed, one_number, unknown
+from linmdp.errors import (
+    FAULTS,
+    InvalidParameter,
+    LinMDPWarning,
+    UnknownName,
+    check_flag,
+    described,
+    needed,
+    one_number,
+    unknown,
+)
 from linmdp.features.learned import Layout, width_of
 
 LARGEST_WIDTH = 4096
@@ -40,6 +50,10 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
             env = gymnasium.make(name, **{**extra, **kwargs})
         env.reset(seed=0)
     except gymnasium.error.UnregisteredEnv:
+        package, slash, _ = name.partition("/")
+        if slash and not any(known.startswith(f"{package}/") for known in gymnasium.registry):
+            fix = f"The package that has it must be imported first: --import MODULE, such as {package.lower()}."
+            raise UnknownName(f"There is no Gymnasium environment '{id}'. {fix}") from None
         unknown("Gymnasium environment", id, gymnasium.registry)
     except gymnasium.error.DependencyNotInstalled as error:
         fix = " Or pip install 'linmdp[box2d]'." if "box2d" in str(error).lower() else ""
@@ -56,7 +70,9 @@ def resolved(id: str) -> tuple[str, dict[str, Any]]:
 
 
 def _register_atari(id: str) -> None:
-    ale_py = needed("ale_py", f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]' (ale-py is GPL-2.0).")
+    ale_py = needed(
+        "ale_py", f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]' (ale-py is GPL-2.0)."
+    )
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
     gymnasium.register_envs(ale_py)
 

@@ -13,6 +13,8 @@ SIDE = 10
 """Grey levels along each side."""
 SMALLEST = 16
 """A box is an image where both sides have that many points; a grid of codes, such as MiniGrid's 7 x 7, is none."""
+LARGEST_GRID = 32
+"""A table of numbers that are no bytes, with at most that many on each side, is seen as it is."""
 COLOURS = 3
 
 
@@ -50,7 +52,8 @@ def is_image(space: spaces.Space[Any]) -> bool:
     """Whether observations of that space are looked at as images."""
     if not isinstance(space, spaces.Box) or len(space.shape) not in (2, 3):
         return False
-    return sorted(space.shape)[-2] >= SMALLEST
+    grid = len(space.shape) == 2 and space.dtype != np.uint8 and max(space.shape) <= LARGEST_GRID
+    return sorted(space.shape)[-2] >= SMALLEST and not grid
 
 
 def _areas(n: int) -> Array:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmdp.envs.checks import Finding
 from linmdp.envs.guard import Guard
-from linmdp.errors import InvalidData
+from linmdp.errors import InvalidData, LinMDPError
 
 EPISODES = 20
 
@@ -28,7 +30,7 @@ def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:
         played = [_played(guard, k) for k in range(episodes)]
         again = _played(guard, 0)
     except InvalidData as error:
-        return [Finding(False, str(error))]
+        return [Finding(False, _widest(str(error), env))]
     (low, high), H = guard.task.reward_range, guard.task.H
     rewards, lengths = [r for p in played for r in p.rewards], [len(p.rewards) for p in played]
     steps = f"{min(lengths)} to {max(lengths)} steps" if min(lengths) < max(lengths) else f"{lengths[0]} steps each"
@@ -36,7 +38,7 @@ def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:
         Finding(
             True,
             f"{episodes} episodes of random play: {steps}, rewards {min(rewards):.4g} to {max(rewards):.4g} "
-            f"(declared: {low:g} to {high:g}), states as they must be",
+            f"({_known(env)}: {low:g} to {high:g}), states as they must be",
         ),
         Finding(
             _same(played[0], again),
@@ -60,3 +62,21 @@ def _played(guard: Guard, k: int) -> Played:
 
 def _same(one: Played, two: Played) -> bool:
     return one.rewards == two.rewards and all(map(np.array_equal, one.states, two.states))
+
+
+def _known(env: Any) -> str:
+    """Where the range of rewards is from."""
+    chosen = getattr(env.unwrapped, "chosen", {})
+    return "guessed from random play" if {"reward_low", "reward_high"} & set(chosen) else "declared"
+
+
+def _widest(words: str, env: Any) -> str:
+    """A fault with advice on the range of rewards: not the first reward outside it, but the farthest that is seen."""
+    found = re.search(r"Give reward_(low|high)=(\S+?),", words)
+    trial = getattr(env.unwrapped, "random_rewards", None)
+    if found is None or trial is None:
+        return words
+    seen = [float(found[2])]
+    with suppress(LinMDPError):
+        seen += trial(EPISODES)
+    return words.replace(found[0], f"Give reward_{found[1]}={min(seen) if found[1] == 'low' else max(seen):g},")

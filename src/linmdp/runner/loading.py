@@ -69,13 +69,11 @@ class Policy:
     ) -> tuple[int, None]:
         """The action for the next step of the episode, and no state, as agents of Stable-Baselines3 answer.
 
-        Call `reset()` when an episode begins, or pass `episode_start=True`. The policy is always deterministic.
+        Call `reset()` when an episode begins, or pass `episode_start=True`. After H steps, where training cut every
+        episode, it plays on as if one began. The policy is always deterministic.
         """
-        if episode_start is not None and bool(episode_start):
+        if self.h >= self.task.H or (episode_start is not None and bool(episode_start)):
             self.reset()
-        if self.h >= self.task.H:
-            rule = f"called at most H={self.task.H} times per episode: call reset() when an episode begins"
-            raise InvalidParameter(f"'predict' of a policy must be {rule}.")
         action = self(self.h, observation if self.task.S is None else int(observation))
         self.h += 1
         return action, None

@@ -16,7 +16,7 @@ from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.guard import task_of
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
-from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, check_int, described, unknown
+from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, check_int, described, invalid, unknown
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.runner.spec import Value, check_names, parse_spec
 from linmdp.types import Task
@@ -137,6 +137,9 @@ def register_env(name: str, maker: Any = None) -> Any:
 
 def make_env(spec: str) -> Env:
     """The environment of a spec: `"synthetic:S=500,seed=0"` or `"gym:FrozenLake-v1,H=100"`."""
+    if not isinstance(spec, str):
+        rule = "text such as 'gym:CartPole-v1'; an environment of your own goes into linmdp.GymTask(env)"
+        invalid("make_env", "spec", rule, spec)
     env = _env_of(spec)
     with suppress(AttributeError):  # of a class of someone else's
         env.made_from = spec

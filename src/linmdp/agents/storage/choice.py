@@ -115,6 +115,9 @@ class StorageChoice(Forms):
             if ahead < task.H and not shared:
                 invalid(agent.name, "lookahead", "'auto' unless stationary=true: only then do steps share", ahead)
         H = min(ahead, task.H)
+        if agent.discount != "auto" and float(agent.discount) < 1 and not shared:
+            rule = "1 unless stationary=true: only then is there one Q for all steps"
+            invalid(agent.name, "discount", rule, agent.discount)
         discount, levels = agent.discount, 8 * H * (width or task.d)
         if discount == "auto":
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
