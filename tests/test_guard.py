@@ -202,7 +202,7 @@ def test_random_play_before_the_first_episode_is_guarded(name: str) -> None:
     place = words.partition("must")[2]
     for task in ({}, {"features": "rbf", **RANGE}):
         with pytest.raises(linmdp.InvalidData, match=f"pisode 2, step 3( of random play| of the warm-up)? must{place}"):
-            linmdp.GymTask(Odd(wrong), H=5, **task)
+            linmdp.GymTask(Odd(wrong), H=5, **task).task.features  # noqa: B018
 
 
 def test_random_faults_end_in_one_line_in_every_loop() -> None:

@@ -69,6 +69,7 @@ def test_interactions_are_all_steps_that_the_environment_made(agent: str, task: 
 def test_without_a_verdict_nothing_is_played_but_the_run() -> None:
     inner = Counted()
     env = linmdp.GymTask(inner, H=7, **BOUNDS)
+    env.task.features  # noqa: B018
     before = inner.steps
     found = linmdp.run(env, linmdp.make_agent("lsvi-ucb", env), episodes=6, verdict=False)
     assert (inner.steps - before, found.interactions) == (42, inner.steps)
@@ -81,7 +82,46 @@ def test_random_play_before_the_first_episode_is_played_once() -> None:
     """20 episodes for rewards and for their kind, and one warm-up, whoever asks for it how often."""
     inner = Counted()
     env = linmdp.GymTask(inner, H=7, features="rbf")
+    env.task.reward_range  # noqa: B018
     assert inner.steps == env.interactions == 20 * 7 + 1000 * 7 // 8  # the last observation is one of them, too
+
+
+@pytest.mark.parametrize("agent", ["random", "sb3-dqn:learning_starts=10"])
+def test_an_agent_that_asks_for_no_features_is_played_from_the_first_step_on(agent: str) -> None:
+    if agent.startswith("sb3"):
+        pytest.importorskip("stable_baselines3")
+    inner = Counted()
+    env = linmdp.GymTask(inner, H=7)
+    assert inner.steps == 0
+    found = linmdp.run(env, linmdp.make_agent(agent, env, episodes=6), episodes=6, verdict=False)
+    assert found.interactions == inner.steps == 42
+    assert not env.task.knows("features")
+    assert linmdp.make_agent("lsvi-ucb", env).task.d > 0
+    assert inner.steps > 42
+
+
+def test_features_are_the_same_whenever_they_are_asked_for() -> None:
+    """And whoever steps through an environment by hand sees what an agent with features sees."""
+    early, late = (linmdp.GymTask(Counted(), H=7) for _ in range(2))
+    early.task.features  # noqa: B018
+    linmdp.run(late, linmdp.make_agent("random", late), episodes=3, verdict=False)
+    states = [env.reset(seed=3)[0] for env in (early, late)]
+    np.testing.assert_array_equal(states[0], states[1])
+    phis = [env.task.features.phi(state) for env, state in zip((early, late), states, strict=True)]
+    np.testing.assert_array_equal(phis[0], phis[1])
+    assert early.task.reward_range == late.task.reward_range
+    assert early.chosen == late.chosen
+    assert early.interactions == late.interactions
+
+
+def test_features_are_not_looked_for_in_the_middle_of_an_episode() -> None:
+    class Asks(linmdp.RandomAgent):
+        def act(self, h: int, state: Any) -> int:
+            return int(self.task.d > 0)
+
+    env = linmdp.GymTask(Counted(), H=7)
+    with pytest.raises(linmdp.InvalidData, match="must be asked for before an episode begins"):
+        linmdp.run(env, Asks(env.task), episodes=3)
 
 
 def test_a_model_counts_its_steps_alone_and_in_lockstep() -> None:

@@ -74,6 +74,8 @@ def test_states_that_are_hashed_have_no_raw_observations() -> None:
 
     space = spaces.Box(0, 255, (40,), np.uint8)
     env = linmdp.GymTask(Chain(space, lambda at: np.full(40, at, np.uint8)), H=30)
+    assert RawEpisodes(env).observation_space.shape == (40,)  # as long as nobody has asked for features
+    assert isinstance(env.task.features, HashedFeatures)
     with pytest.raises(linmdp.InvalidParameter, match="not kept where states are hashed: give features=auto"):
         RawEpisodes(env)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -72,6 +73,9 @@ class Task:
     action_names : what the actions are called; empty where nobody says
     dense_rewards : whether rewards take many values, on states that are not finite
     base_models : models of which that of every episode is a mixture, where such are known
+
+    Features and the range of rewards may take random play to find. Then they are found when an agent first asks for
+    them, and never for an agent that does not: see `put_off`.
     """
 
     S: int | None
@@ -85,7 +89,7 @@ class Task:
     state_fields: Fields = ()
     action_names: tuple[str, ...] = ()
     base_models: tuple[BaseModel, ...] = ()
-    dense_rewards: bool = False
+    dense_rewards: bool = field(default_factory=bool)  # no class attribute, so that it can be found later
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):
@@ -101,6 +105,37 @@ class Task:
             raise InvalidParameter(f"The 'action_names' of a task must be A={self.A}. Got {len(self.action_names)}.")
         low = check_number("a task", "reward_range", self.reward_range[0])
         check_number("a task", "reward_range", self.reward_range[1], low=low)
+
+    @classmethod
+    def put_off(cls, later: Mapping[str, Callable[[], dict[str, Any]]], **known: Any) -> Task:
+        """A task with what is known, and for each field that is not a function that finds it, and perhaps others."""
+        task = object.__new__(cls)
+        defaults = {f.name: f.default for f in fields(cls) if f.default is not MISSING}
+        task.__dict__.update(defaults | known, _later=dict(later))
+        return task
+
+    def knows(self, name: str) -> bool:
+        """Whether a field is known now, without random play."""
+        return name in self.__dict__
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A field that nobody has asked for so far."""
+            later = self.__dict__.get("_later", {})
+            if name not in later:
+                raise AttributeError(f"A Task has no '{name}'.")
+            found = later[name]()
+            self.__dict__.update(found)
+            for each in found:
+                later.pop(each, None)
+            if not later:
+                self.__post_init__()
+            return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All fields, for copies and other processes."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 class EpisodeRecord(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import gymnasium
@@ -16,8 +17,8 @@ from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, stepped_reading, usual_map
 from linmdp.envs.names import gym_names
-from linmdp.envs.observations import Reading, whole
-from linmdp.envs.rewards import FEW_EPISODES, FEW_VALUES, reward_rule
+from linmdp.envs.observations import Reading, counted, numbers, whole
+from linmdp.envs.rewards import FEW_EPISODES, FEW_VALUES, Pay, is_guessed, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trials
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
@@ -64,13 +65,14 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Attributes
     ----------
-    chosen : what was neither given nor known: features and their d, H, reward_low and reward_high
     notes : what a user should hear of it, in words
     """
 
     made_from: str | None = None
     """The spec that it was made from, where there was one."""
     model = None  # unknown: no V*, hence no exact regret
+    as_it_is = False
+    """Whether an episode may begin before features and rewards are known, since nobody has asked for them."""
 
     def __init__(
         self,
@@ -110,59 +112,109 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             origin = repr(env.spec)
         super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space)
-        self.chosen, self._sizes = dict[str, Any](), tuple[int, ...]()
-        A, self._door = self._actions.A, Door(env.observation_space)
+        self._chosen, self._sizes = {name: dict[str, Any]() for name in ("H", "features", "rewards")}, tuple[int, ...]()
+        A, self._door, self._between = self._actions.A, Door(env.observation_space), True
+        self._pay: Pay | None = None
         self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
         bare = Guard(env, Bare(A, S=1), read=self._unread, actions=self._actions, during=" of random play")
         self._trial = Trials(bare, limit or LONGEST_H)
         if H is None and limit is None:
-            H = self.chosen["H"] = self._trial(FEW_EPISODES).H
+            H = self._chosen["H"]["H"] = self._trial(FEW_EPISODES).H
         # no step beyond the environment's own limit is ever seen, and an optimistic agent would value it for ever
         H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
+        self._view = EnvView(id, env, self._actions, H, self._door)
+        self._view.origin = origin
         reported = getattr(env.unwrapped, "reward_range", None)
-        rewards = reward_rule(id, reward, reward_low, reward_high, reported, self._trial)
-        self._pay = rewards.pay
-        S, phi = self._mapped(id, features, given, H, origin)
-        self.chosen |= rewards.chosen
-        shape = self.observation_space.shape
-        state_bytes = None if shape is None else 8 * math.prod(shape)
-        names = gym_names(id, S, A, math.prod(shape or ()), self._sizes)
-        self.task = Task(
-            S=S,
-            A=A,
-            d=phi.d,
-            H=H,
-            reward_range=(rewards.low, rewards.high),
-            features=phi,
-            state_bytes=state_bytes,
-            stationary=True,
-            dense_rewards=S is None and self._dense_rewards,
-            state_fields=names.fields,
-            action_names=names.actions,
+        bounds = (id, reward, reward_low, reward_high, reported)
+        find_rewards, find_features = partial(self._paid, bounds), partial(self._mapped, features, given)
+        later, known = dict[str, Callable[[], dict[str, Any]]](), dict[str, Any]()
+        if is_guessed(*bounds):
+            later["reward_range"] = find_rewards
+        else:
+            known |= find_rewards()
+        if features is None and not given and self._seen_plainly():
+            later |= dict.fromkeys(("features", "d", "dense_rewards"), find_features)
+            known |= self._described(None)
+        else:
+            known |= find_features()
+        self.task = (
+            Task.put_off(later, A=A, H=H, stationary=True, **known)
+            if later
+            else Task(A=A, H=H, stationary=True, **known)
         )
 
-    def _mapped(
-        self, id: str, features: str | FeatureMap | None, given: dict[str, Any], H: int, origin: str | None
-    ) -> tuple[int | None, FeatureMap]:
-        """Number of states and features; `_state` and the observation space follow them."""
-        A, view = self._actions.A, EnvView(id, self.env, self._actions, H, self._door)
-        view.origin, self._view = origin, view
+    def _paid(self, bounds: tuple[str, str, float | None, float | None, Any]) -> dict[str, Any]:
+        """The range of rewards; random play where nobody knows it."""
+        self._check_between()
+        found = reward_rule(*bounds, self._trial)
+        self._pay, self._chosen["rewards"] = found.pay, found.chosen
+        return {"reward_range": (found.low, found.high)}
+
+    def _seen_plainly(self) -> bool:
+        """Whether observations are vectors as long as nobody asks for features; they are read so then."""
+        view = self._view
+        finite = counted(view.id, view.space) if whole(view.space) else None
+        if finite is not None and finite.S is not None:  # features that take no random play
+            return False
+        try:
+            plain = numbers(view.id, view.space)
+        except InvalidParameter:  # as they say who make the features
+            return False
+        self._state, self.observation_space = plain.read, plain.space
+        return True
+
+    def _described(self, S: int | None) -> dict[str, Any]:
+        """What is known of states as they are read."""
+        shape = self.observation_space.shape
+        names = gym_names(self.id, S, self._actions.A, math.prod(shape or ()), self._sizes)
+        size = None if shape is None else 8 * math.prod(shape)
+        return {"S": S, "state_bytes": size, "state_fields": names.fields, "action_names": names.actions}
+
+    def _check_between(self) -> None:
+        """Random play would end an episode without a word to whoever plays it."""
+        if self.as_it_is and not self._between:
+            raise InvalidParameter(
+                f"The features and the range of rewards of '{self.id}' must be asked for before an episode begins: "
+                "random play may come first."
+            )
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What was neither given nor known."""
+        self._settle()
+        return {name: value for found in self._chosen.values() for name, value in found.items()}
+
+    def _settle(self) -> None:
+        """Find what was put off, unless it is to stay as it is."""
+        if not self.as_it_is:
+            self.task.reward_range, self.task.features  # noqa: B018
+
+    def _mapped(self, features: str | FeatureMap | None, given: dict[str, Any]) -> dict[str, Any]:
+        """Features and what is known of states; how observations are read follows them."""
+        self._check_between()
+        view = self._view
         if features is None and not whole(view.space):
             view.dense_rewards = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
-        self._dense_rewards = view.dense_rewards
+        S, phi = self._read_for(features, given)
+        dense = S is None and view.dense_rewards
+        return self._described(S) | {"features": phi, "d": phi.d, "dense_rewards": dense}
+
+    def _read_for(self, features: str | FeatureMap | None, given: dict[str, Any]) -> tuple[int | None, FeatureMap]:
+        """Number of states and features; `_state` and the observation space follow them."""
+        id, A, view = self.id, self._actions.A, self._view
         if features is None or isinstance(features, str):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)
-            self._state, self.observation_space, self._sizes = reading.read, reading.space, reading.sizes
+            self._sizes, said = reading.sizes, self._chosen["features"]
             self._state, self.observation_space = self._clocked(reading, phi), reading.space
             if isinstance(phi, Cells):
-                numbers = " ".join(map(str, phi.columns))
-                self.chosen["cells"] = f"of numbers {numbers} and the step, {phi.C} classes of {A} actions"
+                columns = " ".join(map(str, phi.columns))
+                said["cells"] = f"of numbers {columns} and the step, {phi.C} classes of {A} actions"
             if features is None:
-                self.chosen |= {"features": name, "d": phi.d}
+                said |= {"features": name, "d": phi.d}
             if any(is_image(part) for part in leaves(view.space).values()):
-                self.chosen["image"] = f"{SIDE}x{SIDE} grey levels"
+                said["image"] = f"{SIDE}x{SIDE} grey levels"
             return reading.S, phi
         if given:
             name, value = next(iter(given.items()))
@@ -178,7 +230,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if finite is None:
             self._state = np.array
             return None, features
-        self._state, self.observation_space, self._sizes = finite.read, finite.space, finite.sizes
+        self._sizes = finite.sizes
         self._state, self.observation_space = self._clocked(finite, features), finite.space
         return finite.S, features
 
@@ -223,7 +275,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     @property
     def most_return(self) -> float | None:
         """More than this no episode can earn; None where the largest reward was guessed, or is not what is paid."""
-        known = "reward_high" not in self.chosen and (self._pay is None or self._pay.scale == 1)
+        guessed = not self.task.knows("reward_range") or "reward_high" in self._chosen["rewards"]
+        known = not guessed and (self._pay is None or self._pay.scale == 1)
         return self.task.H * max(0.0, self.task.reward_range[1]) if known else None
 
     @property
@@ -238,7 +291,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[State, dict[str, Any]]:
         """Start an episode."""
-        self._h = 0
+        self._between = True
+        self._settle()
+        self._h, self._between = 0, False
         if self._pay is not None:
             self._pay.earned = 0.0
         state, info = self.env.reset(seed=seed, options=options)
@@ -253,4 +308,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._pay is not None:
             reward = self._pay(reward)
         ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
-        return self._state(self._door(state)), reward, ended, cut or self._h >= self.task.H, info
+        cut |= self._h >= self.task.H
+        self._between = ended or cut
+        return self._state(self._door(state)), reward, ended, cut, info

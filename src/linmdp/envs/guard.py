@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,20 @@ def task_of(env: Any) -> Task:
     if not isinstance(task, Task):
         raise InvalidParameter(f"The environment must have a 'task': use linmdp.make_env or GymTask. Got {env!r}.")
     return task
+
+
+@contextmanager
+def as_it_is(env: Any) -> Iterator[None]:
+    """Within it nothing is played before an episode of `env` for what no agent has asked for so far."""
+    inner = env.unwrapped
+    if not hasattr(inner, "as_it_is"):  # an environment that is known from the start
+        yield
+        return
+    before, inner.as_it_is = inner.as_it_is, True
+    try:
+        yield
+    finally:
+        inner.as_it_is = before
 
 
 class Bare(NamedTuple):
@@ -101,7 +116,7 @@ class Guard:
         try:
             chosen = action if self._actions is None else self._actions(action)
             state, reward, terminated, truncated, _ = self.env.step(chosen)
-            value = check_reward(reward, self.task.reward_range, k, h)
+            value = check_reward(reward, self._range(), k, h)
             ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
             return self._checked(state if self._read is None else self._read(state)), value, ended, cut
         except Fault as fault:
@@ -111,6 +126,13 @@ class Guard:
             raise
         except FAULTS as error:
             raise InvalidData(f"Episode {k}, step {h}{self.during} must not fail. Got {described(error)}.") from error
+
+    def _range(self) -> tuple[float, float]:
+        """Of one reward; any number, as long as nobody has asked for more."""
+        task = self.task
+        unknown = isinstance(task, Task) and not task.knows("reward_range")
+        found: tuple[float, float] = (-math.inf, math.inf) if unknown else task.reward_range
+        return found
 
     def random_episode(
         self, k: int, rng: np.random.Generator, *, H: int | None = None, seed: int | None = None

@@ -43,7 +43,8 @@ class Scaler:
             self.space = spaces.Discrete(env.unwrapped.task.S)
             return
         inner = env.observation_space
-        if isinstance(env.unwrapped.task.features, HashedFeatures):
+        task = env.unwrapped.task
+        if task.knows("features") and isinstance(task.features, HashedFeatures):
             raise InvalidParameter("Raw observations are not kept where states are hashed: give features=auto.")
         if not isinstance(inner, spaces.Box | spaces.MultiBinary):
             raise InvalidParameter(f"Raw observations must be Box, MultiBinary or Discrete. Got {inner}.")

@@ -93,7 +93,7 @@ def reward_rule(id: str, rule: str, low: float | None, high: float | None, repor
         return _rescaled(id, low, high, play(EPISODES))
     given = low is not None and high is not None
     chosen = dict[str, float]()
-    known = REWARDS.get(id.rpartition("-v")[0] or id) or _finite(reported)
+    known = _known(id, reported)
     if known is None and not given:
         known = observed_range(play(FEW_EPISODES).rewards)
         chosen = {"reward_low": known[0]} if low is None else {}
@@ -101,6 +101,20 @@ def reward_rule(id: str, rule: str, low: float | None, high: float | None, repor
     low, high = _checked(id, low, high, known or (0.0, 1.0))
     strict = rule == "error" or (rule == "auto" and given)
     return Rewards(low, high, None if strict else Pay(low, high, warns=rule == "auto"), chosen)
+
+
+def is_guessed(id: str, rule: str, low: float | None, high: float | None, reported: Any) -> bool:
+    """Whether the range of one reward is taken from random play because nobody says what it is."""
+    check_choice(id, "reward", rule, RULES)
+    for name, bound in (("reward_low", low), ("reward_high", high)):
+        if bound is not None:
+            check_number(id, name, bound)
+    return rule != "rescale" and (low is None or high is None) and _known(id, reported) is None
+
+
+def _known(id: str, reported: Any) -> tuple[float, float] | None:
+    """The range of one reward by the environment's name, or as it reports it."""
+    return REWARDS.get(id.rpartition("-v")[0] or id) or _finite(reported)
 
 
 def _checked(id: str, low: float | None, high: float | None, usual: tuple[float, float]) -> tuple[float, float]:

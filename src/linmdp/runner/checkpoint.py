@@ -175,7 +175,7 @@ def _fingerprint(env: Any) -> str:
     """The same for the same environment: of a linear MDP all that it is made of, of any other its task."""
     env = env.unwrapped
     task, model = env.task, getattr(env, "model", None)
-    words = [task.S, task.A, task.d, task.H, task.reward_range]
+    words = [getattr(task, name) for name in ("S", "A", "d", "H", "reward_range") if task.knows(name)]
     if not isinstance(model, LinearModel):
         return hashlib.sha256(repr(words).encode()).hexdigest()
     models, path = getattr(env, "models", (model,)), getattr(env, "path", None)

@@ -12,7 +12,7 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
-from linmdp.envs.guard import Guard
+from linmdp.envs.guard import Guard, as_it_is
 from linmdp.runner.batch import Job, default_processes, units
 from linmdp.runner.loop import play
 from linmdp.runner.registry import make_agent, make_env
@@ -56,15 +56,19 @@ def rough(agent: Agent, episodes: int) -> float:
     task, held = agent.task, agent.samples_held(episodes) / 2  # on average, as below
     if isinstance(agent, LSVIAgent):
         held *= agent.horizon.samples_per_episode
-    planning = task.H * task.d * (task.d + task.A * (held + (task.S or 0)))
+    d = task.d if task.knows("d") else 0  # of an agent that has not asked for features
+    planning = task.H * d * (d + task.A * (held + (task.S or 0)))
     return ROUGH_STEP * task.H * episodes + ROUGH_PRODUCT * (planning * agent.plannings(episodes))
 
 
 def measured(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
     """By a short run, of about that many CPU seconds at most."""
-    planning: list[float] = []
-    playing: list[float] = []
-    guard, end = Guard(env), time.process_time() + seconds
+    with as_it_is(env):
+        return _measured(env, agent, episodes, time.process_time() + seconds)
+
+
+def _measured(env: Any, agent: Agent, episodes: int, end: float) -> Cost:
+    guard, planning, playing = Guard(env), list[float](), list[float]()
     for k in range(min(episodes, PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES)):
         start, version = time.process_time(), agent.policy_version
         agent.begin_episode()

@@ -11,7 +11,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3Agent
-from linmdp.envs.guard import Guard
+from linmdp.envs.guard import Guard, as_it_is, task_of
 from linmdp.envs.planning import policy_value
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int
 from linmdp.runner.blas import one_blas_thread
@@ -84,20 +84,22 @@ def learn(
     checkpoint: str | Path | None = None,
     every: int | None = None,
 ) -> RunResult:
-    """The same without its verdict."""
-    state = RunState(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
-    keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, state)
-    with one_blas_thread(), progress_bar("episodes", state.episodes, progress) as advance:
-        if isinstance(agent, SB3Agent):
-            try:
-                play_external(state, agent, advance, on_episode)
-            except InvalidData as error:
-                raise _stopped(error, state, None) from error
-        else:
-            _play_all(state, keeper, advance, on_episode)
-    for words in state.findings():
-        warnings.warn(words, LinMDPWarning, stacklevel=3)
-    return state.result()
+    """The same without its verdict; an agent that has not asked for features or rewards' range by now needs none."""
+    task_of(env)
+    with as_it_is(env):
+        state = RunState(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
+        keeper = None if checkpoint is None else Checkpoints(Path(checkpoint), every, state)
+        with one_blas_thread(), progress_bar("episodes", state.episodes, progress) as advance:
+            if isinstance(agent, SB3Agent):
+                try:
+                    play_external(state, agent, advance, on_episode)
+                except InvalidData as error:
+                    raise _stopped(error, state, None) from error
+            else:
+                _play_all(state, keeper, advance, on_episode)
+        for words in state.findings():
+            warnings.warn(words, LinMDPWarning, stacklevel=3)
+        return state.result()
 
 
 def _play_all(state: RunState, keeper: Checkpoints | None, advance: Meter, on_episode: OnEpisode | None) -> None:
@@ -138,7 +140,7 @@ class RunState:
             raise InvalidParameter(f"The agent must be a linmdp.Agent: use linmdp.make_agent. Got {agent!r:.80}.")
         self.env, self.agent, self.guard = env, agent, Guard(env)
         task = self.guard.task
-        if _size(agent.made_for) != _size(task):
+        if agent.made_for is not task and _size(agent.made_for) != _size(task):
             got = _size(agent.made_for)
             raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {got}.")
         self.name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
@@ -148,7 +150,7 @@ class RunState:
         self.meter, self.probe = RegretMeter(env.unwrapped, agent, self.eval_every), Probe(agent)
         self.log = CurveLog(self.episodes)
         self.k, self.steps, self.peak, self.before = 0, 0, agent.nbytes, counters(agent)
-        self.feature_bytes = task.features.nbytes
+        self.feature_bytes = task.features.nbytes if task.knows("features") else 0
         self.clock, self.notes = Stopwatch(), list[str]()
         self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
         self.certified = [agent.certificate() or 0.0] * 2  # at the start, and before the last episode
@@ -304,4 +306,5 @@ def _stopped(error: LinMDPError, state: RunState, keeper: Checkpoints | None) ->
 
 
 def _size(task: Task) -> str:
-    return f"S={task.S}, A={task.A}, d={task.d}, H={task.H}"
+    known = [name for name in ("S", "A", "d", "H") if task.knows(name)]
+    return ", ".join(f"{name}={getattr(task, name)}" for name in known)

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
-from linmdp.envs.guard import Guard
+from linmdp.envs.guard import Guard, as_it_is
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError
 from linmdp.plugins import REGISTERED, imports
@@ -53,7 +53,7 @@ def random_play(env: Any) -> RandomPlay:
     inner = env.unwrapped
     model = getattr(inner, "model", None)
     try:
-        with one_blas_thread():  # the last bits must not depend on the machine
+        with one_blas_thread(), as_it_is(env):  # the last bits must not depend on the machine
             if model is not None and model.start == "fixed":
                 state = 0 if isinstance(model, LinearModel) else Guard(env).reset(0, SEED)
                 V = policy_value(model, uniform_policy(model))[0]

@@ -122,7 +122,8 @@ def _model_bytes(env: Any) -> int:
     """What describes an environment; a step that is seen many times through a view counts once."""
     model = getattr(env, "model", None)
     arrays = () if model is None else (model.theta, model.mu, model.mu_cdf)
-    return int(env.task.features.nbytes + sum(a.nbytes if a.strides[0] else a[0].nbytes for a in arrays))
+    features = env.task.features.nbytes if env.task.knows("features") else 0
+    return int(features + sum(a.nbytes if a.strides[0] else a[0].nbytes for a in arrays))
 
 
 def free_disk(folder: Path) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from linmdp.agents.base import Agent
+from linmdp.envs.guard import as_it_is
 from linmdp.errors import InvalidParameter, LinMDPError
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
@@ -43,7 +44,8 @@ class Start(NamedTuple):
     def chosen(self) -> str:
         """What was chosen for parameters that were left open, in one line; empty where nothing was."""
         said: list[tuple[str, Any, tuple[str, ...]]] = []
-        said.append((self.jobs[0].env, getattr(self.env.unwrapped, "chosen", {}), ()))
+        with as_it_is(self.env):
+            said.append((self.jobs[0].env, getattr(self.env.unwrapped, "chosen", {}), ()))
         said += [(spec, getattr(agent, "chosen", {}), _learned(agent)) for spec, agent in self.agents.items()]
         return "; ".join(f"{spec}: chosen {_words(chosen, later)}" for spec, chosen, later in said if chosen)
 
