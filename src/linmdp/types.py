@@ -71,7 +71,6 @@ class Task:
     state_fields : what a state is made of. A finite state counts through their values, those of the last one first.
         Empty where nobody says
     action_names : what the actions are called; empty where nobody says
-    dense_rewards : whether rewards take many values, on states that are not finite
     base_models : models of which that of every episode is a mixture, where such are known
 
     Features and the range of rewards may take random play to find. Then they are found when an agent first asks for
@@ -89,7 +88,6 @@ class Task:
     state_fields: Fields = ()
     action_names: tuple[str, ...] = ()
     base_models: tuple[BaseModel, ...] = ()
-    dense_rewards: bool = field(default_factory=bool)  # no class attribute, so that it can be found later
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):

@@ -90,10 +90,8 @@ class LSVIUCB(LSVIAgent):
     def growth(self) -> float:
         """The fraction by which the data grow before the next planning; 0: it plans in every episode."""
         usual = self.usual_replan
-        if self.auto and not self._storing.dense_rewards:
+        if self.auto:
             usual = 0.1 if self._storing.merges else USUAL_REPLAN.get(self._storing.name, 0.02)
-        elif self.auto:
-            usual = 0.0
         return check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
 
     def make_schedule(self) -> Schedule:

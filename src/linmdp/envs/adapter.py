@@ -18,7 +18,7 @@ from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, stepped_reading, usual_map
 from linmdp.envs.names import gym_names
 from linmdp.envs.observations import Reading, counted, numbers, whole
-from linmdp.envs.rewards import FEW_EPISODES, FEW_VALUES, Pay, is_guessed, reward_rule
+from linmdp.envs.rewards import FEW_EPISODES, Pay, is_guessed, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trials
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
@@ -134,7 +134,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         else:
             known |= find_rewards()
         if features is None and not given and self._seen_plainly():
-            later |= dict.fromkeys(("features", "d", "dense_rewards"), find_features)
+            later |= dict.fromkeys(("features", "d"), find_features)
             known |= self._described(None)
         else:
             known |= find_features()
@@ -194,11 +194,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Features and what is known of states; how observations are read follows them."""
         self._check_between()
         view = self._view
-        if features is None and not whole(view.space):
-            view.dense_rewards = len(self._trial(FEW_EPISODES).rewards) > FEW_VALUES
         S, phi = self._read_for(features, given)
-        dense = S is None and view.dense_rewards
-        return self._described(S) | {"features": phi, "d": phi.d, "dense_rewards": dense}
+        return self._described(S) | {"features": phi, "d": phi.d}
 
     def _read_for(self, features: str | FeatureMap | None, given: dict[str, Any]) -> tuple[int | None, FeatureMap]:
         """Number of states and features; `_state` and the observation space follow them."""

@@ -23,7 +23,7 @@ from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles, usual_bandwidth
+from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles
 from linmdp.features.blocks import LARGEST_D
 from linmdp.features.cell_choice import Moment, Played, fitted_cells, played
 from linmdp.features.cells import Cells, read_cells
@@ -45,10 +45,6 @@ RECURRING = 1000
 MARGIN = 10.0
 """How far beyond what random play saw states are still told apart by `auto`, in ranges."""
 
-SWITCHED = 10.0
-"""How many ranges apart the two values of a coordinate are that has no others, where rewards take many values: what is
-learned with one then says nothing of the other."""
-
 Mapped = tuple[Reading, FeatureMap]
 
 Advance = Callable[[], None]
@@ -61,8 +57,6 @@ WARMUP: ContextVar[Callable[[int], AbstractContextManager[Advance]]] = ContextVa
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
-    dense_rewards = False
-    """Whether rewards of random play took many values, where that was looked at."""
     origin: str | None = None
     """What the environment was made from, if that says all of it: the same name, the same environment."""
 
@@ -189,10 +183,12 @@ def rff(
 def auto(
     view: EnvView, *, dim: int | None = None, bandwidth: float | None = None, warmup: int = 1000, seed: int = 0
 ) -> Mapped:
-    """The default for numbers: random Fourier features, whose bandwidth follows from their number."""
-    reading, scale = automatic_scaling(view, warmup, seed)
-    if bandwidth is None and view.dense_rewards:
-        bandwidth = 2 * usual_bandwidth(scale.k)
+    """The default for numbers: random Fourier features, whose bandwidth follows from their number.
+
+    A random policy does not see all that a good one will (the speeds of CartPole). States beyond its range stay apart,
+    since a coordinate that is cut off no longer tells what follows.
+    """
+    reading, scale = view.scaled("auto", "bounds", warmup, seed, margin=MARGIN)
     if dim is None:
         dim = max(2, min(AUTO_DIM, LARGEST_D // view.A))
     dim = check_int("auto", "dim", dim, low=2)
@@ -200,27 +196,6 @@ def auto(
         # smooth enough for so many features to cover the box, and no wider than two random points of it are apart
         bandwidth = min(math.sqrt(scale.k / 6), 2.5 * dim ** (-1 / scale.k))
     return reading, RandomFourier(view.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
-
-
-def automatic_scaling(view: EnvView, warmup: int, seed: int) -> tuple[Reading, Scaling]:
-    """The scaling of `auto`: coordinates with bounds by those, others by what random play sees.
-
-    A random policy does not see all that a good one will (the speeds of CartPole). States beyond its range stay apart,
-    since a coordinate that is cut off no longer tells what follows. Where rewards take many values, what random play
-    sees is what is told apart in all coordinates: bounds may be far beyond what is ever visited. A coordinate with two
-    values (a leg that touches the ground) is a switch between two tasks: see `SWITCHED`.
-    """
-    if not view.dense_rewards:
-        return view.scaled("auto", "bounds", warmup, seed, margin=MARGIN)
-    reading, seen = view.scaled("auto", "data", warmup, seed, margin=MARGIN)
-    low, high = observations.bounds(reading.space)
-    states = view.warm_up(int(warmup), int(seed))
-    least, most = states.min(axis=0), states.max(axis=0)
-    switch = ((states == least) | (states == most)).all(axis=0)
-    still = (least == most) & bounded(low, high)
-    low = np.where(still, low, np.where(switch, least, seen.low))
-    high = np.where(still, high, np.where(switch, most, seen.high))
-    return reading, Scaling(low, np.where(switch, low + (high - low) / SWITCHED, high), MARGIN)
 
 
 def onehot(view: EnvView, *, order: int | None = None) -> Mapped:

@@ -27,7 +27,6 @@ from linmdp.agents.storage.frequent import Frequent
 from linmdp.agents.storage.imagined import Imagined
 from linmdp.agents.storage.imagined_slim import FEW_STATES, ImaginedSlim
 from linmdp.agents.storage.kept import Kept
-from linmdp.agents.storage.lookahead import MOST_COORDINATES, Lookahead, value_features
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import block_features, group_blocks
 from linmdp.agents.storage.samples import Samples
@@ -38,7 +37,6 @@ from linmdp.agents.storage.stagewise import Stagewise
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 from linmdp.features.basis import RandomFourier
 from linmdp.features.bilinear import BilinearFeatures
-from linmdp.features.blocks import BlockFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE
 from linmdp.types import Array, Task
@@ -109,7 +107,7 @@ class StorageChoice(Forms):
         agent, task = self.agent, self.agent.task
         stages = self.asked == "stagewise"
         shared = (agent.auto and task.stationary) or stages if agent.stationary == "auto" else bool(agent.stationary)
-        ahead = LOOKAHEAD if agent.auto and shared and self.merges and not self.dense_rewards else task.H
+        ahead = LOOKAHEAD if agent.auto and shared and self.merges else task.H
         if agent.lookahead != "auto":
             ahead = check_int(agent.name, "lookahead", agent.lookahead, low=1)
             if ahead < task.H and not shared:
@@ -122,8 +120,7 @@ class StorageChoice(Forms):
         if discount == "auto":
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
             many &= agent.auto and shared and self.asked == "sparse"
-            many |= self.dense_rewards
-            view = DISCOUNT if task.S or self.dense_rewards else SHORT_DISCOUNT
+            view = DISCOUNT if task.S else SHORT_DISCOUNT
             discount = STAGEWISE_DISCOUNT if stages else view if many else 1.0
         most = self._most_levels(Horizon(H, shared, 1.0, 1, task.H))
         stride = -(-levels // most) if self.merges and shared and discount == 1 and not agent.inflate else 1
@@ -183,7 +180,7 @@ class StorageChoice(Forms):
         agent, found = self.agent, Choice()
         if agent.stationary == "auto":
             found["stationary"] = agent.horizon.shared
-        if agent.storage == "auto" and not self.dense_rewards:
+        if agent.storage == "auto":
             found["storage"] = self.name
         found |= agent._planner.storage.chosen
         if agent.discount == "auto" and agent.horizon.discounted:
@@ -218,26 +215,10 @@ class StorageChoice(Forms):
         return int(self.name == "fold")  # a long wait would take more memory than the rest
 
     @property
-    def dense_rewards(self) -> bool:
-        """Whether held actions are tried in a learned model (`Lookahead`): rewards take many values."""
-        agent = self.agent
-        free = agent.discount == agent.stationary == "auto" and agent.max_bytes is agent.M is None
-        scaling = getattr(block_features(agent._features), "scaling", None) if self.asked == "merged" else None
-        plain = scaling is not None and scaling.k <= MOST_COORDINATES
-        return agent.auto and agent.task.dense_rewards and agent.task.stationary and free and plain
-
-    @property
-    def blocks(self) -> BlockFeatures:
-        """The features, where they have a block for each action."""
-        found = block_features(self.agent._features)
-        assert found is not None
-        return found
-
-    @property
     def patient(self) -> bool:
         """Whether the last episode may hasten the next planning, or put it off."""
         merging = self.name in ("merged", "centres") and self.agent.task.S is None
-        return self.agent.auto and merging and not self.dense_rewards
+        return self.agent.auto and merging
 
     @property
     def related(self) -> tuple[int, ...]:
@@ -260,8 +241,6 @@ class StorageChoice(Forms):
         if self.name == "stagewise":
             assert self.grouped is not None
             return Stages(self.grouped, self.grouped.scale**2 if agent.auto else agent.lam_value)
-        if self.dense_rewards:
-            return Afresh(1, self.width, agent.lam_value, 1)
         if self.name not in ("sparse", "merged", "centres"):
             return None
         if self.related:
@@ -275,8 +254,6 @@ class StorageChoice(Forms):
         agent = self.agent
         if self.asked == "stagewise":
             return Spread(agent.horizon, agent.caps)
-        if self.dense_rewards:
-            return Bonus(agent.horizon, agent.caps, 0.0)
         lows = agent.horizon.lows(agent.task.reward_range[0])
         found = Evidence(
             agent.horizon,
@@ -293,8 +270,6 @@ class StorageChoice(Forms):
     @property
     def width(self) -> int:
         """Weights of a regression at the start: d, or none where there is a state or a cell to each that was seen."""
-        if self.dense_rewards:
-            return value_features(self.blocks)
         return 0 if self.unbounded or self.name == "stagewise" else self.agent.task.d
 
     def _check_unwritten(self, what: str, where: str, instead: str) -> None:
@@ -355,8 +330,6 @@ class StorageChoice(Forms):
             assert self.grouped is not None
             M = agent.chosen_within.get("M", self.size(self.name))
             return Stagewise(parts, self.grouped, M, opening=agent.auto, K=agent.episodes)
-        if self.dense_rewards:
-            return Lookahead(parts, self.blocks)
         if self.name == "merged":
             M = agent.chosen_within.get("M", self.size(self.name))
             made, own = self._merging, {}
