@@ -118,9 +118,6 @@ class Afresh(Component):
         """What the ridge adds to the squared residuals of the weights w (d,) that were fitted last."""
         return self.lam * dot(w, w)
 
-    def learn(self, variance: Any) -> None:
-        """A planning is over; the noise of the targets had that variance."""
-
     def drift(self, rebuild: Rebuild) -> Array:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, ()."""
         worst, p = 0.0, self.Lambda_inv.shape[-1]

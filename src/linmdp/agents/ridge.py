@@ -344,9 +344,6 @@ class Ridge(Component):
         """What the ridge adds to the squared residuals of w (*batch, d)."""
         return self.lam * dot(w, w)
 
-    def learn(self, variance: Any) -> None:
-        """A planning is over; the noise of the targets had that variance, (*batch)."""
-
     def drift(self, rebuild: Rebuild | None = None) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, (*batch)."""
         xp, eye = self.backend.xp, self.backend.array(np.eye(self._d))

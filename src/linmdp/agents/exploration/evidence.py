@@ -102,7 +102,7 @@ class Evidence(Bonus):
         self.table, self.unit = isinstance(features, TableFeatures), is_unit(features)
         self.ended, self.sums = (backend.zeros((G, *batch, n)) for n in (0 if own_ends else d, 6))
         self.last, self.repeats, self.surprises = backend.zeros((0, *batch), "int64"), 1, 1
-        self._gathered, self.dof = backend.zeros((3, *batch)), backend.zeros((G, *batch))
+        self._gathered, self.dof = backend.zeros((2, *batch)), backend.zeros((G, *batch))
         self._lam, self.most = (
             backend.array(np.full(batch, x)) for x in (FIRST_LAM, caps[0] / horizon.effective_steps)
         )
@@ -187,9 +187,8 @@ class Evidence(Bonus):
         variance = (rss + NU * spread) / (at_least(moments.n - self.dof[g], 0.0) + NU)
         step, beta = 0 if self.horizon.discounted else h, WIDTH / math.sqrt(self.horizon.H) * variance**0.5
         self.beta[step] = beta if mask is None else self.backend.xp.where(mask, beta, self.beta[step])
-        for i, part in enumerate((variance * self.dof[g], dot(w, w), variance)):
-            alone = self.horizon.discounted or i == 2  # of the last backup, or of the first step
-            total = part if alone else self._gathered[i] + part
+        for i, part in enumerate((variance * self.dof[g], dot(w, w))):
+            total = part if self.horizon.discounted else self._gathered[i] + part  # of the last backup, or of all steps
             self._gathered[i] = total if mask is None else self.backend.xp.where(mask, total, self._gathered[i])
 
     def widen(self, h: int, error: float) -> None:
@@ -225,7 +224,6 @@ class Evidence(Bonus):
         evidence = self._gathered[0] / at_least(self._gathered[1], 1e-12)
         lam = xp.minimum(xp.maximum(evidence, floor), xp.maximum(trace, floor))
         self._lam[...] = xp.where((n > 0) & runs, lam, self._lam)
-        self.ridge.learn(self._gathered[2])
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         last = saved_array(state, "last")

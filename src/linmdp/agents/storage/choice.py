@@ -14,7 +14,6 @@ from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
 from linmdp.agents.exploration.spread import Spread
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.kernel_ridge import KernelRidge
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.stages import Stages
 from linmdp.agents.storage import seen_counts
@@ -55,10 +54,6 @@ SPARSE_LEVELS, DISCOUNT, SHORT_DISCOUNT = 1 << 20, 0.99, 0.9
 """If the weights of all steps take more bytes than this with unit vectors, or `max_bytes` has no space for them, there
 is one Q, of discounted rewards; where states have no bound, with a shorter view: new ones turn up all the time, and a
 long one would wait for them."""
-
-
-MOST_RELATED = 1 << 11
-"""Unit vectors, at most, that are related with one another: an action takes the cube of the states seen."""
 
 
 class StorageChoice(Forms):
@@ -221,14 +216,6 @@ class StorageChoice(Forms):
         return self.agent.auto and merging
 
     @property
-    def related(self) -> tuple[int, ...]:
-        """How many values each part of a state has, where states that are alike help one another; else none."""
-        agent, sizes = self.agent, tuple(getattr(self.agent._features, "sizes", ()))
-        several = sum(n > 1 for n in sizes) > 1 and agent.task.d <= MOST_RELATED
-        plain = self.name == "sparse" and agent.horizon.shared and agent.M is None and agent.max_bytes is None
-        return sizes if agent.auto and several and plain else ()
-
-    @property
     def own_ends(self) -> bool:
         """Whether the storage counts the samples that ended an episode by itself."""
         made: dict[str, type[Storage]] = {"sparse": Sparse, "stagewise": Stagewise, "merged": Merged}
@@ -243,8 +230,6 @@ class StorageChoice(Forms):
             return Stages(self.grouped, self.grouped.scale**2 if agent.auto else agent.lam_value)
         if self.name not in ("sparse", "merged", "centres"):
             return None
-        if self.related:
-            return KernelRidge(self.width, agent.lam_value, self.related)
         blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
         made = InPlace if agent.chosen_within.get("planning") == IN_PARTS else Afresh
         return made(agent.horizon.groups, self.width, agent.lam_value, blocks)
