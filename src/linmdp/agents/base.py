@@ -174,7 +174,7 @@ class Agent(ABC):
     Attributes
     ----------
     test_parameters : of the class; those with which `linmdp.testing.check_agent` tries it
-    task : what the agent may know; its features may be fewer than those of the task that it was `made_for`
+    task : what the agent may know
     rng : the only source of randomness; the run loop seeds it
     caps : (H,) largest value that Q can have at each step, or None for an agent that estimates no Q
     policy_version : grows whenever the policy may have changed
@@ -196,7 +196,7 @@ class Agent(ABC):
     """Arrays that follow from the parameters, and are not saved."""
 
     def __init__(self, task: Task) -> None:
-        self.task = self.made_for = task
+        self.task = task
         self.rng = np.random.default_rng()
         self.caps: Array | None = None
         self.policy_version = 0

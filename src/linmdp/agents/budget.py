@@ -12,19 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.agents.afresh import numbers_of_half
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
 from linmdp.agents.storage.frequent import most_states
-from linmdp.agents.storage.imagined_slim import NEAR, imagined_bytes
 from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
 from linmdp.agents.storage.kept import link_bytes
-from linmdp.agents.storage.packed import COMPARED, ends_bytes, key_type
 from linmdp.agents.storage.samples import block_size
 from linmdp.agents.storage.sparse import NAMED, links_bytes
 from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
 from linmdp.agents.storage.stagewise import cell_bytes, most_cells
-from linmdp.agents.symmetric import shape_of_half
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.features.groups import GroupFeatures
 from linmdp.io.units import human_bytes
@@ -183,25 +179,6 @@ def merged_bytes(s: Sizes, M: int, blocks: int, states: int) -> int:
     work = 8 * M * (4 * rows + 6 * s.A + 12) + 3 * 8 * blocks * p * p
     work += 8 * states * (s.A * (4 * rows + 6 * s.A + 12) + 2 * (M + s.A * M) + 4 * s.state)  # and distances
     return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 28)
-
-
-def slim_bytes(s: Sizes, M: int, k: int, states: int, n: int) -> int:
-    """Regressions and a `Slim`, and its planning, merging or drift, whichever takes most, for k coordinates.
-
-    `states`: how many imagined ones there are; `n`: transitions whose features are made at once.
-    """
-    G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // s.A
-    q, _ = shape_of_half(p)
-    fixed = 4 * G * (s.A + 1) * numbers_of_half(p) + 8 * (G * (d + 1) + d * L + 4 * k)
-    fixed += (M + 1) * (ends_bytes(k) + key_type(G, s.A).itemsize + 4 + 2)
-    imagined = states * imagined_bytes(s.A, k) + M * (states > 0)
-    rows = n * (12 * p + 8 * (8 * s.A + 6 * k))
-    planning = s.A * (M + s.A * states) + imagined + rows + max(8 * n * p + 5 * q * q, 8 * 6 * d)
-    inverting = imagined + rows + 10 * q * q
-    drawing = 4 * d * (k + 1) + max(imagined + rows, rows + 10 * q * q, 8 * 4 * NEAR * NEAR)
-    merging = max(16 * M, 11 * M + 8 * 6 * max(COMPARED, k))
-    own = 4 * (k + 1) * p  # of the features
-    return fixed + own + max(planning, inverting, drawing * (states > 0), merging)
 
 
 def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> int:

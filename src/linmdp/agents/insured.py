@@ -119,7 +119,7 @@ class Insured(Agent):
         self._alpha = self._read_alpha(alpha)
         self._B = self._make_optimist()
         self._A = inner if isinstance(inner, Agent) else self._make_inner(inner)
-        if self._A.made_for is not task:
+        if self._A.task is not task:
             raise InvalidParameter(f"The 'inner' parameter of {self.name} must be made for the same task.")
         self.inner = inner if isinstance(inner, str) else _written(inner)
         if self._A.caps is not None:

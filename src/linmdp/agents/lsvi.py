@@ -91,9 +91,7 @@ class LSVIAgent(Agent):
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
         self._features, self.chosen_within = trusted(task.features), Choice()
         self._storing = StorageChoice(self)
-        if (fewer := self._storing.narrowed()) is not task:
-            self.task, self._features = fewer, trusted(fewer.features)
-        self.horizon, task = self._storing.make_horizon(), self.task
+        self.horizon = self._storing.make_horizon()
         self._storing.check()
         planned = self.horizon.caps(cap, task.reward_range[1])
         self.caps: Array = planned[[self.horizon.planned(h) for h in range(task.H)]]

@@ -193,7 +193,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _mapped(self, features: str | FeatureMap | None, given: dict[str, Any]) -> dict[str, Any]:
         """Features and what is known of states; how observations are read follows them."""
         self._check_between()
-        view = self._view
         S, phi = self._read_for(features, given)
         return self._described(S) | {"features": phi, "d": phi.d}
 

@@ -140,8 +140,8 @@ class RunState:
             raise InvalidParameter(f"The agent must be a linmdp.Agent: use linmdp.make_agent. Got {agent!r:.80}.")
         self.env, self.agent, self.guard = env, agent, Guard(env)
         task = self.guard.task
-        if agent.made_for is not task and _size(agent.made_for) != _size(task):
-            got = _size(agent.made_for)
+        if agent.task is not task and _size(agent.task) != _size(task):
+            got = _size(agent.task)
             raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {got}.")
         self.name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
         env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from linmdp.agents.afresh import Afresh, InPlace
+from linmdp.agents.afresh import Afresh
 from linmdp.agents.backend import Backend
 from linmdp.agents.budget import Choice, chosen_within, common_bytes, kept_bytes, parse_bytes
 from linmdp.agents.exploration.base import Exploration
@@ -21,24 +19,21 @@ from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.forms import FREQUENT, IN_PARTS, LEAST_FEATURES, MERGED, PER_FEATURE, WIDTHS, Forms
+from linmdp.agents.storage.forms import FREQUENT, Forms
 from linmdp.agents.storage.frequent import Frequent
 from linmdp.agents.storage.imagined import Imagined
-from linmdp.agents.storage.imagined_slim import FEW_STATES, ImaginedSlim
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.merged import Merged
 from linmdp.agents.storage.rows import block_features, group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.searched import Searched
-from linmdp.agents.storage.slim import Slim
 from linmdp.agents.storage.sparse import Sparse
 from linmdp.agents.storage.stagewise import Stagewise
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
-from linmdp.features.basis import RandomFourier
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE
-from linmdp.types import Array, Task
+from linmdp.types import Array
 
 STAGEWISE_DISCOUNT = 0.97
 """The discount of a stagewise storage, where it is not given."""
@@ -46,9 +41,8 @@ STAGEWISE_DISCOUNT = 0.97
 LOOKAHEAD = 200
 """Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
 
-MERGED_LEVELS, FEW_LEVELS, LEAST_LEVELS, LEVELS_SHARE = 3 << 17, 1 << 15, 1 << 12, 16
-"""Bytes of the weights of all steps, at most, with merged transitions; where `max_bytes` has no space for all of those,
-a 16th of it, within two bounds. If they would take more, steps share."""
+MERGED_LEVELS = 3 << 17
+"""Bytes of the weights of all steps, at most, with merged transitions. If they would take more, steps share."""
 
 SPARSE_LEVELS, DISCOUNT, SHORT_DISCOUNT = 1 << 20, 0.99, 0.9
 """If the weights of all steps take more bytes than this with unit vectors, or `max_bytes` has no space for them, there
@@ -97,8 +91,8 @@ class StorageChoice(Forms):
             rule = "left out unless storage is 'fold', 'merged', 'centres', 'sparse' or 'stagewise'"
             invalid(agent.name, "M", rule, agent.M)
 
-    def make_horizon(self, width: int | None = None) -> Horizon:
-        """What the steps share, how far ahead they are planned, and how many of their Q are kept, for that d."""
+    def make_horizon(self) -> Horizon:
+        """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
         agent, task = self.agent, self.agent.task
         stages = self.asked == "stagewise"
         shared = (agent.auto and task.stationary) or stages if agent.stationary == "auto" else bool(agent.stationary)
@@ -111,44 +105,19 @@ class StorageChoice(Forms):
         if agent.discount != "auto" and float(agent.discount) < 1 and not shared:
             rule = "1 unless stationary=true: only then is there one Q for all steps"
             invalid(agent.name, "discount", rule, agent.discount)
-        discount, levels = agent.discount, 8 * H * (width or task.d)
+        discount, levels = agent.discount, 8 * H * task.d
         if discount == "auto":
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
             many &= agent.auto and shared and self.asked == "sparse"
             view = DISCOUNT if task.S else SHORT_DISCOUNT
             discount = STAGEWISE_DISCOUNT if stages else view if many else 1.0
-        most = self._most_levels(Horizon(H, shared, 1.0, 1, task.H))
-        stride = -(-levels // most) if self.merges and shared and discount == 1 and not agent.inflate else 1
+        stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
-
-    def narrowed(self) -> Task:
-        """The agent's task, with fewer random features for each action where `max_bytes` has no space for all.
-
-        More transitions are kept than there are features, by a factor, but not more than without a limit.
-        """
-        agent, blocks = self.agent, block_features(self.agent._features)
-        if agent.max_bytes is None or self.asked != "merged" or not isinstance(blocks, RandomFourier):
-            return agent.task
-        limit, most = parse_bytes(agent.name, agent.max_bytes), blocks.p
-        for p in range(most, min(LEAST_FEATURES, most) - 1, -4):
-            s = self.sizes(self.make_horizon(p * agent.task.A), p * agent.task.A)
-            M = agent.M if isinstance(agent.M, int) else min(MERGED, PER_FEATURE * p)
-            need = self._slim_bytes(s, M, self.at_once, FEW_STATES[-1] * (agent.auto and s.horizon.groups == 1))
-            if need + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit:
-                break
-        if self.fits_whole(self.sizes(self.make_horizon())):
-            return agent.task
-        fewer = blocks.fewer(p)
-        return replace(agent.task, features=fewer, d=fewer.d)
 
     def within(self) -> Choice:
         """What the agent makes of its `max_bytes`."""
         agent = self.agent
-        found = chosen_within(agent.name, agent.max_bytes, agent._choices(), agent._bytes_of, self.smaller)
-        if agent.task.d < agent.made_for.d:
-            p, whole = agent.task.d // agent.task.A, agent.made_for.d // agent.task.A
-            found["reason"] += f"; {p} features for each action in place of {whole}"
-        return found
+        return chosen_within(agent.name, agent.max_bytes, agent._choices(), agent._bytes_of, self.smaller)
 
     def _tight(self, horizon: Horizon) -> bool:
         """Whether `max_bytes` has no space for the weights of all steps, with unit vectors."""
@@ -160,15 +129,6 @@ class StorageChoice(Forms):
             kept_bytes(s, horizon.followed * s.d) + common_bytes(s, auto=False) + 64 * (horizon.H + horizon.groups)
         )
         return smallest > parse_bytes(agent.name, agent.max_bytes)
-
-    def _most_levels(self, horizon: Horizon) -> int:
-        """Bytes that the weights of all steps may take: fewer where not all transitions fit, planned at once."""
-        agent = self.agent
-        if agent.max_bytes is None or self.asked != "merged":
-            return MERGED_LEVELS
-        if self.fits_whole(self.sizes(horizon)):
-            return MERGED_LEVELS
-        return min(FEW_LEVELS, max(LEAST_LEVELS, parse_bytes(agent.name, agent.max_bytes) // LEVELS_SHARE))
 
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it."""
@@ -231,8 +191,7 @@ class StorageChoice(Forms):
         if self.name not in ("sparse", "merged", "centres"):
             return None
         blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
-        made = InPlace if agent.chosen_within.get("planning") == IN_PARTS else Afresh
-        return made(agent.horizon.groups, self.width, agent.lam_value, blocks)
+        return Afresh(agent.horizon.groups, self.width, agent.lam_value, blocks)
 
     def make_automatic(self, batch: tuple[int, ...], backend: Backend) -> Exploration:
         """How Q is made optimistic where beta and lam are "auto"."""
@@ -317,10 +276,8 @@ class StorageChoice(Forms):
             return Stagewise(parts, self.grouped, M, opening=agent.auto, K=agent.episodes)
         if self.name == "merged":
             M = agent.chosen_within.get("M", self.size(self.name))
-            made, own = self._merging, {}
-            if agent.chosen_within.get("planning") == IN_PARTS:
-                own = {name: agent.chosen_within[name] for name in ("at_once", "states") if name in agent.chosen_within}
-            return made(parts, features, M, agent._state_bytes, **own)
+            imagines = agent.auto and block_features(features) is not None
+            return (Imagined if imagines else Merged)(parts, features, M, agent._state_bytes)
         if self.name == "centres":
             M = agent.chosen_within.get("M", self.size(self.name))
             return Centres(parts, features, M, self.dtype, self._spans)
@@ -339,15 +296,6 @@ class StorageChoice(Forms):
         if not agent.own_M and self._known:
             capacity = agent.samples_after(agent.episodes or 0)
         return Samples(parts, features, self.dtype, keep_features=self.name == "features", capacity=capacity)
-
-    @property
-    def _merging(self) -> type[Merged]:
-        """How merged transitions are planned with; imagined ones take memory while planning."""
-        agent = self.agent
-        if agent.chosen_within.get("planning") == IN_PARTS:
-            return ImaginedSlim if self.imagines else Slim
-        imagines = agent.auto and block_features(agent._features) is not None
-        return Imagined if imagines else Merged
 
     @property
     def _spans(self) -> Array:

@@ -18,21 +18,16 @@ from linmdp.agents.budget import (
     kept_bytes,
     lsvi_bytes,
     merged_bytes,
-    parse_bytes,
     search_bytes,
-    slim_bytes,
     sparse_bytes,
     stagewise_bytes,
 )
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.storage.frequent import FEWEST
 from linmdp.agents.storage.imagined import STATES
-from linmdp.agents.storage.imagined_slim import FEW_STATES
 from linmdp.agents.storage.merged import least_merged
-from linmdp.agents.storage.packed import at_least_one, coordinates
 from linmdp.agents.storage.rows import block_features, group_blocks
 from linmdp.errors import check_choice, check_int
-from linmdp.features.basis import RandomFourier
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.groups import GroupFeatures
 from linmdp.features.tabular import TableFeatures
@@ -42,9 +37,6 @@ if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
 STORAGES = ("auto", "features", "states", "counts", "sparse", "stagewise", "merged", "centres", "fold", "search")
-IN_PARTS = "in parts"
-"""How merged transitions are planned where their features do not fit all at once."""
-
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
@@ -52,17 +44,6 @@ CENTRES, CENTRES_OF_ALL = 256, 1000
 """M of a storage of centres, where it is not given: for each step, and for all together."""
 
 LEAST_MERGED = 8
-
-LEAST_FEATURES, PER_FEATURE = 16, 32
-"""Where `max_bytes` has no space for all random features: the fewest that are used for each action, and the transitions
-for each of them."""
-
-AT_ONCE, LEAST_AT_ONCE = (128, 64, 32, 16), 12
-"""Transitions whose features are made at once, where they are planned in parts: more take less time. At least, but for
-states of more than a hundred coordinates."""
-
-WIDTHS = 7
-"""Numbers that an exploration keeps for each step, at most."""
 
 FREQUENT, MOST_LINKS = 1 << 14, 1 << 24
 """M of states without a bound in bounded memory, where it is not given, and the most that `max_bytes` chooses."""
@@ -130,16 +111,6 @@ class Forms:
             yield from self._fold_choices()
         elif self.asked in ("merged", "centres", "stagewise"):
             size = self.size(self.asked)
-            if self.asked == "merged" and block_features(agent._features):
-                yield {"storage": "merged", "M": size}
-                least = min(max(LEAST_MERGED, self._least("merged")), size)
-                counts = FEW_STATES if self.imagines else (0,)
-                found = [(size, at_once, states) for states in counts for at_once in (*AT_ONCE, self.at_once)]
-                found += [(M, self.at_once, counts[-1]) for M in (*range(size, least, -MERGED // 100), least)]
-                for M, at_once, states in found:
-                    own = {"states": states} if self.imagines else {}
-                    yield {"storage": "merged", "M": M, "planning": IN_PARTS, "at_once": at_once, **own}
-                return
             yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
         elif self.asked == "search":
             yield {"storage": "search"}
@@ -193,8 +164,7 @@ class Forms:
     @property
     def smaller(self) -> str:
         """What a user could do to need less."""
-        blocks = block_features(self.agent._features)
-        return ", and less with fewer features (dim=32)" if blocks and not isinstance(blocks, RandomFourier) else ""
+        return ", and less with fewer features (dim=32)" if block_features(self.agent._features) else ""
 
     def _dtypes(self) -> tuple[str, ...]:
         """Precisions to choose from: the one given, or a smaller one."""
@@ -215,40 +185,12 @@ class Forms:
         drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
         return common + drawn + self._bytes_of(choice, held)
 
-    def _slim_bytes(self, s: Sizes, M: int, at_once: int, states: int) -> int:
-        """Those of merged transitions that are planned in parts."""
-        k = coordinates(self.agent._features, s.state)
-        return slim_bytes(s, M, k, states if s.d // s.A > 2 * k else 0, at_once)
-
-    @property
-    def imagines(self) -> bool:
-        """Whether merged transitions that are planned in parts may come with imagined ones."""
-        return bool(self.agent.auto and self.agent.horizon.groups == 1)
-
-    @property
-    def at_once(self) -> int:
-        """The fewest transitions whose features are made at once."""
-        k = coordinates(self.agent._features, self.agent._state_bytes)
-        return min(LEAST_AT_ONCE, at_least_one(100 * LEAST_AT_ONCE, k))
-
-    def fits_whole(self, s: Sizes) -> bool:
-        """Whether `max_bytes` has space for all merged transitions, planned at once."""
-        agent, M = self.agent, self.agent.M if isinstance(self.agent.M, int) else MERGED
-        limit = parse_bytes(agent.name, agent.max_bytes)
-        return self._merged_bytes(s, M) + common_bytes(s, auto=False) + 8 * WIDTHS * s.horizon.H <= limit
-
-    def _merged_bytes(self, s: Sizes, M: int) -> int:
-        """Those of merged transitions that are planned at once."""
-        states = STATES if self.agent.auto and block_features(self.agent._features) else 0
-        return merged_bytes(s, M, group_blocks(self.agent._features), states)
-
     def _bytes_of(self, choice: Choice, held: int | None) -> int:
         """The same of its regressions and storage."""
         agent, s = self.agent, self.sizes()
-        if choice.get("planning") == IN_PARTS:
-            return self._slim_bytes(s, choice["M"], choice["at_once"], choice.get("states", 0))
         if choice["storage"] == "merged":
-            return self._merged_bytes(s, choice["M"])
+            states = STATES if agent.auto and block_features(agent._features) else 0
+            return merged_bytes(s, choice["M"], group_blocks(agent._features), states)
         if choice["storage"] == "centres":
             e = np.dtype(agent.dtype).itemsize
             return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)

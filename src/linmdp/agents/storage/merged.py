@@ -305,15 +305,11 @@ class Merged(RowStorage):
             if name == "scale" or saved.shape[:1] in ((0,), (self.M + 1,)):
                 setattr(self, name, np.zeros_like(saved))  # of a shape that only the first state has shown
         super().load_state_dict(state)
-        fits = 0 <= self.count <= self.M and self._whole(self.ends) and (len(self.ends) or not self.count)
+        fits = 0 <= self.count <= self.M and self.ends.shape[1] == 2 and (len(self.ends) or not self.count)
         if not fits or not ((self.key >= 0) & (self.key < self._key(self.horizon.groups, 0, False))).all():
             raise InvalidData("'count', 'ends' and 'key' of a saved agent must be those of its transitions.")
         if not all(np.isfinite(x).all() for x in (self.ends, self.sums, self.scale, self.radius)):
             raise InvalidData("The transitions of a saved agent must be finite.")
-
-    def _whole(self, ends: Array) -> bool:
-        """Whether what was saved are the ends of transitions."""
-        return bool(ends.shape[1] == 2)
 
 
 def _difference(kept: Array, ends: Array) -> Array:
