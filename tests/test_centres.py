@@ -116,7 +116,6 @@ def test_on_continuous_states_ends_are_known(features: Any, stationary: bool) ->
     fast = LSVIUCB(task, storage="centres", M=60, stationary=stationary, replan=0)
     slow = ReferenceEvidence(task, stationary=stationary, absorbing=True)
     slow.fits = [(w, inverse, 0.0) for w, inverse, _ in slow.fits]
-    fast._patient = False  # the transcription plans in every episode
     assert_same_on_vectors(fast, slow, task, episodes=8, seed=3)
     given = LSVIUCB(task, storage="centres", M=60, stationary=False, beta=0.4, lam=0.3)
     assert_same_on_vectors(given, ReferenceLSVI(task, beta=0.4, lam=0.3, cap="remaining"), task, episodes=8, seed=4)

@@ -190,7 +190,7 @@ class Agent(ABC):
     """Whether it stops storing samples when it has seen enough, so that a run may hear of it."""
     made_from: Mapping[str, str] = MappingProxyType({})
     """The specs of the agent and of its environment ("agent", "env"), where it was made from them."""
-    content: bool = False
+    at_best: bool = False
     """Whether the last episode was known to be as good as any can be."""
     _derived: ClassVar[tuple[str, ...]] = ("caps",)
     """Arrays that follow from the parameters, and are not saved."""

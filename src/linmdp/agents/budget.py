@@ -167,17 +167,13 @@ def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int, rewards: bool = False)
     return matrices + vectors + kept + work + 8 * (G + 1) * d
 
 
-def merged_bytes(s: Sizes, M: int, blocks: int, states: int) -> int:
-    """Regressions and a `Merged`, and their planning: features of both ends of all transitions, twice.
-
-    `states`: how many imagined ones there are; each comes with every action.
-    """
+def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
+    """Regressions and a `Merged`, and their planning: features of both ends of all transitions, twice."""
     G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks
     matrices, vectors = 8 * G * blocks * p * p, 8 * d * (2 * G + L)
     kept = (M + 1) * (2 * s.state + 4 + 24)
     rows = p if blocks > 1 else s.A * d
     work = 8 * M * (4 * rows + 6 * s.A + 12) + 3 * 8 * blocks * p * p
-    work += 8 * states * (s.A * (4 * rows + 6 * s.A + 12) + 2 * (M + s.A * M) + 4 * s.state)  # and distances
     return matrices + vectors + kept + work + BUFFERS + (M + 1) * (2 * s.state + 28)
 
 

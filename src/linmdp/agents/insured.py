@@ -258,7 +258,7 @@ class Insured(Agent):
         self._A.end_episode()
         if self._plays or not self.own_data:
             self._B.end_episode()
-        self.content = self._A.content
+        self.at_best = self._A.at_best
 
     # what it believes, and what it takes
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, saved_array, under
+from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, under
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
@@ -28,6 +28,9 @@ from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_int, invalid
 from linmdp.features.tabular import phi_of, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
+
+SLACK = 0.01
+"""An episode is as good as any can be if it falls short of the best by this share of the range, or less."""
 
 
 class Setting(NamedTuple):
@@ -116,8 +119,6 @@ class LSVIAgent(Agent):
         self._next = task.H  # the step to be observed next; H between episodes
         self._earned, self._gained = 0.0, 0.0  # in this episode: the sum of rewards, and of those above 0
         self._over = False  # whether the last step observed ended the episode for good
-        self._patient = self._storing.patient
-        self._urge = 0  # -1: after the last episode there is nothing to plan for; 1: planning cannot wait
 
     @property
     def chosen(self) -> Choice:
@@ -236,8 +237,6 @@ class LSVIAgent(Agent):
             self.resets += 1
             self._planner.drop_samples()
             self._planner.recall(self.schedule.recalled(), self._features)
-        elif self._urge and self.schedule.eager:
-            self._plan[:] = self._urge > 0
         beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
         if self._planner.storage.must_plan or beaten:
             self._plan[:] = True
@@ -302,11 +301,10 @@ class LSVIAgent(Agent):
         self._exploration.gained(self._gained)
         if self._auto_beta and self._next > 0:
             self._auto_beta.end(over=self._over or self._next == self.task.H)
-        if self._patient:
-            missed = (self.task.H - self._next) * self._over * max(self.task.reward_range[1], 0.0)
-            realised = self._earned - self._next * self._exploration.offset - missed
-            self._urge = self._exploration.urge(realised) or int(self._planner.storage.restless)
-            self.content = self._urge < 0
+        if self.auto and self.task.S is None:
+            low, high = self.task.reward_range
+            best, span = self.task.H * max(high, 0.0), self.task.H * (max(high, 0.0) - min(low, 0.0))
+            self.at_best = best - self._earned <= SLACK * span
         self._next = self.task.H
         self._planner.storage.episode_over(self._earned)
         self.schedule.end_episode(self._earned)
@@ -375,7 +373,6 @@ class LSVIAgent(Agent):
         state = super().state_dict()
         for name in ("plan", "store", "tie_draws"):
             state[name] = getattr(self, f"_{name}").copy()
-        state["urge"] = np.array(self._urge)
         if self._auto_beta:
             state |= prefixed("auto_beta", {"beta": np.array(self.beta_value), **self._auto_beta.state_dict()})
         state |= prefixed("schedule", self.schedule.state_dict()) | prefixed("planner", self._planner.state_dict())
@@ -385,7 +382,6 @@ class LSVIAgent(Agent):
         super()._load(state)
         for name in ("plan", "store", "tie_draws"):
             load_array(getattr(self, f"_{name}"), state, name)
-        self._urge = int(saved_array(state, "urge"))
         if self._auto_beta:
             saved, beta = under("auto_beta", state), np.zeros(())
             self._auto_beta.load_state_dict(saved)

@@ -79,7 +79,7 @@ class Probe:
         beta = getattr(self._agent, "beta_value", math.nan)
         updates, resets = self._agent.updates - self._before[0], self._agent.resets - self._before[1]
         idle = self._agent.may_stop_learning and updates == 0 and resets < episodes - probe_from(episodes)
-        saturated = 0.0 if self._agent.content else self.saturated  # the best possible play is worth the cap
+        saturated = 0.0 if self._agent.at_best else self.saturated  # the best possible play is worth the cap
         return verdicts(self._agent.name, beta, episodes, saturated, self.tied, constant, self._acts, idle)
 
 

@@ -146,10 +146,6 @@ class Exploration(Component):
         `mask` (*batch): the runs for which that counts; None: all.
         """
 
-    def urge(self, realised: float) -> int:
-        """After an episode with that sum of rewards, counted from `offset`: see `Evidence`."""
-        return 0
-
     def hope(self, runs: Any = ...) -> None:
         """A planning of those runs is about to begin, where it is adaptive."""
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import count_in, saved_array, tie_tolerance
+from linmdp.agents.base import saved_array, tie_tolerance
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
@@ -46,9 +46,6 @@ UNIT_FLOOR = 0.03
 TABLE_FLOOR, SMOOTH_FLOOR = 0.1, 0.01
 """Least lam for other tables, and for features of continuous states, in units of the mean eigenvalue of phi phi'."""
 
-SLACK = 0.01
-"""An episode is as good as any can be if it falls short of the best by this share of the range, or less."""
-
 HOPE = 2.0
 """With a discount no state is hoped to be worth more than so many times what the best episode paid."""
 
@@ -65,7 +62,6 @@ class Evidence(Bonus):
     ended : (G, *batch, d) sum of phi over terminal samples, where the storage does not count them
     sums : (G, *batch, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
     last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
-    returns : (3, *batch) number of episodes, mean of what they missed, and sum of squares around it, for `urge`
     most : (*batch) the largest sum of rewards above 0 in an episode, at least one best reward
     repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
@@ -73,7 +69,7 @@ class Evidence(Bonus):
     adaptive: ClassVar = True
     clipped: ClassVar = True
     shortfall: ClassVar = True
-    _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "returns", "most", "caps")
+    _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "most", "caps")
     _counters: ClassVar = ("repeats", "surprises")
     _derived: ClassVar = ("floors", "terminal", "ended_value", "dof", "_gathered")
     _run_axis: ClassVar = {"_lam": 0, "most": 0}
@@ -106,7 +102,6 @@ class Evidence(Bonus):
         self._lam, self.most = (
             backend.array(np.full(batch, x)) for x in (FIRST_LAM, caps[0] / horizon.effective_steps)
         )
-        self.returns = backend.zeros((3, *batch))
         self.hope()
 
     @property
@@ -193,15 +188,6 @@ class Evidence(Bonus):
 
     def widen(self, h: int, error: float) -> None:
         self.beta[h] += self.inflate * error
-
-    def urge(self, realised: float) -> int:
-        """-1: no episode can be better, so that there is nothing to plan for. 1: worse than most, so plan at once."""
-        n, mean, squares = self.returns
-        spread = math.sqrt(max(0.0, squares / max(n, 1.0)))
-        count_in(self.returns, realised)
-        if realised >= SLACK * float(self.floors[0]):
-            return -1 if n else 0
-        return int(realised < mean - spread)
 
     def gained(self, total: Any) -> None:
         self.most[...] = self.backend.xp.maximum(self.most, self.backend.array(total))

@@ -149,11 +149,6 @@ class Storage(Component):
         """An episode is over, with that sum of rewards, for one agent."""
 
     @property
-    def restless(self) -> bool:
-        """Whether another plan is worth trying, with few new samples, after an episode that could have been better."""
-        return False
-
-    @property
     def must_plan(self) -> bool:
         """Whether there is no space for another episode before the next planning."""
         return False

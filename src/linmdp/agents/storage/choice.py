@@ -21,10 +21,9 @@ from linmdp.agents.storage.counts import Counts
 from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
 from linmdp.agents.storage.forms import FREQUENT, Forms
 from linmdp.agents.storage.frequent import Frequent
-from linmdp.agents.storage.imagined import Imagined
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.merged import Merged
-from linmdp.agents.storage.rows import block_features, group_blocks
+from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.searched import Searched
 from linmdp.agents.storage.sparse import Sparse
@@ -170,12 +169,6 @@ class StorageChoice(Forms):
         return int(self.name == "fold")  # a long wait would take more memory than the rest
 
     @property
-    def patient(self) -> bool:
-        """Whether the last episode may hasten the next planning, or put it off."""
-        merging = self.name in ("merged", "centres") and self.agent.task.S is None
-        return self.agent.auto and merging
-
-    @property
     def own_ends(self) -> bool:
         """Whether the storage counts the samples that ended an episode by itself."""
         made: dict[str, type[Storage]] = {"sparse": Sparse, "stagewise": Stagewise, "merged": Merged}
@@ -276,8 +269,7 @@ class StorageChoice(Forms):
             return Stagewise(parts, self.grouped, M, opening=agent.auto, K=agent.episodes)
         if self.name == "merged":
             M = agent.chosen_within.get("M", self.size(self.name))
-            imagines = agent.auto and block_features(features) is not None
-            return (Imagined if imagines else Merged)(parts, features, M, agent._state_bytes)
+            return Merged(parts, features, M, agent._state_bytes)
         if self.name == "centres":
             M = agent.chosen_within.get("M", self.size(self.name))
             return Centres(parts, features, M, self.dtype, self._spans)

@@ -24,7 +24,6 @@ from linmdp.agents.budget import (
 )
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.storage.frequent import FEWEST
-from linmdp.agents.storage.imagined import STATES
 from linmdp.agents.storage.merged import least_merged
 from linmdp.agents.storage.rows import block_features, group_blocks
 from linmdp.errors import check_choice, check_int
@@ -189,8 +188,7 @@ class Forms:
         """The same of its regressions and storage."""
         agent, s = self.agent, self.sizes()
         if choice["storage"] == "merged":
-            states = STATES if agent.auto and block_features(agent._features) else 0
-            return merged_bytes(s, choice["M"], group_blocks(agent._features), states)
+            return merged_bytes(s, choice["M"], group_blocks(agent._features))
         if choice["storage"] == "centres":
             e = np.dtype(agent.dtype).itemsize
             return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)

@@ -41,7 +41,6 @@ class Held(NamedTuple):
     times: Array  # (n,)
     reward: Array  # (n,) mean reward
     ended: BoolArray  # (n,)
-    over: BoolArray  # (n,) those whose end counts as a sample, since it was seen
     part: list[slice]  # the transitions of each block
     within: float  # sum of squared rewards around their means
     final: Array  # (d,) sum of phi(s', a) over ends and actions
@@ -211,18 +210,14 @@ class Merged(RowStorage):
         return mine, action[mine], ended[mine] > 0
 
     def _make_held(self, g: int) -> Held:
-        return self._seen(g)
-
-    def _seen(self, g: int, factor: Array | float = 1.0) -> Held:
-        """The transitions with their weights times `factor`, (n,) in the order of their actions."""
+        """The transitions in the order of their actions."""
         mine, actions, ended = self._by_action(g)
         times, reward, squared = self.sums[:, mine]
-        times *= factor
         if not len(mine):  # nobody knows yet what a state looks like
             none, d = np.zeros((0, self.ridge.Lambda_inv.shape[-1])), self.ridge.u.shape[1]
             Y = none if self.blocks else none[:, None].repeat(self.A, axis=1)
             parts = [slice(0, 0)] * self.ridge.Lambda_inv.shape[1]
-            return Held(none, Y, times, reward, ended, ended, parts, 0.0, np.zeros(d), 0.0)
+            return Held(none, Y, times, reward, ended, parts, 0.0, np.zeros(d), 0.0)
         X, Y = self.rows(self.ends[mine, 0]), self.rows(self.ends[mine, 1])
         if not self.blocks:
             X = X[np.arange(len(mine)), actions]
@@ -233,13 +228,13 @@ class Merged(RowStorage):
         ends = np.tensordot(times[ended], Y[ended], 1)
         final = np.tile(ends, self.A) if self.blocks else ends.sum(axis=0)
         within = float(times @ (squared - reward**2))
-        return Held(X, Y, times, reward, ended, ended, part, within, final, self.A * float(times[ended].sum()))
+        return Held(X, Y, times, reward, ended, part, within, final, self.A * float(times[ended].sum()))
 
     def gram(self, g: int) -> Array:
         held = self.hold(g)
         weighted = held.X * held.times[:, None]
         total = np.stack([held.X[part].T @ weighted[part] for part in held.part])
-        Y, times = held.Y[held.over], held.times[held.over]
+        Y, times = held.Y[held.ended], held.times[held.ended]
         if self.blocks:
             total += (Y * times[:, None]).T @ Y
         else:
