@@ -17,8 +17,8 @@ test: .venv/test lint  ## tests, ruff, mypy --strict
 	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: .venv/test
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs research
+	$(BIN)/ruff format --check src tests benchmarks docs research
 	$(BIN)/mypy
 
 bench: .venv/test  ## ratios of speed and memory, into docs/generated (about 20 minutes)

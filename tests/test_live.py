@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 import chromium
 import linmdp
+from research.live.read import page
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "_static" / "live.html"
@@ -24,20 +24,11 @@ needs_node = pytest.mark.skipif(not shutil.which("node"), reason="needs node")
 needs_chromium = pytest.mark.skipif(chromium.find() is None, reason="no Chromium here")
 
 
-def measure_live() -> Any:
-    spec = importlib.util.spec_from_file_location("measure_live", DOCS / "measure_live.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_is_made_of_its_sources_as_they_are() -> None:
-    """Whoever changes docs/live or the loader must run docs/measure_live.py."""
+    """Whoever changes docs/live or the loader must run `python -m research live page`."""
     text = PAGE.read_text()
     tasks = json.loads(re.findall(r"^const TASKS = (\{.*\});$", text, flags=re.MULTILINE)[0])
-    assert measure_live().page(tasks) == text
+    assert page(tasks) == text
 
 
 def asked(tmp_path: Path, code: str) -> Any:

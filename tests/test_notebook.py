@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import matplotlib
 import pytest
 
 import linmdp
+import notebook
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOK = ROOT / "examples" / "first-steps.ipynb"
@@ -24,13 +24,8 @@ def outputs(notebook: dict[str, Any]) -> list[set[str]]:
 
 def test_every_cell_runs_and_shows_what_is_stored() -> None:
     matplotlib.use("agg")
-    spec = importlib.util.spec_from_file_location("execute_notebook", ROOT / "docs" / "execute_notebook.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     stored = json.loads(NOTEBOOK.read_text())
-    again = module.executed(json.loads(NOTEBOOK.read_text()))
+    again = notebook.executed(json.loads(NOTEBOOK.read_text()))
     assert outputs(again) == outputs(stored)
     html, plain, picture = "text/html", "text/plain", "image/png"
     assert outputs(stored) == [{html, plain}, {plain, picture}, {html, plain}, {plain, picture}, {"stream", plain}]
@@ -52,7 +47,7 @@ def test_a_result_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     axes = result.plot()
     assert len(axes.lines) == 2
     assert result.plot(axes) is axes
-    matplotlib.pyplot.close(axes.figure)  # type: ignore[attr-defined]
+    matplotlib.pyplot.close(axes.figure)
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(linmdp.LinMDPError, match="its extra 'pandas'"):
         result.to_pandas()

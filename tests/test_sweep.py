@@ -60,16 +60,10 @@ def test_a_plan_is_the_product_of_its_parts(tmp_path: Path) -> None:
     assert {j.agent for j in jobs} == {"lsvi-ucb", "lsvi-ucb-fixed:rho=0.5", "lsvi-ucb-fixed:rho=0.75", "random"}
 
 
-@pytest.mark.parametrize("path", sorted({*EXAMPLES.glob("*.toml")} - {EXAMPLES / "sketch.toml"}), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda p: p.name)
 @pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 def test_the_examples_are_valid(path: Path) -> None:
     assert plan(read_sweep(path))
-
-
-def test_the_example_that_brings_its_environment_is_valid() -> None:
-    code = "from linmdp.plugins import import_modules; from linmdp.runner.sweep import plan, read_sweep; import pathlib"
-    code += "; import_modules(['wide'], '.'); assert plan(read_sweep(pathlib.Path('sketch.toml')))"
-    subprocess.run([sys.executable, "-c", code], cwd=EXAMPLES, check=True, timeout=120)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +107,7 @@ def test_all_errors_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
 
 def test_the_published_schema_is_that_of_the_program() -> None:
     published = Path(__file__).parent.parent / "docs" / "generated" / "sweep-schema.json"
-    assert published.read_text() == sweep_schema(), "run docs/measure.py sweep-schema.json"
+    assert published.read_text() == sweep_schema(), "run python -m research pages sweep-schema.json"
 
 
 def test_a_store_gives_back_what_was_put_in(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""The general suite: families, perturbations, scores (docs, general-suite). About 3 minutes on two cores."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+from linmdp.envs.general import FAMILIES
+from linmdp.envs.general.perturb import PERTURBATIONS
+from linmdp.experiments.general import general_suite
+from linmdp.experiments.general_runs import run_general
+from linmdp.io.files import output_folder
+from linmdp.report.tables import markdown
+from linmdp.results.store import Store
+from research.study import Study
+
+AGENTS = ("random", "lsvi-ucb-fold", "stream-q")
+
+
+def scores(study: Study) -> str:
+    """Every agent, with warm-up counted and given; `linmdp benchmark` has other agents and scales."""
+    with closing(Store(output_folder(study.store))) as store:
+        parts = [
+            run_general(AGENTS, store, scale="quick", warm_up=warm_up, progress=True, say=print)
+            for warm_up in ("counted", "given")
+        ]
+    return "\n\n".join(map(str, parts))
+
+
+def families(_: Study) -> str:
+    """What the suite is made of."""
+    rows = []
+    for name in dict.fromkeys(task.family for task in general_suite("quick").tasks):
+        family = FAMILIES[name]
+        words = (sys.modules[family.make.__module__].__doc__ or "").splitlines()[0].rstrip(".")
+        episodes = " / ".join(f"{family.episodes[scale]:,}" for scale in ("quick", "full"))
+        rows.append((family.half, name, words, str(family.H), episodes, family.extra or "-"))
+    rows.sort(key=lambda row: ("made", "kept", "memory").index(row[0]))
+    return markdown(("half", "family", "what it is", "H at most", "episodes, quick / full", "extra"), rows)
+
+
+def perturbations(_: Study) -> str:
+    """What must not matter."""
+    return markdown(("name", "of", "what"), [(f"`{name}`", p.kind, p.words) for name, p in PERTURBATIONS.items()])
+
+
+PARTS = {"general_families": families, "general_perturbations": perturbations, "general_scores": scores}

@@ -1,0 +1,197 @@
+"""The paper's experiments in the docs: claims, tables, exponents and figures.
+
+All but `reproduce_forecast` and `claims_games` read the folder of `linmdp reproduce --scale paper --device cuda --out
+DIR`: give it with --store. What is said of the games is read from the tables that the study "games" has written.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from linmdp.errors import LinMDPWarning
+from linmdp.experiments import paper
+from linmdp.experiments.paper import FIGURES, SCALES, SETTINGS
+from linmdp.experiments.paper_claims import FAILS, HOLDS, SAME, Claim
+from linmdp.report.tables import markdown
+from linmdp.results.rows import StoredRun
+from linmdp.results.run_folder import read_folder
+from linmdp.results.store import existing_store
+from linmdp.runner.batch import Job
+from linmdp.runner.estimate import Cost, measured, wall_seconds
+from linmdp.runner.registry import make_agent, make_env
+from research.study import GENERATED, IMAGES, Study
+
+GAMES = ("Alien", "Phoenix")
+CORES, BETA, FEWER = 2, paper.BETAS[0], 7
+ALGORITHMS = ("lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-adaptive")
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The parts of a reproduce.md by their headings."""
+    parts = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]
+    return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
+
+
+def cells(name: str, game: str, mode: str) -> dict[str, dict[str, str]]:
+    """The rows of a table of a game by agent, each by the names of its columns."""
+    text = (GENERATED / f"linearize_{name}.md").read_text()
+    part = text.partition(f"#### {game}, {mode}")[2].partition("####")[0]
+    header, _, *rows = [[c.strip() for c in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"]
+    return {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+
+
+def games(_: Study) -> str:
+    """What the paper says of the games, at the last of the 500 episodes."""
+    space, time, overhead, reward = [], [], [], []
+    cheaper = more = same = True
+    for game in GAMES:
+        table = cells("table-space_paper", game, "the real")
+        held = {_short(agent): row["500 episodes"] for agent, row in table.items()}
+        table = cells("table-time_paper", game, "the real")
+        took = {_short(agent): _number(row["CPU s, 500 episodes"]) for agent, row in table.items()}
+        table = cells("table-reward_quick", game, "as published")
+        paid = {_short(a): _number(row["total reward, 500"]) for a, row in table.items() if "tau_rel" not in a}
+        space.append(f"{game}: " + ", ".join(f"{agent} {x}" for agent, x in held.items()))
+        time.append(f"{game}: " + ", ".join(f"{agent} {x:.0f} s" for agent, x in took.items()))
+        reward.append(f"{game}: " + ", ".join(f"{agent} {x:.0f}" for agent, x in paid.items() if ":" not in agent))
+        overhead.append(f"{game}: {held['Adaptive']}, Fixed {held['Fixed']}")
+        for agent in ("Fixed", "Adaptive"):
+            cheaper &= _mib(held[agent]) < _mib(held["LSVI-UCB"]) and took[agent] < took["LSVI-UCB"]
+        more &= _mib(held["Adaptive"]) - _mib(held["Fixed"]) >= 2**10
+        three = [paid[agent] for agent in ("LSVI-UCB", "Fixed", "Adaptive")]
+        same &= max(three) <= (1 + SAME) * min(three)
+    rows = [
+        Claim(
+            "Tables 2, 3", "both need less space and time than LSVI-UCB", "-", "; ".join(space + time), _told(cheaper)
+        ),
+        Claim("Table 2", "Adaptive needs 2 GiB more, for m past matrices", "-", "; ".join(overhead), _told(more)),
+        Claim("Table 1", "the three have the same total reward", "; ".join(reward), "-", _told(same)),
+    ]
+    return markdown(("where", "the paper says", "published setting, d = 64", "tuned setting, d = 512", "verdict"), rows)
+
+
+def _number(cell: str) -> float:
+    """The mean, without its interval."""
+    return float(cell.split()[0].replace(",", ""))
+
+
+def _short(agent: str) -> str:
+    """Without the setting."""
+    return agent.partition(",")[0]
+
+
+def _mib(size: str) -> float:
+    number, unit = size.split()
+    return float(number) * {"KiB": 2.0**-10, "MiB": 1.0, "GiB": 2.0**10}[unit]
+
+
+def _told(holds: bool) -> str:
+    return HOLDS if holds else FAILS
+
+
+def machine(study: Study) -> str:
+    """Where, and how long it took: the runs for space and time start with the first of those for regret."""
+    store = existing_store(study.store)
+    runs = list(store.stored())
+    stored = [run for run in runs if "storage=features" in run.result.agent]
+    start = min(run.finished - run.result.wall_seconds for run in stored)
+    tuning = sum(run.result.wall_seconds for run in runs if run.finished < start)  # in one batch, each with its share
+    minutes = (max(run.finished for run in runs) - start + tuning) / 60
+    (where,) = read_folder(study.store).machines
+    cpu = sum(run.result.cpu_seconds for run in stored) / 60
+    return (
+        f"{len(runs):,} runs in {minutes:.0f} minutes on one NVIDIA H200 and {where['cores']} cores "
+        f"({where['processor']}): those for regret on the GPU and, at the same time, those for space and time "
+        f"({len(stored)} with stored samples, {cpu:.0f} CPU minutes) on 14 cores. {_equal(runs)}"
+    )
+
+
+def _equal(runs: Sequence[StoredRun]) -> str:
+    """How many runs were played on both, and in how many of them regret is the same."""
+    twice: dict[tuple[str, int, int], list[np.ndarray]] = {}
+    for run in (run.result for run in runs):
+        if "storage=" in run.agent and run.regret is not None:
+            agent = run.agent.replace("storage=features", "storage=counts")
+            twice.setdefault((agent, run.episodes, run.seed), []).append(run.regret)
+    both = [curves for curves in twice.values() if len(curves) > 1]
+    same = sum(all(np.array_equal(curves[0], curve) for curve in curves) for curves in both)
+    return (
+        f"{len(both)} runs were played on the GPU and on a processor, too: in {same} of them the stored curves of "
+        "regret are equal bit for bit."
+    )
+
+
+def section(heading: str) -> Callable[[Study], str]:
+    """A part of reproduce.md as it is."""
+    return lambda study: sections(study.store / "reproduce.md")[heading]
+
+
+def items(study: Study) -> str:
+    """All other parts, and the figures."""
+    for picture in study.store.glob("fig-*.png"):
+        shutil.copy(picture, IMAGES / picture.name)
+    found = sections(study.store / "reproduce.md")
+    shown = [f"### {name}\n\n{text}" for name, text in found.items() if name not in SECTIONS.values()]
+    return "\n\n".join(shown).replace("](fig-", "](images/fig-")
+
+
+@cache
+def cost(agent: str, K: int) -> Cost:
+    """Of an agent that is meant to run for K episodes, by a short run: the lesser of two, on a busy machine."""
+    env = make_env(paper.ENV)
+    return min((measured(env, make_agent(agent, env, K), K) for _ in range(2)), key=sum)
+
+
+def seconds(job: Job) -> float:
+    """CPU seconds of a run alone."""
+    largest = SCALES["paper"].K[-1]
+    if job.agent.startswith("lsvi-ucb:") and "features" in job.agent:
+        largest = job.episodes
+    agent = make_agent(job.agent, make_env(job.env), job.episodes)
+    return cost(job.agent, largest).seconds(agent, job.episodes)
+
+
+def forecast(_: Study) -> str:
+    """How long `linmdp reproduce --scale paper` takes without a GPU, by the estimate that it prints before it starts.
+
+    Each agent is played for 120 episodes at the largest K; what an episode, a planning and a sample cost there stands
+    for its runs at other K.
+    """
+    warnings.simplefilter("ignore", LinMDPWarning)  # of agents that learn nothing, as the paper has them
+    scale, rows, total = SCALES["paper"], list[tuple[str, ...]](), np.zeros(2)
+    purposes: dict[str, Sequence[Job]] = {
+        "to choose beta": paper.tuning_jobs(scale),
+        "regret": [job for item in FIGURES for s in SETTINGS for job in paper.regret_jobs(item, scale, s, BETA)],
+        "space and time": [job for item in FIGURES for job in paper.cost_jobs(item, scale, BETA)],
+    }
+    start = time.process_time()
+    for purpose, planned in purposes.items():
+        every = list(dict.fromkeys(planned))
+        for name in ALGORITHMS:
+            jobs = [job for job in every if job.agent.partition(":")[0] == name]
+            few = [job for job in jobs if purpose != "regret" or job.seed < FEWER]
+            hours = np.array([wall_seconds(some, seconds, CORES) / 3600 for some in (jobs, few)])
+            total += hours
+            episodes = f"{sum(job.episodes for job in jobs) / 1e6:.2f}"
+            rows.append((purpose, f"`{name}`", f"{len(jobs):,}", episodes, *(f"{x:.2f}" for x in hours)))
+            print(*rows[-1], f"({time.process_time() - start:.0f} s)", flush=True)
+    rows.append(("all", "", "", "", *(f"{x:.1f}" for x in total)))
+    heads = ("runs for", "of", "runs", "million episodes", f"hours on {CORES} cores", f"with `--seeds {FEWER}`")
+    return markdown(heads, rows)
+
+
+SECTIONS = {"claims": "claims", "bounds": "bounds: exponents of K"}
+PARTS = {
+    "reproduce_forecast": forecast,
+    "claims_games": games,
+    "claims_machine": machine,
+    "reproduce": items,
+} | {name: section(heading) for name, heading in SECTIONS.items()}

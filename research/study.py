@@ -1,0 +1,107 @@
+"""What studies share: the runs of a sweep, by environment and agent; cells of tables; where they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmdp.io.files import output_folder, write_atomic
+from linmdp.report.plots import rendered
+from linmdp.results.stats import mean_interval
+from linmdp.results.store import Store
+from linmdp.results.summary import Summary, by_agent
+from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
+from linmdp.types import Array, RunResult
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+DOCS = ROOT / "docs"
+GENERATED, IMAGES = DOCS / "generated", DOCS / "images"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as it was asked for; options that were not given are None.
+
+    name : of its folder
+    store : the folder in which its runs are kept
+    jobs : processes
+    stored : run nothing
+    seeds, seed : how many, and the first
+    """
+
+    name: str
+    store: Path
+    jobs: int | None = None
+    stored: bool = False
+    seeds: int | None = None
+    seed: int | None = None
+
+    def results(self, sweep: str = "study") -> list[RunResult]:
+        """The runs of a sweep file of this study, in its order; those that the store lacks are run first."""
+        jobs = plan(read_sweep(HERE / self.name / f"{sweep}.toml"))
+        with closing(Store(output_folder(self.store))) as store:
+            if not self.stored:
+                run_sweep(jobs, store, processes=self.jobs, progress=True)
+            found = list(store.results({run_key(job) for job in jobs}))
+        place = {(job.env, job.agent, job.episodes): i for i, job in enumerate(jobs)}
+        return sorted(found, key=lambda r: (place[r.env, r.agent, r.episodes], r.seed))
+
+    def summaries(self, sweep: str = "study") -> dict[str, list[Summary]]:
+        """The agents of a sweep, for each of its environments."""
+        return by_env(by_agent(self.results(sweep)))
+
+
+def by_env(found: Iterable[Any]) -> dict[str, list[Any]]:
+    """Runs or summaries of each environment."""
+    groups: dict[str, list[Any]] = {}
+    for one in found:
+        groups.setdefault(one.env, []).append(one)
+    return groups
+
+
+def write(name: str, text: str) -> None:
+    """A part of a page: docs/generated/NAME.md, or the file that is named."""
+    file = GENERATED / (name if "." in name else f"{name}.md")
+    write_atomic(file, (text.rstrip() + "\n").encode())
+
+
+def save_picture(figure: Any, name: str) -> None:
+    """docs/images/NAME.png."""
+    write_atomic(IMAGES / f"{name}.png", rendered(figure, "png"))
+
+
+def outcome(s: Summary) -> float:
+    """Mean regret at the end or, where V* is unknown, the mean return of an episode."""
+    return (s.regret or s.reward).mean
+
+
+def within(values: Sequence[float] | Array, form: str = ".4g") -> str:
+    """The mean and its 95% interval; the mean alone where there is one value, or where all are equal."""
+    found = mean_interval(np.asarray(values))
+    low, high = f"{found.low:{form}}", f"{found.high:{form}}"
+    return f"{found.mean:{form}} [{low}, {high}]" if low != high else f"{found.mean:{form}}"
+
+
+def of_agent(results: Iterable[RunResult], agent: str) -> list[RunResult]:
+    """The runs of one agent."""
+    return [r for r in results if r.agent == agent]
+
+
+def shown(value: float | None, form: str = ".3g") -> str:
+    """A number, or "-" where there is none."""
+    return "-" if value is None else f"{value:{form}}"
+
+
+def by_task(groups: dict[str, list[Summary]], table: Callable[[list[Summary]], str]) -> str:
+    """A table for each environment, below a line that says what was run."""
+    parts = []
+    for env, here in groups.items():
+        what = f"`{env}`, {here[0].episodes:,} episodes, {here[0].seeds} seeds:"
+        parts.append(f"{what}\n\n{table(here)}\n")
+    return "\n".join(parts)

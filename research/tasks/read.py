@@ -1,0 +1,130 @@
+"""Tasks (docs, tasks): what they are, what learners lose on them, what they are held to, and who is better.
+
+`tasks_compared` reads the store of `linmdp reproduce tasks --scale paper --out DIR`: give it with --store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import linmdp
+from linmdp.envs.planning import optimum
+from linmdp.experiments.stored_runs import grouped
+from linmdp.experiments.tasks import ends, lost, tasks
+from linmdp.io.units import human_bytes
+from linmdp.report.tables import markdown
+from linmdp.results.curves import returns
+from linmdp.results.store import existing_store
+from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.registry import make_model, model_known
+from linmdp.types import Array, RunResult
+from research.study import Study, within
+
+GYM = (
+    "gym:CartPole-v1",
+    "gym:Acrobot-v1",
+    "gym:MountainCar-v0",
+    "gym:FrozenLake-v1",
+    "gym:Taxi-v3",
+    "gym:CliffWalking-v1",
+    "gym:Blackjack-v1",
+    "gym:LunarLander-v3",
+    "gym:MiniGrid-Empty-5x5-v0",
+    "gym:MiniGrid-DoorKey-5x5-v0",
+)
+DEVICES = {"sensor": "beta=0.3,lam=0.0005", "inventory": "beta=0.5,lam=0.001"}
+TABULAR = ("q-learning", "q-learning:stationary=true", "q-learning-greedy:stationary=true")
+NAMES = ("Fold, no parameter", "tuned", "DQN, defaults", "DQN, tuned", "PPO, defaults", "PPO, tuned", "random")
+TUNED = ("Fold, tuned", "LSVI-UCB, by hand", "Fold")
+"""What stands under "tuned", on a task that has it."""
+
+
+def as_they_are(_: Study) -> str:
+    """The Gymnasium tasks without any parameter."""
+    rows = []
+    for spec in GYM:
+        env: Any = linmdp.make_env(spec)
+        task, low_high = env.task, "{:g} to {:g}".format(*env.task.reward_range)
+        states, size = "-" if task.S is None else str(task.S), f"{task.A} * 2^40" if task.d > 1 << 40 else str(task.d)
+        rows.append((f"`{spec}`", states, str(task.A), env.chosen["features"], size, str(task.H), low_high))
+    return markdown(("task", "S", "A", "features", "d", "H", "one reward"), rows)
+
+
+def runs(spec: str, agents: Sequence[str], episodes: int) -> dict[tuple[str, str], Sequence[RunResult]]:
+    """Three seeds of each agent."""
+    return dict(grouped(list(run_jobs(jobs_for(spec, agents, episodes=episodes, seeds=3, eval_every=10)))))
+
+
+def devices(study: Study) -> str:
+    """What learners lose of the optimal return, exactly, in their last tenth of 3,000 episodes."""
+    rows = []
+    for family, parameters in DEVICES.items():
+        env: Any = linmdp.make_env(family)
+        best = env.optimum.V[0, 0]
+        fold = ("lam=0.1,stationary=true", f"stationary=true,{parameters}")
+        agents = [f"lsvi-ucb-fold:{given}" for given in (parameters, *fold)]
+        for (_, agent), found in runs(family, [*agents, *TABULAR, "random"], 3000).items():
+            behind = [(r.regret[-1] - r.regret[-301]) / 300 / best for r in found if r.regret is not None]
+            memory = human_bytes(max(r.peak_bytes for r in found))
+            rows.append((family, f"`{agent}`", f"{np.mean(behind):.1%}", f"{max(behind):.1%}", memory))
+    return markdown(("task", "agent", "lost, mean", "worst seed", "memory"), rows)
+
+
+def tabular(study: Study) -> str:
+    """Tabular Q-learning in Gymnasium's tables."""
+    rows = []
+    for spec, episodes in (("gym:FrozenLake-v1", 3000), ("gym:CliffWalking-v1,H=100", 1000), ("gym:Taxi-v3", 1000)):
+        for (_, agent), found in runs(spec, [*TABULAR, "random"], episodes).items():
+            late, memory = ends(found), human_bytes(max(r.peak_bytes for r in found))
+            row = (f"`{spec}`, {episodes:,} episodes", f"`{agent}`", f"{late.mean():.2f}", f"{late.min():.2f}", memory)
+            rows.append(row)
+    return markdown(("task", "agent", "return", "worst seed", "memory"), rows)
+
+
+def best_hundred(rewards: Array) -> float:
+    """The largest mean of a hundred points of the curve in a row."""
+    n = min(100, len(rewards))
+    return float(np.convolve(rewards, np.ones(n) / n, "valid").max())
+
+
+def targets(study: Study) -> str:
+    """What the learners are held to: one row an environment, agent and K. About ten minutes on two cores."""
+    results, rows = study.results(), []
+    for K in sorted({r.episodes for r in results}):
+        for (env, agent), found in grouped([r for r in results if r.episodes == K]).items():
+            late = ends(found)
+            behind = lost(found, float(optimum(make_model(env)).V[0, 0])) if model_known(env) else None
+            best = np.sort([best_hundred(returns(r)) for r in found])
+            each = (", ".join(f"{x:.3g}" for x in values) for values in (np.sort(late), best))
+            below = "-" if behind is None else f"{behind.max():.1%} at most"
+            memory = human_bytes(max(r.peak_bytes for r in found))
+            who = (f"`{env}`", f"`{agent}`", f"{K:,}", str(len(found)))
+            rows.append((*who, within(late, ".3g"), *each, below, memory))
+    head = ("task", "agent", "K", "seeds", "return, last tenth", "each seed", "best 100 in a row", "below the optimum")
+    return markdown((*head, "memory"), rows)
+
+
+def compared(study: Study) -> str:
+    """Return at the end of every task and agent, with the seeds that there are."""
+    store = existing_store(study.store)
+    found, rows = grouped(list(store.results(store.keys()))), []
+    store.close()
+    for task in tasks("paper"):
+        named = {name: found.get((task.played(agent), agent), ()) for agent, name in task.agents.items()}
+        named["tuned"] = next((named[name] for name in TUNED if name in named), ())
+        cells = (named.get(name, ()) for name in NAMES)
+        each = (f"{within(ends(mine), '.3g')} ({len(mine)})" if mine else "-" for mine in cells)
+        rows.append((task.title, f"{task.episodes:,}", *each))
+    return markdown(("task", "episodes", *NAMES), rows)
+
+
+PARTS = {
+    "tasks_gym": as_they_are,
+    "tasks_devices": devices,
+    "tasks_tabular": tabular,
+    "tasks_targets": targets,
+    "tasks_compared": compared,
+}
