@@ -28,7 +28,6 @@ KINDS = {
     "M=8000": ("everything kept (exact)", "black"),
     "M=20000": ("everything kept (exact)", "black"),
     "random": ("random play", "grey"),
-    "max_bytes": ("merged, with max_bytes given", "C5"),
     "select": ("select: keeps samples that tell most", "C8"),
     "fixed": ("fixed: forgets all, in fixed phases", "C3"),
     "adaptive": ("adaptive: forgets all, when it needs to", "C2"),
