@@ -212,3 +212,52 @@ def test_names_in_a_file_are_never_paths(tmp_path: Path) -> None:
     linmdp.load_agent(path, env)
     assert [p.name for p in tmp_path.iterdir()] == ["in"]
     assert [p.name for p in (tmp_path / "in").iterdir()] == ["agent"]
+
+
+@pytest.mark.parametrize("size", ["S", "A", "d", "H"])
+@pytest.mark.parametrize("value", [10**9, None, -1, 2.5])
+def test_the_sizes_in_the_words_about_an_agent_must_be_those_of_its_task(size: str, value: Any, tmp_path: Path) -> None:
+    env, path = linmdp.make_env("lock:H=3"), tmp_path / "agent"
+    linmdp.make_agent("lsvi-ucb", env).save(path)
+    file = read_tensors(path, "agent")
+    words = {k: v for k, v in file.meta.items() if k != "sha256"}
+    path.write_bytes(packed("agent", words | {"agent": words["agent"] | {size: value}}, file.arrays))
+    with pytest.raises(linmdp.InvalidData, match=f"Its metadata must say {size}="):
+        linmdp.load_agent(path, env)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "value"),
+    [
+        ("lsvi-ucb:lam=0.1,beta=0.1,storage=features", "planner.ridge.lam", 0.0),
+        ("lsvi-ucb:lam=0.1,beta=0.1,storage=features", "planner.ridge.Lambda_inv", -1.0),
+        ("lsvi-ucb-fold:lam=0.1,beta=0.1,M=6", "planner.ridge.Lambda", 0.0),
+        ("lsvi-ucb-fold:lam=0.1,beta=0.1,M=6", "planner.ridge.delayed", 1000),
+        ("lsvi-ucb-fold:lam=0.1,M=6", "auto_beta.numbers", -1.0),
+        ("lsvi-ucb-fold:lam=0.1,M=6", "auto_beta.arm", 100),
+        ("lsvi-ucb-fold:lam=0.1,M=6", "planner.storage.buffer.times", 0.0),
+        ("lsvi-ucb:lam=0.1,storage=states", "planner.storage.1.0.next", 1000),
+        ("lsvi-ucb", "planner.exploration.repeats", 0),
+        ("lsvi-ucb", "planner.w", 1e300),
+        ("q-learning:c=0.1", "N", -1),
+    ],
+)
+def test_what_has_to_be_positive_or_in_range_is_so_on_loading(
+    spec: str, name: str, value: float, tmp_path: Path
+) -> None:
+    """Not at the next planning, as an IndexError: also where the checksum is right."""
+    env, path = linmdp.make_env("lock:H=4"), tmp_path / "agent"
+    agent = linmdp.make_agent(spec, env, 8)
+    linmdp.run(env, agent, episodes=8)
+    agent.save(path)
+    file = read_tensors(path, "agent")
+    words = {k: v for k, v in file.meta.items() if k != "sha256"}
+    path.write_bytes(packed("agent", words, file.arrays | {name: np.full_like(file.arrays[name], value)}))
+    with pytest.raises(linmdp.InvalidData, match="of a saved agent must be"):
+        linmdp.load_agent(path, env)
+
+
+def test_what_can_be_done_with_a_mutated_store_or_agent_goes_well_or_is_one_line() -> None:
+    for row in benchmark("fuzz_uses").rows(200, seed=1):
+        assert row.trials == 100
+        assert row.failures == 0, row

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import Component
+from linmdp.agents.held import POSITIVE
 from linmdp.agents.ridge import Rebuild, dot, fresh_inverse, masked_groups, matvec
 from linmdp.types import Array, BoolArray
 
@@ -27,6 +28,7 @@ class Afresh(Component):
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("Lambda_inv", "u", "behind", "empty", "lam")
+    _saved_within: ClassVar = {"lam": (POSITIVE, np.inf)}
     exact, incremental, stale, absorbed = True, False, False, 0
 
     def __init__(self, G: int, d: int, lam: float, blocks: int) -> None:

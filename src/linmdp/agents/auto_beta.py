@@ -16,11 +16,13 @@ what a wide one finds, a narrow one uses.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from linmdp.agents.base import Component
+from linmdp.agents.held import check_range
 from linmdp.agents.horizon import Horizon
 from linmdp.types import Array
 
@@ -54,6 +56,7 @@ class AutoBeta(Component):
     _arrays: ClassVar = ("w", "returns", "numbers")
     _derived: ClassVar = ("caps",)
     _counters: ClassVar = ("episodes", "due", "arm", "waiting")
+    _saved_within: ClassVar = {"episodes": (0, np.inf), "arm": (0, len(MULTIPLES) - 1), "waiting": (0, 1)}
 
     def __init__(self, horizon: Horizon, d: int, *, lam: float, caps: Array, scale: float) -> None:
         self.horizon, self.caps = horizon, caps
@@ -63,6 +66,11 @@ class AutoBeta(Component):
         self.returns = np.zeros((3, len(MULTIPLES)))
         self.numbers = np.zeros(6)
         self.episodes = self.due = self.arm = self.waiting = 0
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        super().load_state_dict(state)
+        check_range("numbers", self.numbers[:3], 0, np.inf)
+        check_range("returns", self.returns[::2], 0, np.inf)
 
     def choose(self) -> float:
         """beta for the planning that comes."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents.held import Limits, check_range
 from linmdp.errors import InvalidData, InvalidParameter, check_reward, one_line
 from linmdp.types import Array, IntArray, State, Task
 
@@ -27,6 +28,7 @@ class Component:
 
     _arrays: ClassVar[tuple[str, ...]] = ()
     _counters: ClassVar[tuple[str, ...]] = ()
+    _saved_within: ClassVar[Limits] = {}
     _scratch: ClassVar[tuple[str, ...]] = ()
     _derived: ClassVar[tuple[str, ...]] = ()
     _run_axis: ClassVar[Mapping[str, int]] = {}
@@ -49,6 +51,9 @@ class Component:
             load_array(getattr(self, name), state, name)
         for name in self._counters:
             setattr(self, name, int(saved_array(state, name)))
+        for name in (*self._arrays, *self._counters):
+            if name in self._saved_within:
+                check_range(name, getattr(self, name), *self._saved_within[name])
 
     def take_run(self, batched: Any, i: int) -> None:
         """Become what `batched`, which serves several runs in lockstep, is for run i."""

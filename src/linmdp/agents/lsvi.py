@@ -19,6 +19,7 @@ from linmdp.agents.budget import STATE_BYTES, Choice, Sizes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
+from linmdp.agents.held import solvable
 from linmdp.agents.parameters import HOOKS, LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
@@ -250,7 +251,8 @@ class LSVIAgent(Agent):
         if whole and self._auto_beta:  # a Q that is not planned again keeps the width that it was planned with
             self.beta_value = self._auto_beta.choose()
             self._planner.change_beta(self.beta_value)
-        self._planner.plan(self._plan, whole=whole, rng=self.rng)
+        with solvable(self.name):
+            self._planner.plan(self._plan, whole=whole, rng=self.rng)
         self.note_choice(self._planner)
         if whole:
             self.schedule.planned()

@@ -10,6 +10,7 @@ import numpy as np
 
 from linmdp.agents.base import TIE, Agent, StateDict, load_array
 from linmdp.agents.budget import OBJECTS, chosen_within
+from linmdp.agents.held import check_range
 from linmdp.agents.horizon import Horizon
 from linmdp.errors import InvalidParameter, check_number, invalid
 from linmdp.types import Array, BoolArray, IntArray, State, Task
@@ -132,6 +133,7 @@ class _QLearner(Agent):
         super()._load(state)
         for name in self._ARRAYS:
             load_array(getattr(self, name), state, name[1:])
+        check_range("N", self._N, 0, np.inf)
 
 
 class QLearning(_QLearner):

@@ -5,7 +5,7 @@ Arrays have the axes (G, *batch, ...): G regressions; `batch` is empty for one a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from linmdp.agents.backend import LARGEST_KERNEL, NUMPY, Backend
 from linmdp.agents.base import Component
+from linmdp.agents.held import POSITIVE, check_gram, check_range
 from linmdp.types import Array, BoolArray, IntArray
 
 REFACTOR_EVERY = 512
@@ -162,6 +163,12 @@ class Ridge(Component):
     """Whether Lambda is that of the samples; otherwise its `errors` are known: see `Sketched`."""
     _arrays: ClassVar = ("Lambda", "Lambda_inv", "u", "pending", "waiting", "behind", "empty", "lam")
     _counters: ClassVar = ("absorbed", "delayed", "changed")
+    _saved_within: ClassVar = {
+        "lam": (POSITIVE, np.inf),
+        "absorbed": (0, np.inf),
+        "delayed": (0, np.inf),
+        "changed": (0, 1),
+    }
     _derived: ClassVar = ("_lam_kept",)
     _run_axis: ClassVar = {"lam": 0}
 
@@ -189,6 +196,12 @@ class Ridge(Component):
         everything = np.ones((G, *batch), dtype=np.bool_)
         self.drop(everything)
         self.restart(everything)
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        super().load_state_dict(state)
+        check_gram("Lambda_inv", self.Lambda_inv)
+        check_gram("Lambda", self.Lambda)
+        check_range("delayed", self.delayed, 0, self.waiting.shape[-2])
 
     def drop(self, mask: BoolArray) -> None:
         """Forget the samples of `mask`, (G, *batch). Lambda_inv, with which the old Q acts, stays."""

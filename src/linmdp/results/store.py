@@ -246,19 +246,23 @@ class Store:
         for i in range(0, len(places), TOGETHER):
             some = places[i : i + TOGETHER]
             try:
-                yield self._db.execute(sql, (some[0], some[-1])).fetchall()
+                found = self._db.execute(sql, (some[0], some[-1])).fetchall()
             except (sqlite3.Error, UnicodeDecodeError):
-                yield [row for place in some if (row := self._row(place, damaged, columns))]
+                found = []
+            whole = len(found) == len(some)
+            yield found if whole else [row for place in some if (row := self._row(place, damaged, columns))]
 
     def _row(self, place: int, damaged: Damaged | None, columns: str = COLUMNS) -> Any:
         """One of them; None where SQLite cannot read it, and `damaged` has been told."""
         try:
             with self._errors("cannot be read"):
-                return self._db.execute(f"SELECT {columns} FROM runs WHERE rowid = ?", (place,)).fetchone()
+                if row := self._db.execute(f"SELECT {columns} FROM runs WHERE rowid = ?", (place,)).fetchone():
+                    return row
+                raise sqlite3.DatabaseError("it is not where it must be")
         except (InvalidData, OutputError) as error:
             if not damaged:
                 raise
-            damaged(f"run {place} of '{self.path}' is damaged and left out: {error.__cause__}")
+            damaged(f"'{self.path}' is damaged at run {place}: {error.__cause__}; it is left out")
 
     def _decoded(self, rows: Sequence[Row], *, costs: bool, damaged: Damaged | None) -> Iterator[StoredRun]:
         """The runs in these rows, together or, where one is damaged, one by one."""
@@ -313,11 +317,12 @@ class Store:
 
 def _named(row: Row) -> str:
     """Which run that is, as far as it can be read."""
+    key = str(row[0])[:20]
     try:
         said = json.loads(row[1])
-        return f"run {row[0]:.20} ({said['agent']:.80} in {said['env']:.80}, seed {said['seed']})"
+        return f"run {key} ({said['agent']:.80} in {said['env']:.80}, seed {said['seed']})"
     except DAMAGE:
-        return f"run {row[0]:.20}"
+        return f"run {key}"
 
 
 def _kind(said: Any) -> tuple[Any, ...]:

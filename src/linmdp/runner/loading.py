@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from linmdp.agents.base import TIE, Agent, under
+from linmdp.agents.held import check_range
 from linmdp.envs.guard import task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int, unknown
 from linmdp.io.tensorfile import TensorFile, read_tensors
@@ -20,6 +21,9 @@ from linmdp.results.run_folder import agent_file, read_folder
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names, check_no_import
 from linmdp.types import Array, RunResult, State, Task
+
+LARGEST = 1e150
+"""Numbers of a saved agent are below this in size: their products are finite."""
 
 FEW = 6
 """Agents of a folder that a message names."""
@@ -104,6 +108,9 @@ def _of_file(path: Path, env: Any) -> Trained:
         env, spec = make_env(env), env
     arrays = under("agent", file.arrays) if file.meta["kind"] == "checkpoint" else file.arrays
     try:
+        for key, array in arrays.items():
+            if array.dtype.kind == "f":
+                check_range(key, array, -LARGEST, LARGEST)
         agent = _made(file, env)
         agent.load_state_dict(arrays)
     except LinMDPError as error:
@@ -139,6 +146,10 @@ def _made(file: TensorFile, env: Any) -> Agent:
         agent: Agent = make(task, **parameters)
     except (TypeError, OverflowError, AttributeError) as error:
         raise InvalidData(f"Its parameters cannot be used: {error}.") from error
+    mine = agent._identity()
+    for size in ("S", "A", "d", "H"):
+        if saved.get(size) != mine[size] or isinstance(saved.get(size), bool):
+            raise InvalidData(f"Its metadata must say {size}={mine[size]}, as its task. Got {saved.get(size)!r:.80}.")
     return agent
 
 

@@ -22,6 +22,7 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import saved_array, tie_tolerance
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.exploration.bonus import Bonus
+from linmdp.agents.held import POSITIVE
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import at_least, dot
 from linmdp.features.base import FeatureMap
@@ -71,6 +72,11 @@ class Evidence(Bonus):
     shortfall: ClassVar = True
     _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "most", "caps")
     _counters: ClassVar = ("repeats", "surprises")
+    _saved_within: ClassVar = {
+        **dict.fromkeys(("repeats", "surprises"), (1, np.inf)),
+        "_lam": (POSITIVE, np.inf),
+        "beta": (0, np.inf),
+    }
     _derived: ClassVar = ("floors", "terminal", "ended_value", "dof", "_gathered")
     _run_axis: ClassVar = {"_lam": 0, "most": 0}
 

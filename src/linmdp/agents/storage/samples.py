@@ -10,6 +10,7 @@ import numpy as np
 
 from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.exploration.base import stacked
+from linmdp.agents.held import check_range
 from linmdp.agents.storage.base import FADED, Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
@@ -270,6 +271,10 @@ class Samples(Storage):
         shape = (0,) if h >= self.horizon.followed else shape
         if following.shape != (n, *shape) or not 0 < n <= self.size or before != self.size:
             raise InvalidData(f"'{prefix}' of a saved agent must be a block of samples. Got {following.shape}.")
+        if not self.keep_features and isinstance(self.features, TableFeatures) and h < self.horizon.followed:
+            if following.dtype.kind not in "iu" or following.ndim != 1:
+                raise InvalidData(f"'{prefix}.next' of a saved agent must be states. Got {following.dtype}.")
+            check_range(f"{prefix}.next", following, 0, self.features.S - 1)
         block = self._append(h, shape, following.dtype)
         block.count = n
         for name in _Block.NAMES:

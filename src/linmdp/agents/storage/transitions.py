@@ -129,3 +129,5 @@ class Transitions(Component):
             column = getattr(self, name)
             if not ((column >= low) & (column <= high)).all():
                 raise InvalidData(f"'{name}' of a saved agent must be in [{low}, {high}] everywhere.")
+        if not (self.times > 0)[np.arange(self.M) < self.count[:, None]].all():
+            raise InvalidData("'times' of a saved agent must be positive for every transition.")

@@ -32,6 +32,7 @@ class TabularModel(TableAgent):
     """
 
     _ARRAYS: ClassVar[tuple[str, ...]] = (*TableAgent._ARRAYS, "_N", "_R", "_C")
+    _TIMES: ClassVar[tuple[str, ...]] = ("_N", "_C")
 
     def __init__(
         self,

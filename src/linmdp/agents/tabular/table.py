@@ -9,6 +9,7 @@ import numpy as np
 
 from linmdp.agents.base import TIE, Agent, StateDict, check_step, load_array
 from linmdp.agents.budget import as_it_is
+from linmdp.agents.held import check_range
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.schedules.base import SHORTEST
 from linmdp.errors import InvalidParameter, check_int
@@ -26,6 +27,8 @@ class TableAgent(Agent):
     """
 
     _ARRAYS: ClassVar[tuple[str, ...]] = ("_Q",)
+    _TIMES: ClassVar[tuple[str, ...]] = ()
+    """Those that say how often something was seen."""
     _SCRATCH: ClassVar[tuple[str, ...]] = ()
     _COUNTERS: ClassVar[tuple[str, ...]] = ("_k",)
 
@@ -93,6 +96,8 @@ class TableAgent(Agent):
         super()._load(state)
         for name in self._ARRAYS:
             load_array(getattr(self, name), state, name[1:])
+            if name in self._TIMES:
+                check_range(name[1:], getattr(self, name), 0, np.inf)
         for name in self._COUNTERS:
             number = np.array(0)
             load_array(number, state, name[1:])
