@@ -11,6 +11,7 @@ from typing import Any
 import linmdp
 
 GROUPS = {
+    "Learning": ("Learner", "Evaluation"),
     "Runs": (
         "run",
         "compare",
@@ -22,7 +23,7 @@ GROUPS = {
         "RunResult",
         "Comparison",
     ),
-    "Environments": ("GymTask", "LinearMDPEnv", "LinearModel", "Task", "optimum", "policy_value"),
+    "Environments": ("check_env", "GymTask", "LinearMDPEnv", "LinearModel", "Task", "optimum", "policy_value"),
     "Features": ("FeatureMap", "TableFeatures", "one_hot"),
     "Your own": (
         "register_agent",

@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "export": {"export", "agents", "envs", "features", "results"},
     "report": {"report", "results"},
     "api": {"agents", "envs", "experiments", "report", "results", "runner"},
+    "learner": {"agents", "envs", "export", "features", "results", "runner"},
     "testing": {"testing", "agents", "envs", "features", "runner"},
 }
 MAY_IMPORT["experiments"] = {"experiments", "linearize", "report", *MAY_IMPORT["runner"]}

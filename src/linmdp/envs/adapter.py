@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any, NoReturn
 
@@ -71,6 +72,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     made_from: str | None = None
     """The spec that it was made from, where there was one."""
     model = None  # unknown: no V*, hence no exact regret
+    _read: Callable[[Any], State]
+    _clock: Any = None
     as_it_is = False
     """Whether an episode may begin before features and rewards are known, since nobody has asked for them."""
 
@@ -161,7 +164,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             plain = numbers(view.id, view.space)
         except InvalidParameter:  # as they say who make the features
             return False
-        self._state, self.observation_space = plain.read, plain.space
+        self._read, self.observation_space = plain.read, plain.space
         return True
 
     def _described(self, S: int | None) -> dict[str, Any]:
@@ -197,13 +200,13 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._described(S) | {"features": phi, "d": phi.d}
 
     def _read_for(self, features: str | FeatureMap | None, given: dict[str, Any]) -> tuple[int | None, FeatureMap]:
-        """Number of states and features; `_state` and the observation space follow them."""
+        """Number of states and features; `_read` and the observation space follow them."""
         id, A, view = self.id, self._actions.A, self._view
         if features is None or isinstance(features, str):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)
-            self._sizes, said = reading.sizes, self._chosen["features"]
-            self._state, self.observation_space = self._clocked(reading, phi), reading.space
+            said = self._chosen["features"]
+            self._read_by(reading, phi)
             if isinstance(phi, Cells):
                 columns = " ".join(map(str, phi.columns))
                 said["cells"] = f"of numbers {columns} and the step, {phi.C} classes of {A} actions"
@@ -224,18 +227,31 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         clocked = getattr(features, "clock", False)
         finite = (stepped_reading if clocked else finite_reading)(view, features)
         if finite is None:
-            self._state = np.array
+            self._read = np.array
             return None, features
-        self._sizes = finite.sizes
-        self._state, self.observation_space = self._clocked(finite, features), finite.space
+        self._read_by(finite, features)
         return finite.S, features
 
-    def _clocked(self, reading: Reading, features: FeatureMap) -> Callable[[Any], State]:
+    def _read_by(self, reading: Reading, features: FeatureMap) -> None:
         """From observations to states, with the step at the end where the features look at it."""
-        if not getattr(features, "clock", False):
-            return reading.read
-        dtype = reading.space.dtype
-        return lambda observation: np.append(reading.read(observation), self._h).astype(dtype, copy=False)
+        self._read, self.observation_space, self._sizes = reading.read, reading.space, reading.sizes
+        self._clock = reading.space.dtype if getattr(features, "clock", False) else None
+
+    def state_of(self, observation: Any, h: int) -> State:
+        """What an agent sees at step h where the environment shows this."""
+        state = self._read(self._door(observation))
+        return state if self._clock is None else np.append(state, h).astype(self._clock, copy=False)
+
+    def action_of(self, action: int) -> Any:
+        """The environment's own action of that number."""
+        return self._actions(action)
+
+    def beside(self, env: gymnasium.Env[Any, Any]) -> GymTask:
+        """The same task in another copy of the environment: what is read, paid and numbered is the same."""
+        self._settle()
+        other = copy(self)
+        other.env, other._pay = env, copy(self._pay)
+        return other
 
     def _unread(self, observation: Any) -> int:
         """Of random play before anything is learned: it looks at lengths and rewards, so that all states are one."""
@@ -293,7 +309,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._pay is not None:
             self._pay.earned = 0.0
         state, info = self.env.reset(seed=seed, options=options)
-        return self._state(self._door(state)), info
+        return self.state_of(state, 0), info
 
     def step(self, action: int) -> tuple[State, Any, bool, bool, dict[str, Any]]:
         """One step; truncated also after step H."""
@@ -306,4 +322,4 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
         cut |= self._h >= self.task.H
         self._between = ended or cut
-        return self._state(self._door(state)), reward, ended, cut, info
+        return self.state_of(state, self._h), reward, ended, cut, info

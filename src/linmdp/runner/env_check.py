@@ -10,7 +10,8 @@ import numpy as np
 
 from linmdp.envs.checks import Finding
 from linmdp.envs.guard import Guard
-from linmdp.errors import InvalidData, LinMDPError
+from linmdp.errors import InvalidData, LinMDPError, check_int
+from linmdp.runner.registry import make_env
 
 EPISODES = 20
 
@@ -21,6 +22,14 @@ class Played(NamedTuple):
     states: list[Any]
     rewards: list[float]
     ended: bool
+
+
+def check_env(env: Any, episodes: int = EPISODES) -> list[Finding]:
+    """What some episodes of random play show of an environment, which may be whatever `make_env` takes.
+
+    Each finding has an `ok` and a `text`. What the environment does wrong is named with its episode and its step.
+    """
+    return check_behaviour(make_env(env), check_int("check_env", "episodes", episodes, low=1))
 
 
 def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:

@@ -12,6 +12,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from linmdp.agents.base import TIE, Agent, under
 from linmdp.agents.held import check_range
 from linmdp.envs.guard import task_of
@@ -20,7 +22,7 @@ from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.results.run_folder import agent_file, read_folder
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names, check_no_import
-from linmdp.types import Array, RunResult, State, Task
+from linmdp.types import Array, IntArray, RunResult, State, Task
 
 LARGEST = 1e150
 """Numbers of a saved agent are below this in size: their products are finite."""
@@ -61,8 +63,12 @@ class Policy:
 
     def __call__(self, h: int, state: State) -> int:
         """The action for `state` at step h."""
+        return int(self.best(h, state)[0])
+
+    def best(self, h: int, state: State) -> IntArray:
+        """The actions that are equally good for `state` at step h, in order."""
         q = self.q_values(h, state)
-        return int((q >= q.max() - TIE * max(1.0, abs(float(q.max())))).argmax())
+        return np.flatnonzero(q >= q.max() - TIE * max(1.0, abs(float(q.max()))))
 
     def reset(self) -> None:
         """An episode begins."""

@@ -23,6 +23,7 @@ from linmdp.runner.guard import RunStopped
 from linmdp.runner.measured import build_result
 from linmdp.runner.progress import Advance, Meter, progress_bar, recent
 from linmdp.runner.random_play import judged
+from linmdp.runner.registry import make_env
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition, cost_points
 
@@ -41,7 +42,7 @@ def run(
     every: int | None = None,
     verdict: bool = True,
 ) -> RunResult:
-    """Let `agent` learn in `env` for that many episodes.
+    """Let `agent` learn in `env`, which may be whatever `make_env` takes, for that many episodes.
 
     Regret is exact: V*(s_1) - V^pi(s_1) of the policy of each episode, by planning in the model. It is computed when
     the policy has changed; with `eval_every` n only in every n-th episode, and the value is held in between.
@@ -56,6 +57,7 @@ def run(
     else a few episodes, played once for each environment when a run in it is over. `verdict=False` leaves it out, and
     the environment is played no more than the run needs: `interactions` of the result are all its steps.
     """
+    env = make_env(env)
     found = learn(
         env,
         agent,
@@ -248,7 +250,13 @@ def counters(agent: Agent) -> tuple[int, int, int]:
 
 
 def play(guard: Guard, agent: Agent, state: Any, k: int, probe: Probe | None = None) -> Iterator[Transition]:
-    """Episode k, which has begun in `state`, step by step; it may end early."""
+    """Episode k, which has begun in `state`, step by step, with its end; it may end early."""
+    yield from steps_of(guard, agent, state, k, probe)
+    agent.end_episode()
+
+
+def steps_of(guard: Guard, agent: Agent, state: Any, k: int, probe: Probe | None = None) -> Iterator[Transition]:
+    """The same without its end."""
     for h in range(guard.task.H):
         action = agent.act(h, state)
         if probe:
@@ -257,9 +265,8 @@ def play(guard: Guard, agent: Agent, state: Any, k: int, probe: Probe | None = N
         agent.observe(h, state, action, reward, next_state, terminated)
         yield Transition(h, state, action, reward, next_state, terminated)
         if terminated or truncated:
-            break
+            return
         state = next_state
-    agent.end_episode()
 
 
 class RegretMeter:

@@ -64,6 +64,14 @@ def random_play(env: Any) -> RandomPlay:
         return RandomPlay([])
 
 
+def random_returns(env: Any) -> list[float]:
+    """What some episodes of random play earn, also where their value is known; none where the environment fails."""
+    try:
+        return _played(Guard(env)).returns
+    except LinMDPError:
+        return []
+
+
 def _best_constant(model: Any, state: int) -> float | None:
     """The largest value of a policy that always takes the same action; None where there are too many to ask."""
     if model.A > MANY:

@@ -16,7 +16,7 @@ from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.guard import task_of
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
-from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, check_int, described, invalid, unknown
+from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, check_int, described, invalid, shown, unknown
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.runner.spec import Value, check_names, parse_spec
 from linmdp.types import Task
@@ -135,15 +135,39 @@ def register_env(name: str, maker: Any = None) -> Any:
     return ENVS.register(name, maker)
 
 
-def make_env(spec: str) -> Env:
-    """The environment of a spec: `"synthetic:S=500,seed=0"` or `"gym:FrozenLake-v1,H=100"`."""
+def make_env(spec: Any) -> Env:
+    """The environment of a spec, `"synthetic:S=500,seed=0"` or `"gym:FrozenLake-v1,H=100"`, or around an object.
+
+    A model becomes its environment, a raw Gymnasium environment a `GymTask` around it, and so does a vector
+    environment, of which the first stream is played. An environment that has a task is returned as it is.
+    """
     if not isinstance(spec, str):
-        rule = "text such as 'gym:CartPole-v1'; an environment of your own goes into linmdp.GymTask(env)"
-        invalid("make_env", "spec", rule, spec)
+        return with_task(spec)
     env = _env_of(spec)
     with suppress(AttributeError):  # of a class of someone else's
         env.made_from = spec
     return env
+
+
+def with_task(env: Any, **options: Any) -> Any:
+    """`env` with what agents need to know of it; `options` are those of the `GymTask` that is put around it."""
+    import gymnasium
+
+    from linmdp.envs.adapter import GymTask
+    from linmdp.envs.linear import LinearMDPEnv
+    from linmdp.envs.streams import FirstStream
+
+    known = env if isinstance(env, LinearModel) else getattr(getattr(env, "unwrapped", env), "task", None)
+    if isinstance(known, Task | LinearModel):
+        for name, value in options.items():
+            invalid(type(env).__name__, name, "left out of what has a task already", value)
+        return env if isinstance(known, Task) else LinearMDPEnv(known)
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        env = FirstStream(env)
+    if not isinstance(env, gymnasium.Env):
+        rule = "text such as 'gym:CartPole-v1', a Gymnasium environment, or a model"
+        raise InvalidParameter(f"An environment must be {rule}. Got {shown(env)}.")
+    return GymTask(env, **options)
 
 
 def _env_of(spec: str) -> Env:
@@ -189,8 +213,7 @@ def _registered_env(name: str, parameters: dict[str, Value]) -> Env:
         )
     if not isinstance(getattr(inner, "task", None), Task):
         check_names(name, rest, own | settable(GymTask) | map_parameters(rest.get("features")))
-        wrap: Any = GymTask
-        return cast(GymTask, wrap(made, **rest))
+        return cast(GymTask, with_task(made, **rest))
     if getattr(inner, "model", None) is None:
         inner.model = None
     elif not hasattr(inner, "optimum"):
@@ -255,6 +278,7 @@ def with_baselines(env: str, agents: Sequence[str]) -> list[str]:
 
 def make_agent(spec: str, env: Any, episodes: int | None = None) -> Agent:
     """The agent of a spec, for the task of `env`; `episodes` is K, for parameters that depend on it."""
+    env = make_env(env)
     agent = _agent_of(spec, env, episodes)
     made_from = getattr(env, "made_from", None)
     agent.made_from = {"agent": spec} | ({"env": made_from} if isinstance(made_from, str) else {})

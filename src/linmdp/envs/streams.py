@@ -1,0 +1,151 @@
+"""Vector environments: one of their streams as an environment of its own, or all of them as streams of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import iterate
+
+from linmdp.envs.adapter import GymTask
+from linmdp.envs.guard import Guard
+from linmdp.errors import InvalidData
+from linmdp.types import State, Transition
+
+
+class FirstStream(gymnasium.Env[Any, Any]):
+    """The first stream of a vector environment, whose others get the same actions and are not looked at."""
+
+    def __init__(self, vector: VectorEnv[Any, Any, Any]) -> None:
+        self.vector, self.spec, self.metadata = vector, vector.spec, dict(vector.metadata)
+        self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode in every stream."""
+        seeds: Any = None if seed is None else [seed + i for i in range(self.vector.num_envs)]
+        observations, infos = self.vector.reset(seed=seeds, options=options)
+        return _parts(self.vector, observations)[0], info_of(infos, 0)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step of every stream."""
+        found = _stepped(self.vector, [action] * self.vector.num_envs)
+        others = np.array([i > 0 and (step[2] or step[3]) for i, step in enumerate(found)])
+        if _mode(self.vector) == AutoresetMode.DISABLED and others.any():
+            self.vector.reset(options={"reset_mask": others})
+        return found[0]
+
+
+class _View(gymnasium.Env[Any, Any]):
+    """One stream, whose news somebody else brings: the vector environment makes the steps of all at once."""
+
+    def __init__(self, vector: VectorEnv[Any, Any, Any]) -> None:
+        self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
+        self.news: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """What the first observation was."""
+        return self.news[0], self.news[-1]
+
+    def step(self, action: Any) -> Any:
+        """What came of the step."""
+        return self.news
+
+
+class Streams:
+    """Every stream of a vector environment as a task like `task`; each plays its own episodes."""
+
+    def __init__(self, vector: VectorEnv[Any, Any, Any], task: GymTask) -> None:
+        self.vector, self.env, self.n = vector, task, vector.num_envs
+        self.mode = _mode(vector)
+        self._views = [_View(vector) for _ in range(self.n)]
+        self._guards = [Guard(task.beside(view)) for view in self._views]
+
+    def episodes(self, seed: int, act: Callable[[Guard, int, State], int]) -> Iterator[tuple[list[Transition], float]]:
+        """Episodes without end, in the order in which they end: their steps, and what was paid in the task's own units.
+
+        All streams begin anew; what `act` chooses at step h is asked for one stream after the other.
+        """
+        seeds: Any = [seed + i for i in range(self.n)]
+        observations, infos = self.vector.reset(seed=seeds)
+        first = _parts(self.vector, observations)
+        states = [self._begun(i, (first[i], info_of(infos, i))) for i in range(self.n)]
+        rows: list[list[Transition]] = [[] for _ in range(self.n)]
+        over = np.zeros(self.n, dtype=np.bool_)
+        """Streams whose next step is a reset, and no step."""
+        while True:
+            chosen = [0 if over[i] else act(self._guards[i], len(rows[i]), states[i]) for i in range(self.n)]
+            news, over_before = _stepped(self.vector, [self.env.action_of(a) for a in chosen]), over.copy()
+            ended = np.zeros(self.n, dtype=np.bool_)
+            for i in range(self.n):
+                if over_before[i]:
+                    states[i], over[i] = self._begun(i, (news[i][0], news[i][4])), False
+                    continue
+                ended[i] = self._step(i, rows, states, chosen[i], news[i])
+            for i in np.flatnonzero(ended).tolist():
+                yield rows[i], self._guards[i].original(sum(step.reward for step in rows[i]))
+                rows[i] = []
+            self._begin_again(ended, over, news, states)
+
+    def _begun(self, i: int, news: Any) -> State:
+        self._views[i].news = news
+        return self._guards[i].reset(0)
+
+    def _step(self, i: int, rows: list[list[Transition]], states: list[State], action: int, news: Any) -> bool:
+        """Note one step of stream i; whether its episode is over."""
+        final = news[4].get("final_obs")
+        self._views[i].news = news if final is None else (final, *news[1:])
+        h = len(rows[i])
+        following, reward, terminated, truncated = self._guards[i].step(0, h, action)
+        rows[i].append(Transition(h, states[i], action, reward, following, terminated))
+        if truncated and not (terminated or news[2] or news[3]):
+            raise InvalidData(
+                f"Episodes of a vector environment must end within H={self.env.task.H} steps by themselves, since none "
+                "of its streams can be reset alone: give its environments a gymnasium.wrappers.TimeLimit."
+            )
+        states[i] = following
+        return terminated or truncated
+
+    def _begin_again(self, ended: Any, over: Any, news: list[Any], states: list[State]) -> None:
+        """Start the next episode of streams whose last one has ended, in the way that the environment resets them."""
+        if self.mode == AutoresetMode.NEXT_STEP:
+            over |= ended
+        elif self.mode == AutoresetMode.SAME_STEP:
+            for i in np.flatnonzero(ended).tolist():
+                states[i] = self._begun(i, (news[i][0], {}))
+        elif ended.any():
+            observations, infos = self.vector.reset(options={"reset_mask": ended.copy()})
+            first = _parts(self.vector, observations)
+            for i in np.flatnonzero(ended).tolist():
+                states[i] = self._begun(i, (first[i], info_of(infos, i)))
+
+
+def _mode(vector: VectorEnv[Any, Any, Any]) -> Any:
+    """How its streams are reset."""
+    return vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+
+
+def _parts(vector: VectorEnv[Any, Any, Any], observations: Any) -> list[Any]:
+    """The observation of each stream."""
+    return list(iterate(vector.observation_space, observations))
+
+
+def _stepped(vector: VectorEnv[Any, Any, Any], actions: list[Any]) -> list[tuple[Any, Any, bool, bool, dict[str, Any]]]:
+    """What each stream shows after one step of all."""
+    observations, rewards, terminated, truncated, infos = vector.step(np.array(actions))
+    parts = _parts(vector, observations)
+    return [
+        (parts[i], float(rewards[i]), bool(terminated[i]), bool(truncated[i]), info_of(infos, i))
+        for i in range(vector.num_envs)
+    ]
+
+
+def info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
+    """What the infos of a vector environment say of stream i: an entry counts where its mask, `_name`, says so."""
+    return {
+        name: info_of(value, i) if isinstance(value, dict) else value[i]
+        for name, value in infos.items()
+        if not name.startswith("_") and f"_{name}" in infos and infos[f"_{name}"][i]
+    }

@@ -1,0 +1,377 @@
+"""One object that learns a task: it plays, plans, predicts, is evaluated, saved and exported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector.utils import batch_space, iterate
+
+from linmdp.agents.base import Agent, prefixed, under
+from linmdp.envs.guard import Guard, task_of
+from linmdp.envs.streams import Streams
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_choice, check_int, invalid
+from linmdp.export.learner import check_exportable
+from linmdp.export.wasm import export_wasm
+from linmdp.export.write import Exported, export_learner, export_policy
+from linmdp.io.files import write_atomic
+from linmdp.io.tensorfile import packed, read_tensors
+from linmdp.results.verdict import verdict
+from linmdp.runner.blas import one_blas_thread
+from linmdp.runner.diagnostics import MOST_EPISODES
+from linmdp.runner.evaluation import Evaluation, evaluated, settled
+from linmdp.runner.loading import Policy
+from linmdp.runner.loop import chosen_by, steps_of
+from linmdp.runner.measured import build_result
+from linmdp.runner.progress import progress_bar, recent
+from linmdp.runner.random_play import random_returns
+from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner
+from linmdp.runner.spec import check_no_import, parse_spec, written_spec
+from linmdp.runner.stopwatch import Stopwatch
+from linmdp.types import EpisodeRecord, RunResult, State, Transition
+
+EPISODES, EVALUATION, TIES = 2, 3, 4
+"""What a seed is drawn for; 0 and 1 are the environment and the agent of a run."""
+
+Callback = Callable[[EpisodeRecord], Any]
+
+
+class Learner:
+    """An agent in an environment, shaped as users of Stable-Baselines3 expect.
+
+    Every episode has a seed of its own, which follows from `seed` and its number: what is learned is the same in one
+    call of `learn` or in several, with evaluations between them or without, and after `save` and `load`. The streams of
+    a vector environment begin anew with each call of `learn`, and episodes that it does not finish are not learned.
+
+    Parameters
+    ----------
+    env : a Gymnasium id, a spec of linmdp, an environment (wrapped or not), or a vector environment
+    agent : the name or the spec of an agent, or its class; by default the one that chooses everything itself
+    seed : of all randomness
+    parameters : of the agent
+
+    Attributes
+    ----------
+    env : the environment whose observations `predict` takes
+    agent : the agent, a `linmdp.Agent`
+    episodes, steps : what it has learned from so far
+    returns : what each of those episodes earned
+    """
+
+    def __init__(self, env: Any, agent: str | type[Agent] = "auto", *, seed: int = 0, **parameters: Any) -> None:
+        self.seed = check_int("Learner", "seed", seed, low=0)
+        self._made_from = _spec_of(env) if isinstance(env, str) else None
+        self._vector = env if isinstance(env, gymnasium.vector.VectorEnv) else None
+        self._task_env: Any = task_env = make_env(self._made_from or env)
+        self._wrapped = task_env is not env and hasattr(task_env, "state_of")
+        self.env = env if not isinstance(env, str) else task_env.env if self._wrapped else task_env
+        self.task, self._guard = task_of(self._task_env), Guard(self._task_env)
+        self.agent = _agent_of(agent, parameters, self.task)
+        if self._made_from:
+            self.agent.made_from = {"agent": self._given(), "env": self._made_from}
+        env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)
+        self.agent.rng = np.random.default_rng(agent_seed)
+        self._first_seed: int | None = int(env_seed.generate_state(1)[0])
+        self._ties = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(TIES,)))
+        self._policy = Policy(self.agent)
+        self._streams = Streams(self._vector, task_env) if self._vector is not None else None
+        self._h = np.zeros(self._streams.n if self._streams else 1, dtype=np.int64)
+        self.episodes, self.steps, self.returns = 0, 0, list[float]()
+        self._peak, self._clock, self._random_returns = self.agent.nbytes, Stopwatch(), list[float]()
+        self._aside_plays = 0
+        """How often somebody else has played the environment: streams must begin anew then."""
+
+    # learning
+
+    def learn(
+        self,
+        episodes: int | None = None,
+        *,
+        steps: int | None = None,
+        progress: bool = False,
+        callback: Callback | None = None,
+    ) -> Learner:
+        """Learn from so many more episodes, or from whole episodes until that many more steps are played.
+
+        `callback(record)` hears of every episode; where it returns False, learning stops. Returns the learner.
+        """
+        if (episodes is None) == (steps is None):
+            invalid("learn", "episodes", "given, or steps in its place, and not both", episodes)
+        what, unit = ("episodes", episodes) if episodes is not None else ("steps", steps)
+        budget = check_int("learn", what, unit, low=0, high=MOST_EPISODES)
+        done = 0
+        with one_blas_thread(), self._clock, progress_bar(what, budget, progress) as advance:
+            played = self._played()
+            while done < budget:
+                length = self._learn_one(played)
+                gained = 1 if what == "episodes" else min(length, budget - done)
+                done += gained
+                advance(gained, lambda: recent(np.array(self.returns[-10:]), None))
+                if callback is not None:
+                    before = self._aside_plays
+                    with self._clock.paused():
+                        if callback(self._record()) is False:
+                            break
+                    played = played if before == self._aside_plays else self._played()
+        return self
+
+    def _learn_one(self, played: Iterator[tuple[list[Transition], float]]) -> int:
+        """Plan, play and learn from one episode; its steps. An episode that fails ends where it failed."""
+        self.agent.begin_episode()
+        try:
+            rows, earned = next(played)
+            for step in rows if self._streams is not None else ():
+                self.agent.observe(*step)
+        finally:
+            self.agent.end_episode()
+        self.returns.append(earned)
+        self.episodes, self.steps = self.episodes + 1, self.steps + len(rows)
+        self._peak = max(self._peak, self.agent.nbytes)
+        return len(rows)
+
+    def _played(self) -> Iterator[tuple[list[Transition], float]]:
+        """Episodes without end."""
+        if self._streams is not None:
+            return self._streams.episodes(self._seed_of(EPISODES, self.episodes), self._act)
+        return self._one_by_one()
+
+    def _one_by_one(self) -> Iterator[tuple[list[Transition], float]]:
+        while True:
+            k = self.episodes
+            state = self._guard.reset(k, self._reset_seed(k))
+            rows = list(steps_of(self._guard, self.agent, state, k))
+            yield rows, self._guard.original(sum(step.reward for step in rows))
+
+    def _act(self, guard: Guard, h: int, state: State) -> int:
+        return self.agent.act(h, state)
+
+    def _record(self) -> EpisodeRecord:
+        return EpisodeRecord(self.episodes - 1, self.returns[-1], None, self.agent.nbytes, None)
+
+    def _seed_of(self, purpose: int, k: int) -> int:
+        return int(np.random.SeedSequence(self.seed, spawn_key=(purpose, k)).generate_state(1)[0])
+
+    def _reset_seed(self, k: int) -> int | None:
+        """With what episode k is reset; None where the environment's own random stream goes on, which can be saved."""
+        if not hasattr(self._task_env.unwrapped, "random_state"):
+            return self._seed_of(EPISODES, k)
+        first, self._first_seed = self._first_seed, None
+        return first
+
+    # what came of it
+
+    @property
+    def verdict(self) -> str:
+        """Whether it has learned more than random play knows, in one line."""
+        if not self.returns:
+            return "nothing learned yet: call learn()"
+        if not self._random_returns:
+            with self._aside():
+                self._random_returns = random_returns(self._task_env)
+        return verdict([self._result()])
+
+    @property
+    def spec(self) -> str:
+        """The agent and its parameters, as `linmdp.make_agent` and the command line take them."""
+        given = getattr(self.agent, "spec", None)
+        if isinstance(given, str):
+            return given
+        return self._given()
+
+    def _given(self) -> str:
+        """The spec of the agent as it was given: its name, and parameters that are not the default ones."""
+        usual, given = self.agent.parameters(), self.agent.get_params()
+        changed = {name: value for name, value in given.items() if value != usual[name].default}
+        return written_spec(self.agent.name, changed)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is set up as it is: a line for each decision."""
+        given = getattr(self.agent, "reasons", None)
+        if given is not None:
+            return list(given)
+        return [f"{name}={value}" for name, value in chosen_by(self._task_env, self.agent).items()]
+
+    def _result(self) -> RunResult:
+        """What was learned so far, as the result of a run."""
+        return build_result(
+            env=self._made_from or str(getattr(self._task_env, "id", self._task_env)),
+            agent=self.agent.name,
+            params=self.agent.get_params(),
+            chosen=chosen_by(self._task_env, self.agent),
+            seed=self.seed,
+            eval_every=1,
+            episodes=self.episodes,
+            gaps=None,
+            rewards=np.array(self.returns),
+            peak_bytes=self._peak,
+            feature_bytes=self.task.features.nbytes,
+            clock=self._clock,
+            updates=self.agent.updates,
+            resets=self.agent.resets,
+            saturated=0.0,
+            tied=0.0,
+            drift=self.agent.drift(),
+            random_returns=self._random_returns,
+            most_return=getattr(self._task_env.unwrapped, "most_return", None),
+        )
+
+    def __repr__(self) -> str:
+        where = self._made_from or getattr(self._task_env, "id", type(self._task_env).__name__)
+        return f"Learner({where}, {self.spec}, seed={self.seed}): {self.episodes:,} episodes, {self.steps:,} steps"
+
+    # acting
+
+    def predict(
+        self, observation: Any, state: None = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, None]:
+        """The action of the greedy policy for an observation of `env`, and no state, as in Stable-Baselines3.
+
+        Of a vector environment, or wherever n observations come together, n actions. `deterministic=False` draws among
+        actions that are equally good. Where nothing in the task depends on the step, as in Gymnasium, the policy is
+        that of the first step of an episode, for as many calls as you like. Elsewhere, or where you pass
+        `episode_start` (True with the first observation of an episode), steps are counted.
+        """
+        space = self.env.observation_space if self._vector is None else self._vector.single_observation_space
+        many = _how_many(space, observation)
+        parts = [observation] if many is None else list(iterate(batch_space(space, many), observation))
+        steps = self._steps_of(len(parts), episode_start)
+        actions = [self._action(int(h), part, deterministic) for h, part in zip(steps, parts, strict=True)]
+        return (actions[0] if many is None else np.array(actions)), None
+
+    def _steps_of(self, n: int, episode_start: Any) -> Any:
+        """The step of each of n episodes."""
+        if self.task.stationary and episode_start is None:
+            return np.zeros(n, dtype=np.int64)
+        if len(self._h) != n:
+            self._h = np.zeros(n, dtype=np.int64)
+        if episode_start is not None:
+            self._h[np.broadcast_to(episode_start, n).astype(bool)] = 0
+        if (self._h >= self.task.H).any():
+            rule = f"called at most H={self.task.H} times in an episode: pass episode_start=True when one begins"
+            raise InvalidParameter(f"'predict' of a policy that depends on the step must be {rule}.")
+        self._h += 1
+        return self._h - 1
+
+    def _action(self, h: int, observation: Any, deterministic: bool) -> Any:
+        """The environment's action for what it shows at step h."""
+        if self._wrapped:
+            state = self._task_env.state_of(observation, h)
+        else:
+            state = observation if self.task.S is None else int(observation)
+        policy = self._policy
+        action = settled(policy, h, state) if deterministic else int(self._ties.choice(policy.best(h, state)))
+        return self._task_env.action_of(action) if self._wrapped else action
+
+    def evaluate(self, episodes: int = 20) -> Evaluation:
+        """What the greedy policy earns in so many episodes, always the same ones; nothing is learned."""
+        n = check_int("evaluate", "episodes", episodes, low=1, high=MOST_EPISODES)
+        with one_blas_thread(), self._aside():
+            return evaluated(self._guard, self._policy, (self._seed_of(EVALUATION, k) for k in range(n)))
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """What is played inside leaves no trace in what is learned afterwards."""
+        inner = self._task_env.unwrapped
+        before = inner.random_state() if hasattr(inner, "random_state") else None
+        self._aside_plays += 1
+        try:
+            yield
+        finally:
+            if before is not None:
+                inner.restore_random_state(before)
+
+    # files
+
+    def save(self, path: str | Path) -> None:
+        """Write all of it to a file, whole or not at all; `Learner.load` goes on from there, bit for bit."""
+        words = {"env": self._made_from, "agent": self._given(), "seed": self.seed, "episodes": self.episodes}
+        state: dict[str, Any] = {"steps": self.steps, "peak": self._peak, "first": self._first_seed}
+        inner = self._task_env.unwrapped
+        if hasattr(inner, "random_state"):
+            state["random"] = inner.random_state()
+        learned = self.agent.state_dict()
+        self.agent._check_complete(learned)
+        arrays = prefixed("agent", learned) | {"returns": np.array(self.returns)}
+        meta = {"agent": self.agent._identity(), "run": words, "state": state}
+        write_atomic(Path(path), packed("learner", meta, arrays))
+
+    @classmethod
+    def load(cls, path: str | Path, env: Any = None) -> Learner:
+        """The learner in a file; `env` must be given where it was made with an environment, and not with a name."""
+        file = read_tensors(path, "learner", signed=True)
+        words, state = file.meta.get("run"), file.meta.get("state")
+        if not isinstance(words, Mapping) or not isinstance(state, Mapping):
+            raise InvalidData(f"The learner file '{path}' lacks a part: its metadata must name the run and its state.")
+        spec = words.get("env")
+        if env is None and not isinstance(spec, str):
+            raise InvalidParameter(f"The 'env' of the learner in '{path}' must be given: the file does not name it.")
+        if env is None:
+            check_no_import(str(spec))
+        try:
+            found = cls(spec if env is None else env, str(words["agent"]), seed=words["seed"])
+            found.agent.load_state_dict(under("agent", file.arrays))
+            found._restore(words, state, file.arrays)
+        except (LinMDPError, KeyError, TypeError, ValueError) as error:
+            raise InvalidData(f"The learner in '{path}' cannot be used here. {error}") from error
+        return found
+
+    def _restore(self, words: Mapping[str, Any], state: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        self.episodes = check_int("a learner file", "episodes", words["episodes"], low=0)
+        self.steps = check_int("a learner file", "steps", state["steps"], low=self.episodes)
+        self.returns = [float(x) for x in arrays["returns"]]
+        self._peak, self._first_seed = int(state["peak"]), state["first"]
+        if "random" in state:
+            self._task_env.unwrapped.restore_random_state(state["random"])
+
+    def export_c(
+        self, folder: str | Path, *, real: str = "float", only: str | None = None, steps: int = 1000
+    ) -> Exported:
+        """Write it as C99 with static memory, as `linmdp export --c` does: learner and policy, or the policy alone."""
+        check_choice("export_c", "only", "all" if only is None else only, ("all", "policy"))
+        if only is None:
+            try:
+                check_exportable(self.agent)
+            except InvalidParameter as error:
+                only = "policy"
+                warnings.warn(f"the policy alone, without the learner: {error}", LinMDPWarning, stacklevel=2)
+        if only == "policy":
+            return export_policy(self.agent, Path(folder), real=real, run=repr(self))
+        with self._aside():
+            return export_learner(self.agent, self._task_env, Path(folder), real=real, steps=steps, run=repr(self))
+
+    def export_wasm(self, folder: str | Path, *, real: str = "float", steps: int = 1000) -> Exported:
+        """Write a learner of its kind as WebAssembly with a loader, as `linmdp export --wasm` does."""
+        with self._aside():
+            return export_wasm(self.agent, self._task_env, Path(folder), real=real, steps=steps, run=repr(self))
+
+
+def _spec_of(env: str) -> str:
+    """The spec of what a user names: a Gymnasium id may stand for itself."""
+    name = parse_spec(env)[0]
+    return f"gym:{env}" if name not in ENVS and name in gymnasium.registry else env
+
+
+def _agent_of(agent: Any, parameters: Mapping[str, Any], task: Any) -> Agent:
+    """The agent of a spec or of a class, with further parameters."""
+    if isinstance(agent, type) and issubclass(agent, Agent):
+        return construct(agent, parameters, task)
+    name, given = parse_spec(agent)
+    if name in SB3_AGENTS or name == "optimal":
+        invalid("Learner", "agent", "one that learns from its own steps", agent)
+    if name not in AGENTS or not parameters:
+        return make_learner(agent, task)
+    return construct(AGENTS[name], {**given, **parameters}, task)
+
+
+def _how_many(space: gymnasium.Space[Any], observation: Any) -> int | None:
+    """How many observations of that space come together; None for one alone."""
+    shape = np.shape(observation) if space.shape is not None else None
+    if shape is None or len(shape) != len(space.shape or ()) + 1:
+        return None
+    return int(shape[0])

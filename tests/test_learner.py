@@ -1,0 +1,287 @@
+"""The learner: learning in pieces, acting, evaluating, files, raw and vector environments."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformObservation
+
+import linmdp
+
+LAKE, FAST = "FrozenLake-v1", "q-learning"
+
+
+def lake(**more: Any) -> linmdp.Learner:
+    return linmdp.Learner(LAKE, FAST, **more)
+
+
+def poles(n: int, mode: AutoresetMode = AutoresetMode.NEXT_STEP) -> SyncVectorEnv:
+    make = [lambda: gymnasium.make("CartPole-v1", max_episode_steps=60)] * n
+    return SyncVectorEnv(make, autoreset_mode=mode)
+
+
+class Corridor(gymnasium.Env[Any, Any]):
+    """Ten fields; the last one pays. It knows no linmdp, and keeps no record of itself."""
+
+    observation_space = gymnasium.spaces.Discrete(10)
+    action_space = gymnasium.spaces.Discrete(2, start=5)
+
+    def __init__(self) -> None:
+        self.at, self.actions = 0, list[Any]()
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.at = 0
+        return self.at, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        assert action in self.action_space
+        self.at = max(0, self.at + (1 if action == 6 else -1))
+        return self.at, float(self.at == 9), self.at == 9, False, {}
+
+
+@pytest.mark.parametrize("env", [LAKE, "gym:FrozenLake-v1,H=30", "lock:H=4"])
+@pytest.mark.parametrize("agent", ["lsvi-ucb-fold", FAST])
+def test_learning_in_pieces_with_evaluations_between_is_learning_at_once(env: str, agent: str) -> None:
+    whole = linmdp.Learner(env, agent, seed=3).learn(12)
+    parts = linmdp.Learner(env, agent, seed=3).learn(5)
+    parts.evaluate(3)
+    assert parts.verdict
+    assert parts.learn(7) is parts
+    assert parts.returns == whole.returns
+    assert (parts.episodes, parts.steps) == (whole.episodes, whole.steps)
+    np.testing.assert_equal(parts.agent.state_dict(), whole.agent.state_dict())
+
+
+@pytest.mark.parametrize("env", [LAKE, "lock:H=4", "gym:CartPole-v1,H=30"])
+def test_a_saved_learner_goes_on_bit_for_bit(env: str, tmp_path: Path) -> None:
+    first = linmdp.Learner(env, "lsvi-ucb-fold", seed=2).learn(6)
+    first.save(tmp_path / "x.safetensors")
+    again = linmdp.Learner.load(tmp_path / "x.safetensors")
+    assert (again.episodes, again.steps, again.spec) == (first.episodes, first.steps, first.spec)
+    assert again.learn(4).returns == first.learn(4).returns
+    np.testing.assert_equal(again.agent.state_dict(), first.agent.state_dict())
+
+
+def test_a_learner_of_an_object_is_loaded_with_one(tmp_path: Path) -> None:
+    first = linmdp.Learner(Corridor(), FAST).learn(3)
+    first.save(tmp_path / "x.safetensors")
+    with pytest.raises(linmdp.InvalidParameter, match="'env' of the learner"):
+        linmdp.Learner.load(tmp_path / "x.safetensors")
+    again = linmdp.Learner.load(tmp_path / "x.safetensors", Corridor())
+    assert again.learn(3).returns == first.learn(3).returns
+    with pytest.raises(linmdp.InvalidData, match="cannot be used here"):
+        linmdp.Learner.load(tmp_path / "x.safetensors", "lock:H=4")
+
+
+def test_an_agent_file_is_no_learner_file(tmp_path: Path) -> None:
+    lake().agent.save(tmp_path / "x.safetensors")
+    with pytest.raises(linmdp.InvalidData, match="must be a learner file"):
+        linmdp.Learner.load(tmp_path / "x.safetensors")
+
+
+def test_the_same_seed_learns_the_same_and_another_one_does_not() -> None:
+    assert lake(seed=1).learn(20).returns == lake(seed=1).learn(20).returns
+    one, other = (linmdp.Learner("CartPole-v1", "random", seed=seed).learn(5) for seed in (1, 2))
+    assert one.returns != other.returns
+
+
+def test_in_a_linear_mdp_it_learns_what_a_run_learns() -> None:
+    env = linmdp.make_env("lock:H=4")
+    result = linmdp.run(env, linmdp.make_agent("lsvi-ucb", env), episodes=15, seed=4)
+    learner = linmdp.Learner("lock:H=4", "lsvi-ucb", seed=4).learn(15)
+    assert learner.returns == result.rewards.tolist()
+
+
+def test_steps_are_a_budget_of_whole_episodes() -> None:
+    learner = lake().learn(steps=50)
+    last = learner.steps - lake().learn(learner.episodes - 1).steps
+    assert learner.steps - last < 50 <= learner.steps
+    for wrong in ({}, {"episodes": 3, "steps": 3}):
+        with pytest.raises(linmdp.InvalidParameter, match="'episodes' parameter of learn"):
+            lake().learn(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_callback_hears_of_every_episode_and_can_stop() -> None:
+    heard = list[linmdp.EpisodeRecord]()
+
+    def stop_at_four(record: linmdp.EpisodeRecord) -> bool:
+        heard.append(record)
+        return len(heard) < 4
+
+    learner = lake().learn(10, callback=stop_at_four)
+    assert [record.episode for record in heard] == [0, 1, 2, 3]
+    assert [record.reward for record in heard] == learner.returns
+    assert learner.learn(2, callback=lambda record: None).episodes == 6
+
+
+def test_a_callback_may_predict_and_evaluate() -> None:
+    plain = linmdp.Learner("gym:CartPole-v1,H=30", "lsvi-ucb-fold").learn(4)
+    looked = linmdp.Learner("gym:CartPole-v1,H=30", "lsvi-ucb-fold")
+
+    def look(record: Any) -> None:
+        looked.evaluate(1)
+        looked.predict(np.zeros(4, dtype=np.float32))
+
+    assert looked.learn(4, callback=look).returns == plain.returns
+
+
+def test_predict_has_no_limit_and_answers_with_actions_of_the_environment() -> None:
+    learner = linmdp.Learner(Corridor(), FAST).learn(30)
+    obs, _ = learner.env.reset(seed=0)
+    for _ in range(3 * learner.task.H):
+        action, state = learner.predict(obs)
+        assert state is None
+        assert action in learner.env.action_space
+    actions, _ = learner.predict(np.array([0, 1, 2]))
+    assert actions.shape == (3,)
+    assert {learner.predict(0, deterministic=False)[0] for _ in range(50)} <= {5, 6}
+
+
+def test_where_the_step_matters_it_is_counted() -> None:
+    learner = linmdp.Learner("lock:H=4", "lsvi-ucb", beta=0.05).learn(300)
+    obs, earned = learner.env.reset(seed=0)[0], 0.0
+    for h in range(4):
+        action, _ = learner.predict(obs, episode_start=h == 0)
+        obs, reward, *_ = learner.env.step(action)
+        earned += float(reward)
+    assert earned == 1
+    with pytest.raises(linmdp.InvalidParameter, match="episode_start=True"):
+        learner.predict(obs)
+    learner.predict(obs, episode_start=True)
+
+
+def test_an_evaluation_is_the_policy_that_learned() -> None:
+    learner = linmdp.Learner("lock:H=4", "lsvi-ucb", beta=0.05).learn(300)
+    found = learner.evaluate(7)
+    assert found.mean == 1
+    assert found.interval == (1, 1)
+    assert found.episodes.shape == (7,)
+    assert learner.episodes == 300
+    assert learner.verdict.startswith("learned: 1 an episode, random 0")
+
+
+def test_it_learns_an_environment_that_knows_nothing_of_it_also_wrapped_within_and_without() -> None:
+    for env in (Corridor(), TimeLimit(Corridor(), 40), RecordEpisodeStatistics(TimeLimit(Corridor(), 40))):
+        learner = linmdp.Learner(env, "lsvi-ucb-fold").learn(40)
+        assert learner.evaluate(5).mean == 1
+    around = RecordEpisodeStatistics(linmdp.GymTask(TimeLimit(Corridor(), 40)))
+    assert linmdp.Learner(around, "lsvi-ucb-fold").learn(40).evaluate(5).mean == 1
+
+
+def test_predict_reads_what_the_wrapped_environment_shows() -> None:
+    inner = gymnasium.make("CartPole-v1", max_episode_steps=30)
+    space = gymnasium.spaces.Box(-1.0, 1.0, (2, 2), np.float32)
+    env = TransformObservation(inner, lambda o: np.clip(o, -1, 1).astype(np.float32).reshape(2, 2), space)
+    learner = linmdp.Learner(env, "lsvi-ucb-fold").learn(3)
+    obs, _ = env.reset(seed=0)
+    assert learner.predict(obs)[0] in (0, 1)
+    assert learner.predict(np.stack([obs, obs]))[0].shape == (2,)
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_every_stream_of_a_vector_environment_is_learned(mode: AutoresetMode) -> None:
+    env = poles(3, mode)
+    learner = linmdp.Learner(env, "lsvi-ucb-fold").learn(9)
+    assert learner.episodes == 9
+    assert learner.steps == sum(learner.returns)  # a step pays 1
+    assert all(1 < length <= 60 for length in learner.returns)
+    assert learner.agent.updates > 0
+    actions, _ = learner.predict(env.reset(seed=0)[0])
+    assert actions.shape == (3,)
+    assert learner.evaluate(2).episodes.shape == (2,)
+    assert linmdp.Learner(poles(3, mode), "lsvi-ucb-fold").learn(9).returns == learner.returns
+
+
+def test_streams_are_episodes_of_the_environment_itself() -> None:
+    """With the same seeds and actions the streams show what single environments show."""
+    seen = list[Any]()
+
+    class Noting(linmdp.ConstantAgent):
+        name = "noting"
+
+        def observe(self, h: int, state: Any, *more: Any) -> None:
+            seen.append((h, np.array(state), more))
+
+    learner = linmdp.Learner(poles(2), Noting, action=1).learn(4)
+    singles = [gymnasium.make("CartPole-v1", max_episode_steps=60) for _ in range(2)]
+    first = np.stack([env.reset(seed=learner._seed_of(2, 0) + i)[0] for i, env in enumerate(singles)])
+    starts = [state for h, state, _ in seen if h == 0]
+    np.testing.assert_array_equal(starts[:2], first)
+    for env, length in zip(singles, learner.returns, strict=False):
+        steps = 0
+        while not any(env.step(1)[2:4]):
+            steps += 1
+        assert steps + 1 == length
+
+
+def test_a_vector_environment_without_end_says_what_to_do() -> None:
+    env = SyncVectorEnv([Corridor, Corridor])
+    with pytest.raises(linmdp.InvalidData, match="TimeLimit"):
+        linmdp.Learner(env, linmdp.ConstantAgent, action=0).learn(1)
+
+
+def test_after_a_fault_learning_goes_on() -> None:
+    class Failing(Corridor):
+        fails = False
+
+        def step(self, action: int) -> Any:
+            if self.fails and self.at == 2:
+                raise RuntimeError("out of order")
+            return super().step(action)
+
+    env = Failing()
+    learner = linmdp.Learner(TimeLimit(env, 30), "lsvi-ucb-fold").learn(2)
+    env.fails = True
+    with pytest.raises(linmdp.InvalidData, match="out of order"):
+        learner.learn(50)
+    env.fails = False
+    before = learner.episodes
+    assert learner.learn(3).episodes == before + 3
+
+
+def test_run_compare_and_make_agent_take_raw_environments() -> None:
+    for env in (TimeLimit(Corridor(), 20), SyncVectorEnv([lambda: TimeLimit(Corridor(), 20)] * 2)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = linmdp.run(env, linmdp.make_agent(FAST, env), episodes=5, seed=0)
+            assert result.episodes == 5
+            assert all(finding.ok for finding in linmdp.check_env(env, episodes=3))
+            assert len(list(linmdp.compare(env, FAST, episodes=3, seeds=1, jobs=1))) == 2
+
+
+def test_wrong_environments_and_agents_are_refused_in_one_line() -> None:
+    for env, agent, words in [
+        (3, FAST, "must be a spec, a Gymnasium environment or a model. Got 3"),
+        (LAKE, "nobody", "no agent 'nobody'"),
+        (LAKE, "sb3-ppo", "one that learns from its own steps"),
+        ("NoSuchLake-v1", FAST, "no environment 'NoSuchLake-v1'"),
+    ]:
+        with pytest.raises(linmdp.LinMDPError, match=words) as error:
+            linmdp.Learner(env, agent)
+        assert "\n" not in str(error.value)
+
+
+def test_its_spec_makes_the_same_agent() -> None:
+    learner = linmdp.Learner("lock:H=4", "lsvi-ucb:lam=0.5", beta=0.05)
+    assert learner.spec == "lsvi-ucb:beta=0.05,lam=0.5"
+    assert linmdp.Learner("lock:H=4", learner.spec).learn(20).returns == learner.learn(20).returns
+    assert any(line.startswith("d=") for line in linmdp.Learner("CartPole-v1", "lsvi-ucb-fold").reasons)
+    assert len(repr(learner).splitlines()) == 1
+
+
+def test_it_is_exported_as_the_command_does(tmp_path: Path) -> None:
+    learner = linmdp.Learner("sensor", "lsvi-ucb-fold", M=20).learn(5)
+    assert any(path.name == "linmdp_learner.c" for path in learner.export_c(tmp_path / "c", steps=50).files)
+    assert learner.export_c(tmp_path / "policy", only="policy").ram == 0
+    other = linmdp.Learner("sensor", FAST).learn(5)
+    with pytest.warns(linmdp.LinMDPWarning, match="the policy alone"):
+        other.export_c(tmp_path / "other")
+    with pytest.raises(linmdp.InvalidParameter, match="export"):
+        linmdp.Learner("CartPole-v1", "stream-q").learn(2).export_wasm(tmp_path / "wasm")
