@@ -40,7 +40,7 @@ class Falls(gymnasium.Env[Any, Any]):
 @pytest.mark.parametrize(
     ("give", "fix"),
     [
-        (lambda: linmdp.make_env(Falls()), r"goes into linmdp.GymTask\(env\)"),  # type: ignore[arg-type]
+        (lambda: linmdp.make_env(3), "text such as 'gym:CartPole-v1', a Gymnasium environment, or a model. Got 3"),
         (lambda: linmdp.GymTask(Falls), r"not its class: Falls\(...\)"),  # type: ignore[arg-type]
         (lambda: linmdp.GymTask(None), "a Gymnasium id, or an environment"),  # type: ignore[arg-type]
         (lambda: linmdp.GymTask(gymnasium.make_vec("CartPole-v1", 2)), "not a vector"),  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, iterate
 
 from linmdp.agents.base import Agent, prefixed, under
-from linmdp.envs.guard import Guard, task_of
+from linmdp.envs.guard import Guard, as_it_is, task_of
 from linmdp.envs.streams import Streams
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_choice, check_int, invalid
 from linmdp.export.learner import check_exportable
@@ -67,9 +67,10 @@ class Learner:
         self.seed = check_int("Learner", "seed", seed, low=0)
         self._made_from = _spec_of(env) if isinstance(env, str) else None
         self._vector = env if isinstance(env, gymnasium.vector.VectorEnv) else None
-        self._task_env: Any = task_env = make_env(self._made_from or env)
+        task_env: Any = make_env(self._made_from or env)
         self._wrapped = task_env is not env and hasattr(task_env, "state_of")
         self.env = env if not isinstance(env, str) else task_env.env if self._wrapped else task_env
+        self._task_env = task_env
         self.task, self._guard = task_of(self._task_env), Guard(self._task_env)
         self.agent = _agent_of(agent, parameters, self.task)
         if self._made_from:
@@ -79,8 +80,7 @@ class Learner:
         self._first_seed: int | None = int(env_seed.generate_state(1)[0])
         self._ties = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(TIES,)))
         self._policy = Policy(self.agent)
-        self._streams = Streams(self._vector, task_env) if self._vector is not None else None
-        self._h = np.zeros(self._streams.n if self._streams else 1, dtype=np.int64)
+        self._h = np.zeros(1, dtype=np.int64)
         self.episodes, self.steps, self.returns = 0, 0, list[float]()
         self._peak, self._clock, self._random_returns = self.agent.nbytes, Stopwatch(), list[float]()
         self._aside_plays = 0
@@ -105,7 +105,7 @@ class Learner:
         what, unit = ("episodes", episodes) if episodes is not None else ("steps", steps)
         budget = check_int("learn", what, unit, low=0, high=MOST_EPISODES)
         done = 0
-        with one_blas_thread(), self._clock, progress_bar(what, budget, progress) as advance:
+        with one_blas_thread(), as_it_is(self._task_env), self._clock, progress_bar(what, budget, progress) as advance:
             played = self._played()
             while done < budget:
                 length = self._learn_one(played)
@@ -125,7 +125,7 @@ class Learner:
         self.agent.begin_episode()
         try:
             rows, earned = next(played)
-            for step in rows if self._streams is not None else ():
+            for step in rows if self._vector is not None else ():
                 self.agent.observe(*step)
         finally:
             self.agent.end_episode()
@@ -136,8 +136,9 @@ class Learner:
 
     def _played(self) -> Iterator[tuple[list[Transition], float]]:
         """Episodes without end."""
-        if self._streams is not None:
-            return self._streams.episodes(self._seed_of(EPISODES, self.episodes), self._act)
+        if self._vector is not None:
+            streams = Streams(self._vector, self._task_env)
+            return streams.episodes(self._seed_of(EPISODES, self.episodes), self._act)
         return self._one_by_one()
 
     def _one_by_one(self) -> Iterator[tuple[list[Transition], float]]:
@@ -210,7 +211,7 @@ class Learner:
             gaps=None,
             rewards=np.array(self.returns),
             peak_bytes=self._peak,
-            feature_bytes=self.task.features.nbytes,
+            feature_bytes=self.task.features.nbytes if self.task.knows("features") else 0,
             clock=self._clock,
             updates=self.agent.updates,
             resets=self.agent.resets,
@@ -235,7 +236,7 @@ class Learner:
         Of a vector environment, or wherever n observations come together, n actions. `deterministic=False` draws among
         actions that are equally good. Where nothing in the task depends on the step, as in Gymnasium, the policy is
         that of the first step of an episode, for as many calls as you like. Elsewhere, or where you pass
-        `episode_start` (True with the first observation of an episode), steps are counted.
+        `episode_start` (True with the first observation of an episode), steps are counted, H of them and then from 0.
         """
         space = self.env.observation_space if self._vector is None else self._vector.single_observation_space
         many = _how_many(space, observation)
@@ -252,9 +253,7 @@ class Learner:
             self._h = np.zeros(n, dtype=np.int64)
         if episode_start is not None:
             self._h[np.broadcast_to(episode_start, n).astype(bool)] = 0
-        if (self._h >= self.task.H).any():
-            rule = f"called at most H={self.task.H} times in an episode: pass episode_start=True when one begins"
-            raise InvalidParameter(f"'predict' of a policy that depends on the step must be {rule}.")
+        self._h[self._h >= self.task.H] = 0
         self._h += 1
         return self._h - 1
 
@@ -281,7 +280,8 @@ class Learner:
         before = inner.random_state() if hasattr(inner, "random_state") else None
         self._aside_plays += 1
         try:
-            yield
+            with as_it_is(self._task_env):
+                yield
         finally:
             if before is not None:
                 inner.restore_random_state(before)

@@ -16,7 +16,17 @@ from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.guard import task_of
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
-from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, check_int, described, invalid, shown, unknown
+from linmdp.errors import (
+    FAULTS,
+    InvalidData,
+    InvalidParameter,
+    LinMDPError,
+    check_int,
+    described,
+    invalid,
+    shown,
+    unknown,
+)
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
 from linmdp.runner.spec import Value, check_names, parse_spec
 from linmdp.types import Task
@@ -142,7 +152,7 @@ def make_env(spec: Any) -> Env:
     environment, of which the first stream is played. An environment that has a task is returned as it is.
     """
     if not isinstance(spec, str):
-        return with_task(spec)
+        return cast("Env", with_task(spec))
     env = _env_of(spec)
     with suppress(AttributeError):  # of a class of someone else's
         env.made_from = spec
