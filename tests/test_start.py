@@ -36,9 +36,11 @@ class Chooses(linmdp.QLearning):
 
 def task_that_chooses() -> Any:
     """A task that says what it chose."""
-    env: Any = linmdp.make_env("gym:FrozenLake-v1,H=10")
-    env.chosen = {"features": "onehot", "d": 64}
-    return env
+
+    class Chosen(linmdp.GymTask):
+        chosen: Any = {"features": "onehot", "d": 64}  # noqa: RUF012
+
+    return Chosen("FrozenLake-v1", H=10)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from linmdp.io.units import human_bytes
 from linmdp.report.style import is_baseline
@@ -41,8 +42,15 @@ def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = 
 
 
 def _chosen(named: Sequence[tuple[str, Summary]]) -> list[str]:
-    """What was chosen by itself; what a policy that chooses nothing has to say, its environment chose, for all."""
-    env = next((s.chosen for _, s in named if is_baseline(s.agent)), "")
+    """What was chosen by itself; what a policy that chooses nothing has to say, its environment chose, for all.
+
+    Where it has nothing to say, what all learners have in common is said once.
+    """
+    chosen = [s.chosen for _, s in named if s.chosen]
+    env = next((s.chosen for _, s in named if is_baseline(s.agent) and s.chosen), "")
+    if not env and len(chosen) > 1:
+        pieces = zip(*(words.split(", ") for words in chosen), strict=False)
+        env = ", ".join(together[0] for together in takewhile(lambda each: len(set(each)) == 1, pieces))
     lines = [(name, s.chosen.removeprefix(env).lstrip(", ")) for name, s in named]
     return [f"chosen for all: {env}"] * bool(env) + [f"chosen by {name}: {words}" for name, words in lines if words]
 
