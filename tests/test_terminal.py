@@ -77,6 +77,6 @@ def test_what_the_environment_chose_is_said_once() -> None:
     assert own.startswith("chosen by lsvi-ucb-fold: features=auto, d=200, stationary=true, ")
     jobs += jobs_for("gym:CartPole-v1,H=5", ["lsvi-ucb-fold:M=20,lam=0.5"], episodes=3, seeds=1)
     said = comparison_table(by_agent(list(run_jobs(jobs, processes=1)))).splitlines()
-    everyone, *own = [line for line in said if line.startswith("chosen ")]
+    everyone, *others = [line for line in said if line.startswith("chosen ")]
     assert everyone == "chosen for all: features=auto, d=200"
-    assert all("features" not in line for line in own)
+    assert all("features" not in line for line in others)
