@@ -1,0 +1,220 @@
+"""Transitions as they were seen: equal ones are counted, and where there are too many, near ones are merged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import Component, saved_array
+from linmdp.errors import InvalidData
+from linmdp.types import Array, BoolArray, IntArray
+
+FIRST = 64
+"""Rows at the start; they double."""
+
+LEFT = 0.9
+"""Merging goes on until this share of the states is left."""
+
+WIDER = 1.25
+"""By this the radius of merging grows."""
+
+TYPES = {"code": np.int64, "start": np.int64, "action": np.int32, "over": np.bool_}
+TYPES |= {"times": np.float64, "reward": np.float64, "squared": np.float64}
+"""Of the columns but `ends`, which is float32: a state is what single precision tells apart."""
+
+
+def code_of(x: np.ndarray) -> int:
+    """64 bits that stand for the exact values of an array."""
+    return int.from_bytes(hashlib.blake2b(np.ascontiguousarray(x).data, digest_size=8).digest(), "little", signed=True)
+
+
+class Cells(NamedTuple):
+    """Transitions by what they began with: U states, and C cells, each a state with an action that was tried there."""
+
+    X: Array  # (U, k) the states
+    codes: IntArray  # (U,) of the states
+    following: IntArray  # (m,) the state that each transition led to
+    cell: IntArray  # (m,) the cell that each transition began with
+    share: Array  # (m,) its share of the visits of that cell
+    over: BoolArray  # (m,)
+    state: IntArray  # (C,)
+    action: IntArray  # (C,)
+    times: Array  # (C,) visits
+    reward: Array  # (C,) mean reward
+
+    def mean(self, values: Array) -> Array:
+        """The mean over the transitions of each cell, (C,), of values (m,)."""
+        found: Array = np.bincount(self.cell, self.share * values, len(self.times))
+        return found
+
+
+class Experience(Component):
+    """At most 4 N transitions from at most N states, each a real one with its number of times and its mean reward.
+
+    Where there are more, transitions whose two ends are both within a radius of those of a kept one (same action, and
+    both or neither an end) add to its times, heaviest first, and the radius grows until a tenth of the states is gone.
+    The kept one is not moved: a real transition obeys the dynamics, a mean of several does not.
+
+    Attributes
+    ----------
+    ends : (n, 2, k) where it began and what followed
+    code, start : (n,) codes of the whole transition and of where it began
+    action, over, times, reward, squared : (n,) times, and means of the reward and of its square
+    count : transitions held; states : different ones among those that they began with
+    seen, again : transitions so far, and those of them that began where an earlier one did
+    radius : of merging, () in units of the coordinates' ranges; 0 before the first
+    centre, unit : (k,) mean of each coordinate, and one over its range
+    """
+
+    _arrays = ("ends", *TYPES, "radius", "centre", "unit")
+    _counters = ("count", "states", "seen", "again")
+
+    def __init__(self, k: int, N: int) -> None:
+        self.k, self.N = k, N
+        self.count = self.states = self.seen = self.again = 0
+        self.radius, self.centre, self.unit = np.zeros(()), np.zeros(k), np.zeros(k)
+        self._allocate(FIRST)
+
+    def _allocate(self, n: int) -> None:
+        self.ends = np.zeros((n, 2, self.k), dtype=np.float32)
+        for name, kind in TYPES.items():
+            setattr(self, name, np.zeros(n, dtype=kind))
+
+    def _grow(self) -> None:
+        for name in ("ends", *TYPES):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+
+    def add(self, x: Array, action: int, reward: float, y: Array, over: bool) -> None:
+        """One more transition, from x to y (k,), float32."""
+        ends, start = np.stack([x, y]), code_of(x)
+        code = code_of(ends) ^ (2 * action + over)
+        same = self.code[: self.count] == code
+        if not same.any() and self.radius > 0:
+            same = self._near(ends, action, over)
+        known = bool((self.start[: self.count] == start).any())
+        self.seen, self.again = self.seen + 1, self.again + known
+        if not same.any():
+            i, self.count = self.count, self.count + 1
+            if i == len(self.code):
+                self._grow()
+            self.ends[i], self.code[i], self.start[i], self.action[i], self.over[i] = ends, code, start, action, over
+            self.times[i] = self.reward[i] = self.squared[i] = 0.0
+            self.states += not known
+        else:
+            i = int(same.argmax())
+        self._weigh(i, 1.0, reward, reward * reward)
+        if self.states > self.N or self.count > 4 * self.N:
+            self._coarsen()
+
+    def _weigh(self, i: int, times: float, reward: float, squared: float) -> None:
+        self.times[i] += times
+        share = times / self.times[i]
+        self.reward[i] += share * (reward - self.reward[i])
+        self.squared[i] += share * (squared - self.squared[i])
+
+    def rescale(self) -> None:
+        """Centre and unit of each coordinate follow the data: one over its range from 1 to 99%, 0 if it never moves."""
+        Z = self.ends[: self.count].reshape(-1, self.k).astype(np.float64)
+        low, high = np.percentile(Z, [1, 99], axis=0)
+        spread = np.where(high > low, high - low, Z.max(axis=0) - Z.min(axis=0))
+        self.centre[:], self.unit[:] = Z.mean(axis=0), 0.0
+        np.divide(1.0, spread, out=self.unit, where=spread > 0)
+
+    def _near(self, ends: Array, action: int, over: bool) -> BoolArray:
+        """Where the nearest transition is that this one may be merged with: (count,), true at most once."""
+        n, found = self.count, np.zeros(self.count, dtype=np.bool_)
+        alike = np.flatnonzero((self.action[:n] == action) & (self.over[:n] == over))
+        if len(alike):
+            away = (((self.ends[alike] - ends) * self.unit.astype(np.float32)) ** 2).sum(axis=(1, 2))
+            if away.min() <= self.radius**2:
+                found[alike[away.argmin()]] = True
+        return found
+
+    def _coarsen(self) -> None:
+        """Merge with a larger radius, the heaviest first, until there is space again."""
+        n = self.count
+        self.rescale()
+        if not self.radius > 0:
+            E = (self.ends[:n] * self.unit).reshape(n, -1)
+            probes = np.linspace(0, n - 1, FIRST).astype(int)
+            away = ((E[probes, None] - E[None]) ** 2).sum(axis=2)
+            away[np.arange(len(probes)), probes] = np.inf
+            self.radius[...] = 0.5 * np.sqrt(np.median(away.min(axis=1))) + 1e-9
+        while self.states > LEFT * self.N or self.count > LEFT * 4 * self.N:
+            self.radius *= WIDER
+            self._merge_all()
+
+    def _merge_all(self) -> None:
+        n, old = self.count, {name: getattr(self, name)[: self.count].copy() for name in ("ends", *TYPES)}
+        self.count = 0
+        for i in np.argsort(-old["times"], kind="stable").tolist():
+            same = self._near(old["ends"][i], old["action"][i], old["over"][i])
+            j = int(same.argmax()) if same.any() else self.count
+            if j == self.count:
+                for name, rows in old.items():
+                    getattr(self, name)[j] = rows[i]
+                self.count += 1
+            else:
+                self._weigh(j, *(float(old[name][i]) for name in ("times", "reward", "squared")))
+        self.code[self.count : n] = self.start[self.count : n] = 0
+        self.states = len(np.unique(self.start[: self.count]))
+
+    @property
+    def come_again(self) -> float:
+        """The share of visits to states that had been visited before."""
+        return self.again / max(self.seen, 1)
+
+    def cells(self, A: int) -> Cells:
+        """What is held, state by state and cell by cell."""
+        m = self.count
+        rows = np.ascontiguousarray(self.ends[:m].reshape(2 * m, self.k))
+        _, first, which = np.unique(
+            rows.view(np.dtype((np.void, rows.itemsize * self.k)))[:, 0], return_index=True, return_inverse=True
+        )
+        begun, following = which.reshape(m, 2).T
+        times = self.times[:m]
+        cells, cell = np.unique(begun * A + self.action[:m], return_inverse=True)
+        visits = np.bincount(cell, times, len(cells))
+        share = times / visits[cell]
+        X = rows[first]
+        return Cells(
+            X=X,
+            codes=np.array([code_of(x) for x in X], dtype=np.int64),
+            following=following,
+            cell=cell,
+            share=share,
+            over=self.over[:m],
+            state=cells // A,
+            action=cells % A,
+            times=visits,
+            reward=np.bincount(cell, share * self.reward[:m], len(cells)),
+        )
+
+    def within(self) -> float:
+        """The sum of squares of rewards around the means of their transitions."""
+        n = self.count
+        return float(self.times[:n] @ np.maximum(self.squared[:n] - self.reward[:n] ** 2, 0.0))
+
+    @staticmethod
+    def bytes_of(k: int, N: int) -> int:
+        """Bytes of its arrays when they are as long as they can be."""
+        rows = FIRST
+        while rows < 4 * N + 1:
+            rows *= 2
+        return rows * (8 * k + sum(np.dtype(kind).itemsize for kind in TYPES.values())) + 8 + 16 * k
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        rows = saved_array(state, "code").shape
+        if len(rows) != 1 or not FIRST <= rows[0] <= 8 * max(self.N, FIRST):
+            raise InvalidData(f"'code' of a saved agent must have a row for each transition. Got shape {rows}.")
+        self._allocate(rows[0])
+        super().load_state_dict(state)
+        n = self.count
+        if not 0 <= n <= rows[0] or not (self.times[:n] > 0).all():
+            raise InvalidData("'count' and 'times' of a saved agent must be those of its transitions.")
+        if not all(np.isfinite(getattr(self, name)).all() for name in ("ends", "times", "reward", "squared", "radius")):
+            raise InvalidData("The transitions of a saved agent must be finite.")

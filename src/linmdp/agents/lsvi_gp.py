@@ -1,0 +1,482 @@
+"""LSVI on raw states, with no parameter that a task has to choose: a Gaussian process whose shares the data choose.
+
+Planning goes backwards over the steps left, g = 1, ..., L (Algorithm 1 with one regression for all steps):
+
+    y_c   = mean reward of cell c + mean of V_(g-1) where it led to - top_g          (shortfall: 0 is the best there is)
+    w_g   = the smooth part fitted to y, v_g = what each cell has of its own
+    Q_g   = top_g + phi'w_g + v_g + beta s_g (posterior deviation),  V_g = max_a Q_g
+
+between the least and the most, top_g, that g steps have ever paid. Shares are those of the evidence (`gaussian`), and
+s_g is the scale that makes the targets of step g most likely.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, prefixed, saved_array, under
+from linmdp.agents.experience import Cells, Experience, code_of
+from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, distances, evidence, kernel, smooth, weights
+from linmdp.agents.returns import Returns
+from linmdp.errors import InvalidData, check_int, check_number
+from linmdp.features.raw import width_of
+from linmdp.types import Array, BoolArray, IntArray, State, Task
+
+CHUNK = 256
+"""States whose deviations are computed together, so that planning takes little memory."""
+
+START = Shares(1.0, 1.0, 1.0, 0.3)
+"""Before the first data, in units of the mean square of the targets."""
+
+
+class Plan(Component):
+    """What acting needs of a planning, for levels of steps left that lie `stride` apart.
+
+    Attributes
+    ----------
+    pivots, inverse : features of a state x: inverse @ kernel(distances(x, pivots)), (p, k) and (p, p)
+    centre, unit : (k,) of the states
+    w : (levels, p, A)
+    own : (levels, C) what the cells have of their own
+    inverses, common : of `Weights`
+    scale, top, low : (levels,)
+    codes, deviation, hope : (U,) of the states held, in order; (U, A) of their actions
+    cells : (2, C) state, in that order, and action of each cell
+    numbers : beta, shares own, shared and exact, hope, the share of states that come again, stride, L
+    """
+
+    _arrays = ("pivots", "inverse", "centre", "unit", "w", "own", "inverses", "common", "scale", "top", "low")
+    _arrays += ("codes", "deviation", "hope", "cells", "numbers", "begins")
+
+    def __init__(self, **arrays: np.ndarray) -> None:
+        for name in self._arrays:
+            setattr(self, name, arrays[name])
+
+    def level(self, g: int) -> int:
+        """The kept level for g steps left."""
+        stride, L = int(self.numbers[6]), int(self.numbers[7])
+        return -(-min(max(g, 1), L) // stride) - 1
+
+    def find(self, codes: IntArray) -> IntArray:
+        """The rows of states with these codes, -1 where there is none, (n,)."""
+        at = np.minimum(self.codes.searchsorted(codes), len(self.codes) - 1)
+        return np.where(self.codes[at] == codes, at, -1)
+
+    def q(self, X: Array, g: int, rows: IntArray) -> Array:
+        """Q with g steps left of states X (n, k) whose rows are known, (n, A)."""
+        beta, own, shared, exact, hope, again = self.numbers[:6]
+        i = self.level(g)
+        phi = kernel(distances((X - self.centre) * self.unit, self.pivots)) @ self.inverse.T
+        left = np.maximum(1 - np.einsum("np,np->n", phi, phi), 0.0)
+        q = phi @ self.w[i]
+        fit = Weights(self.inverses, self.common, float(own))
+        deviation = np.empty_like(q)
+        for a in range(q.shape[1]):
+            deviation[:, a] = fit.variance(phi, a) + exact + (own + shared) * left
+        unknown = hope * (again + (1 - again) * np.minimum(deviation / (own + shared + exact), 1.0))
+        deviation = np.sqrt(deviation)
+        for n in np.flatnonzero(rows >= 0).tolist():
+            u = int(rows[n])
+            deviation[n], unknown[n] = self.deviation[u], self.hope[u]
+            mine = slice(int(self.begins[u]), int(self.begins[u + 1]))
+            q[n, self.cells[1, mine]] += self.own[i, mine]
+        q += self.top[i] + beta * self.scale[i] * deviation
+        found: Array = np.clip(np.minimum(q, self.top[i]) + unknown, self.low[i], None)
+        return found
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        for name in self._arrays:
+            saved = saved_array(state, name)
+            mine = getattr(self, name)
+            if saved.dtype != mine.dtype or saved.ndim != mine.ndim:
+                raise InvalidData(f"'{name}' of a saved agent must be {mine.dtype} with {mine.ndim} axes.")
+            if saved.dtype.kind == "f" and not np.isfinite(saved).all():
+                raise InvalidData(f"'{name}' of a saved agent must be finite.")
+            setattr(self, name, saved.copy())
+        self._check()
+
+    def _check(self) -> None:
+        p, U, C, levels, A = len(self.pivots), len(self.codes), self.cells.shape[1], len(self.top), self.w.shape[2]
+        shapes = {"inverse": (p, p), "w": (levels, p, A), "own": (levels, C), "inverses": (A, p, p)}
+        shapes |= {"common": (p, p), "scale": (levels,), "low": (levels,), "deviation": (U, A), "hope": (U, A)}
+        shapes |= {"cells": (2, C), "numbers": (8,), "begins": (U + 1,), "unit": self.centre.shape}
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
+                raise InvalidData(f"'{name}' of a saved agent must have shape {shape}.")
+        stride, L = self.numbers[6:]
+        inside = (self.cells >= 0).all() and (self.cells < np.array([[U], [A]])).all()
+        counted = (np.diff(self.begins) >= 0).all() and self.begins[0] == 0 and self.begins[-1] == C
+        if not (inside and counted and stride >= 1 and levels == -(-L // stride) and U and self.numbers[1] > 0):
+            raise InvalidData("The plan of a saved agent must be that of its cells.")
+
+
+def no_plan(k: int, A: int) -> Plan:
+    """The shapes of a plan before there is one."""
+    sizes = {"pivots": (0, k), "inverse": (0, 0), "centre": (k,), "unit": (k,), "w": (0, 0, A), "own": (0, 0)}
+    sizes |= {"inverses": (A, 0, 0), "common": (0, 0), "scale": (0,), "top": (0,), "low": (0,), "codes": (0,)}
+    sizes |= {"deviation": (0, A), "hope": (0, A), "cells": (2, 0), "numbers": (8,), "begins": (1,)}
+    kinds = {"w": np.float32, "own": np.float32, "deviation": np.float32, "hope": np.float32}
+    kinds |= {"codes": np.int64, "cells": np.int32, "begins": np.int32}
+    return Plan(**{name: np.zeros(shape, dtype=kinds.get(name, np.float64)) for name, shape in sizes.items()})
+
+
+class LSVIGP(Agent):
+    """LSVI with a Gaussian process over raw states and actions: smooth, shared by the actions, and exact, as it fits.
+
+    Parameters
+    ----------
+    task : states are numbers or arrays of numbers; nothing else of it is used but A and H
+    beta : width of the bonus, in posterior deviations, over sqrt(H)
+    states, features : states held, at most (transitions: four times as many), and smooth features of them
+    length : of the kernel, in units of the range of coordinates, for three of them
+    noise, exact : the least noise, and the least that states have of their own where they come again, as shares of
+        the mean square of what is regressed (noise: of its root)
+    levels, kept : steps planned ahead at most, and levels of them that are kept for acting
+    replan : plan when the number of steps has grown by this fraction
+    evidence : steps towards the most likely shares, at every planning
+    scout, every, budget, settled : every so many episodes, if states come again and the value of the start is within
+        the share `settled` of the range of returns above what is earned, an episode is played by a plan with a bonus
+        of `scout` times that range over the root of the visits, as long as such episodes have lost no more than
+        `budget` sqrt(k) of these ranges after k episodes
+    """
+
+    name = "lsvi-gp"
+    needs_features = False
+    test_parameters = ({}, {"states": 24, "features": 8, "every": 2, "replan": 0.3}, {"beta": 0.0, "scout": 0.0})
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        beta: float = 2.0,
+        states: int = 1024,
+        features: int = 80,
+        length: float = 0.8,
+        noise: float = 0.01,
+        exact: float = 1.0,
+        levels: int = 200,
+        kept: int = 50,
+        replan: float = 0.1,
+        evidence: int = 2,
+        scout: float = 3.0,
+        every: int = 4,
+        budget: float = 0.5,
+        settled: float = 0.05,
+    ) -> None:
+        super().__init__(task)
+        self.beta, self.states, self.features, self.length, self.noise = beta, states, features, length, noise
+        self.exact, self.levels, self.kept, self.replan, self.evidence = exact, levels, kept, replan, evidence
+        self.scout, self.every, self.budget, self.settled = scout, every, budget, settled
+        for name in ("beta", "exact", "replan", "scout", "budget"):
+            check_number(self.name, name, getattr(self, name), low=0.0)
+        for name in ("length", "noise"):
+            check_number(self.name, name, getattr(self, name), low=1e-6, high=1e3)
+        for name, low in (("states", 8), ("features", 2), ("levels", 1), ("kept", 1), ("evidence", 1), ("every", 1)):
+            check_int(self.name, name, getattr(self, name), low=low, high=10**6)
+        check_number(self.name, "settled", settled)
+        self._k, self._L = width_of(task) + (not task.stationary), min(task.H, levels)
+        self.experience, self.returns = Experience(self._k, states), Returns(self._L)
+        self._plan, self._wide = no_plan(self._k, task.A), no_plan(self._k, task.A)
+        self._shares = np.zeros(4)
+        # steps so far; at the next planning; episodes; lost by scouts; usual return; episodes in it; value of the start
+        self._numbers = np.zeros(7)
+        self._flags = np.zeros(2, dtype=np.bool_)  # whether a scout plays; whether a plan is due
+        self._rewards, self._end, self._next = list[float](), False, task.H
+
+    # acting
+
+    @property
+    def _acting(self) -> Plan:
+        return self._wide if self._flags[0] else self._plan
+
+    def _states(self, h: int, states: Sequence[State]) -> Array:
+        """States as vectors, (n, k) in single precision; with the step, where dynamics depend on it."""
+        X = np.empty((len(states), self._k), dtype=np.float32)
+        X[:, -1] = h
+        for x, state in zip(X, states, strict=True):
+            x[: self._k - (not self.task.stationary)] = np.ravel(state)
+        return X
+
+    def q_values(self, h: int, state: State) -> Array:
+        return self._q(h, self._states(h, [state]))[0]
+
+    def _q(self, h: int, X: Array) -> Array:
+        plan = self._acting
+        if not len(plan.codes):
+            return np.zeros((len(X), self.task.A))
+        rows = plan.find(np.array([code_of(x) for x in X], dtype=np.int64))
+        return plan.q(X, self.horizon - h, rows)
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an episode: where all were equally long so far, that many, else H."""
+        return int(self.returns.lengths[1]) if self.returns.fixed else self.task.H
+
+    def _best(self, q: Array) -> BoolArray:
+        top = q.max(axis=-1, keepdims=True)
+        best: BoolArray = q >= top - TIE * np.maximum(1.0, np.abs(top))
+        return best
+
+    def act(self, h: int, state: State) -> int:
+        q = self.q_values(h, state)
+        if h == 0 and not self._flags[0]:
+            self._numbers[6] = q.max()
+        best = self._best(q).nonzero()[0]
+        return int(best[0] if len(best) == 1 else self.rng.choice(best))
+
+    def policy(self, h: int) -> Array | IntArray:
+        assert self.task.S is not None
+        best = self._best(self._q(h, self._states(h, range(self.task.S))))
+        chances: Array = best / best.sum(axis=1, keepdims=True)
+        return chances
+
+    # learning
+
+    def begin_episode(self) -> None:
+        self._rewards, self._end, self._next = [], False, 0
+        self._flags[0] = False
+        self._numbers[2] += 1
+        self._plan_if_due()
+        if self._sends_scout():
+            self._wide, self._flags[0] = self._planned(self.scout), True
+            self.policy_version += 1
+
+    def _sends_scout(self) -> bool:
+        k, lost, usual, known, value = self._numbers[2:7]
+        span = self.returns.episode[1] - self.returns.episode[0] if known else 0.0
+        if not (self.scout and span > 0 and k % self.every == 0 and self.experience.come_again > 0.5):
+            return False
+        return bool(lost <= self.budget * math.sqrt(k) * span and value - usual <= self.settled * span)
+
+    def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
+        self._next = check_step(self.task, self._next, h, action, reward)
+        self._rewards.append(float(reward))
+        self._end = bool(terminated) and h < self.task.H - 1  # nothing would follow the last step anyway
+        x, y = self._states(h, [state])[0], self._states(h + 1, [next_state])[0]
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+            raise InvalidData(f"A state must be finite. Got {next_state!r:.120}.")
+        self.returns.paid(reward)
+        self.experience.add(x, action, float(reward), y, self._end)
+        self._numbers[0] += 1
+        self._plan_if_due()
+
+    def end_episode(self) -> None:
+        earned = float(sum(self._rewards))
+        self.returns.ended(np.array(self._rewards), self._end)
+        if self._flags[0]:
+            self._numbers[3] += self._numbers[4] - earned
+        else:
+            self._numbers[5] += 1
+            self._numbers[4] += max(1 / self._numbers[5], 0.1) * (earned - self._numbers[4])
+        self._wide, self._next = no_plan(self._k, self.task.A), self.task.H
+        self._rewards = []
+
+    def _plan_if_due(self) -> None:
+        steps, due = self._numbers[:2]
+        if self._flags[0] or not steps or steps < max(due, 1):
+            return
+        self._plan = self._planned(0.0)
+        self._numbers[1] = max(steps + 1, math.ceil(steps * (1 + self.replan)))
+        self.updates += 1
+        self.policy_version += 1
+
+    # planning
+
+    def _scaled(self, X: Array) -> tuple[Array, Array]:
+        """Centre and unit of coordinates such that the kernel has length 1."""
+        unit = self.experience.unit
+        return self.experience.centre, unit / (self.length * math.sqrt(max(np.count_nonzero(unit), 1) / 3))
+
+    def _planned(self, wide: float) -> Plan:
+        """Lines 4 to 11 of Algorithm 1 on what is held; with `wide`, for a scout."""
+        self.experience.rescale()
+        A, cells = self.task.A, self.experience.cells(self.task.A)
+        centre, unit = self._scaled(cells.X)
+        over = np.zeros_like(cells.over) if self.returns.fixed else cells.over
+        L = min(self._L, self.horizon) if self.returns.lengths[1] else self._L
+        top, low = self.returns.bounds()
+        S = smooth((cells.X - centre) * unit, self.features)
+        phi = S.F[cells.state].astype(np.float64)
+        if not wide:
+            self._choose_shares(cells, over, S, phi, top, L)
+        shares = Shares(*self._shares)
+        data = Data(phi, S.left[cells.state], cells.action, cells.times, np.zeros(len(cells.times)), 0.0)
+        omega = data.omega(shares)
+        fit = weights(phi, cells.action, omega, A, shares)
+        deviation, kept = self._deviations(cells, S, fit, shares, omega)
+        hope, reach = self._hopes(cells, deviation, shares, wide)
+        bonus = (self.beta / math.sqrt(self.task.H) * deviation).astype(np.float32)
+        stride = -(-L // min(self.kept, L))
+        levels = -(-L // stride)
+        w, own = np.zeros((levels, phi.shape[1], A), np.float32), np.zeros((levels, len(omega)), np.float32)
+        scale, V, T = np.zeros(levels), np.zeros(len(cells.X)), np.zeros((len(cells.X), A), np.float32)
+        for g in range(1, L + 1):
+            following = np.where(over, 0.0, V[cells.following]) if g > 1 else np.zeros(len(over))
+            y = cells.reward + cells.mean(following) - top[g]  # lines 7 and 8
+            T[cells.state, cells.action] = omega * y
+            w_g = fit((S.F.T @ T).astype(np.float64))[0].astype(np.float32)  # line 9
+            Q = S.F @ w_g
+            error = y - Q[cells.state, cells.action]
+            s_g = math.sqrt(max(float((omega * y) @ error), 0.0) / len(y))
+            Q[cells.state, cells.action] += kept * error
+            Q = np.minimum(Q + (top[g] + s_g * bonus), top[g]) + hope  # lines 10 and 11
+            V = np.clip(Q, low[g], top[g] + reach * (g if wide else 1)).max(axis=1)
+            if g % stride == 0 or g == L:
+                i = -(-g // stride) - 1
+                w[i], own[i], scale[i] = w_g, kept * error, s_g
+        at = np.append(np.arange(stride, L, stride), L)
+        order = np.argsort(cells.codes, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        sort = np.argsort(place[cells.state], kind="stable")
+        numbers = (self.beta / math.sqrt(self.task.H), shares.own, shares.shared, shares.exact, reach)
+        return Plan(
+            pivots=(cells.X[S.pivots] - centre) * unit,
+            inverse=S.inverse,
+            centre=centre.copy(),
+            unit=unit,
+            w=w,
+            own=own[:, sort],
+            inverses=fit.inverses,
+            common=fit.common,
+            scale=scale,
+            top=top[at],
+            low=low[at],
+            codes=cells.codes[order],
+            deviation=deviation[order].astype(np.float32),
+            hope=hope[order],
+            cells=np.stack([place[cells.state], cells.action])[:, sort].astype(np.int32),
+            begins=np.searchsorted(place[cells.state][sort], np.arange(len(order) + 1)).astype(np.int32),
+            numbers=np.array([*numbers, self.experience.come_again, stride, L]),
+        )
+
+    def _choose_shares(self, cells: Cells, over: BoolArray, S: Smooth, phi: Array, top: Array, L: int) -> None:
+        """The evidence speaks on the targets of the first step, with the values of the plan before."""
+        V = np.full(len(cells.X), top[L - 1])
+        if len(self._plan.codes):
+            V = self._plan.q(cells.X, L - 1, self._plan.find(cells.codes)).max(axis=1)
+        following = np.where(over, 0.0, V[cells.following]) if L > 1 else np.zeros(len(over))
+        mean = cells.mean(following)
+        n = self.experience.count
+        within = self.experience.within() + float(
+            self.experience.times[:n] @ following**2 - cells.times @ mean**2
+        )
+        data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.reward + mean - top[L], max(within, 0.0))
+        power, unit = data.power(), float(np.abs(self.returns.reward).max())
+        if power <= (1e-10 * max(unit, 1e-300)) ** 2:  # all is as good as it can be: nothing to explain
+            self._shares[:] = (1e-12, 1e-12, 1e-12, 1e-16)
+            return
+        if not self._shares.any() or self._shares[0] == 1e-12:
+            self._shares[:] = np.array(START) * power
+        found = evidence(
+            data,
+            self.task.A,
+            Shares(*self._shares),
+            floor=self.exact * self.experience.come_again,
+            quiet=self.noise,
+            steps=self.evidence,
+        )
+        self._shares[:] = found
+
+    def _deviations(
+        self, cells: Cells, S: Smooth, fit: Weights, shares: Shares, omega: Array
+    ) -> tuple[Array, Array]:
+        """Posterior deviations (U, A), and the part of its error that a cell keeps as its own, (C,)."""
+        U, A = len(cells.X), self.task.A
+        variance = np.empty((U, A))
+        for start in range(0, U, CHUNK):
+            rows = S.F[start : start + CHUNK].astype(np.float64)
+            for a in range(A):
+                variance[start : start + CHUNK, a] = fit.variance(rows, a)
+        tau = shares.exact + (shares.shared + shares.own) * S.left
+        kept = tau[cells.state] * omega
+        tried = variance[cells.state, cells.action]
+        variance += tau[:, None]
+        variance[cells.state, cells.action] = (1 - kept) ** 2 * tried + tau[cells.state] * (1 - kept)
+        return np.sqrt(variance), kept
+
+    def _hopes(self, cells: Cells, deviation: Array, shares: Shares, wide: float) -> tuple[Array, float]:
+        """What may be hoped for beyond the best return so far, (U, A), and the most of it.
+
+        A scout hopes for the range of returns times `wide`; others hope only as long as all returns are 0.
+        """
+        least, most = self.returns.episode
+        never = not np.isfinite(most) or (least == most and not self.returns.reward.any())
+        reach = wide * (most - least) if wide else float(never)
+        again = self.experience.come_again
+        new = np.ones_like(deviation)
+        new[cells.state, cells.action] = (1 + cells.times) ** (-0.5 if wide else -1.0)
+        part = np.minimum(deviation**2 / (shares.shared + shares.own + shares.exact), 1.0)
+        hope: Array = (reach * (again * new + (1 - again) * part)).astype(np.float32)
+        return hope, reach
+
+    # memory and files
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self.experience, self.returns, self._plan, self._wide)
+        return sum(part.nbytes for part in parts) + self._shares.nbytes + self._numbers.nbytes + self._flags.nbytes
+
+    def bytes_after(self, episodes: int) -> int:
+        """Everything as large as it can be."""
+        k, A, p, levels = self._k, self.task.A, self.features, min(self.kept, self._L)
+        rows = min(4 * self.states + 1, episodes * self.task.H + 1)
+        U, C = min(2 * rows, 8 * self.states), rows
+        plan = 8 * (p * (k + p) + (A + 1) * p * p + 2 * k) + 4 * levels * (p * A + C + 6) + U * (12 + 8 * A) + 8 * C
+        size = 64
+        while size < rows:
+            size *= 2
+        per = Experience.bytes_of(k, self.states) // 1
+        held = min(per, size * (8 * k + 41 + 4) + 16 * k + 8)
+        return max(self.nbytes, held + 2 * plan + self.returns.nbytes + 256)
+
+    def plannings(self, episodes: int) -> int:
+        steps = episodes * self.task.H
+        return min(steps, int(math.log(max(steps, 2)) / math.log1p(max(self.replan, 1e-3))) + 20)
+
+    def diagnostics(self) -> dict[str, float]:
+        """Shares of the evidence, and what the scouts have cost."""
+        total = float(self._shares[:3].sum()) or 1.0
+        names = ("shared", "own", "exact")
+        found = {f"{name} share": float(self._shares[i]) / total for i, name in enumerate(names)}
+        return found | {"lost by scouts": float(self._numbers[3]), "states that come again": self.experience.come_again}
+
+    def _parts(self) -> dict[str, Component]:
+        return {"experience": self.experience, "returns": self.returns, "plan": self._plan}
+
+    def state_dict(self) -> StateDict:
+        own = {"shares": self._shares.copy(), "numbers": self._numbers.copy()}
+        state = super().state_dict() | own
+        for name, part in self._parts().items():
+            state |= prefixed(name, part.state_dict())
+        return state
+
+    def _load(self, state: Mapping[str, np.ndarray]) -> None:
+        super()._load(state)
+        for mine, name in ((self._shares, "shares"), (self._numbers, "numbers")):
+            saved = saved_array(state, name)
+            if saved.shape != mine.shape or not np.isfinite(saved).all():
+                raise InvalidData(f"'{name}' of a saved agent must be {mine.shape[0]} finite numbers.")
+            mine[:] = saved
+        self._flags[:] = False
+        plan = no_plan(self._k, self.task.A)
+        for name, part in {**self._parts(), "plan": plan}.items():
+            found = under(name, state)
+            if name == "plan" and not len(saved_array(found, "codes")):
+                for array in plan._arrays:
+                    saved_array(found, array)
+                continue
+            part.load_state_dict(found)
+        self._plan, self._wide = plan, no_plan(self._k, self.task.A)
+
+
+class Decision(NamedTuple):
+    """One choice, and why."""
+
+    parameter: str
+    value: Any
+    reason: str

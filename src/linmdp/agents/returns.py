@@ -1,0 +1,71 @@
+"""What some steps can pay, as far as has been seen: the largest and least sum of rewards of any g steps in a row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmdp.agents.base import Component
+from linmdp.types import Array
+
+
+class Returns(Component):
+    """The range of rewards, of sums of g steps, and of returns, from the first step on.
+
+    Attributes
+    ----------
+    most, least : (L + 1,) of the sums of g = 1, ..., L steps in a row, and of fewer before an end; infinite: not seen
+    reward, episode : (2,) least and largest reward, and return
+    lengths : (2,) least and largest number of steps of an episode
+    """
+
+    _arrays = ("most", "least", "reward", "episode", "lengths")
+
+    def __init__(self, L: int) -> None:
+        self.most, self.least = np.full(L + 1, -np.inf), np.full(L + 1, np.inf)
+        self.most[0] = self.least[0] = 0.0
+        self.reward, self.episode = np.array([np.inf, -np.inf]), np.array([np.inf, -np.inf])
+        self.lengths = np.array([np.iinfo(np.int64).max, 0])
+
+    def paid(self, reward: float) -> None:
+        """One more reward."""
+        _widen(self.reward, reward)
+
+    def ended(self, rewards: Array, terminated: bool) -> None:
+        """One more episode, with rewards (n,)."""
+        sums, n, L = np.concatenate([[0.0], np.cumsum(rewards)]), len(rewards), len(self.most) - 1
+        for g in range(1, min(n, L) + 1):
+            windows = sums[g:] - sums[:-g]
+            self.most[g], self.least[g] = max(self.most[g], windows.max()), min(self.least[g], windows.min())
+        _widen(self.episode, sums[-1])
+        self.lengths[:] = min(self.lengths[0], n), max(self.lengths[1], n)
+        if terminated:
+            last = np.full(L, sums[-1] - sums[0])
+            tails = (sums[-1] - sums[:-1])[::-1][:L]
+            last[: len(tails)] = tails
+            self.most[1:] = np.maximum(self.most[1:], np.maximum.accumulate(last))
+            self.least[1:] = np.minimum(self.least[1:], np.minimum.accumulate(last))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all episodes so far were equally long: then their ends are the clock's, and no event."""
+        return bool(self.lengths[0] == self.lengths[1])
+
+    def bounds(self) -> tuple[Array, Array]:
+        """The most and the least that g steps can pay, (L + 1,) each; beyond what was seen, the sum of two parts.
+
+        Where every reward is negative the best that may happen is an end after one step.
+        """
+        most, least, far = self.most.copy(), self.least.copy(), 1
+        most[1], least[1] = max(most[1], self.reward[1]), min(least[1], self.reward[0])
+        for g in range(2, len(most)):
+            if np.isfinite(self.most[g]):
+                far = g
+                continue
+            most[g], least[g] = most[far] + most[g - far], min(least[far], least[far] + least[g - far])
+        if self.reward[1] < 0:
+            most[1:] = np.maximum(most[1:], self.reward[1])
+        return most, np.minimum(least, most)
+
+
+def _widen(limits: Array, x: float) -> None:
+    limits[:] = min(limits[0], x), max(limits[1], x)
