@@ -4,6 +4,7 @@ from linmdp import testing as testing
 from linmdp.agents import KBSF as KBSF
 from linmdp.agents import LMCLSVI as LMCLSVI
 from linmdp.agents import LSPI as LSPI
+from linmdp.agents import LSVIGP as LSVIGP
 from linmdp.agents import LSVIPHE as LSVIPHE
 from linmdp.agents import LSVIUCB as LSVIUCB
 from linmdp.agents import PSRL as PSRL
@@ -13,6 +14,7 @@ from linmdp.agents import UCRL2 as UCRL2
 from linmdp.agents import UCRLVTR as UCRLVTR
 from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
+from linmdp.agents import Auto as Auto
 from linmdp.agents import BestConstant as BestConstant
 from linmdp.agents import ConstantAgent as ConstantAgent
 from linmdp.agents import FQITrees as FQITrees

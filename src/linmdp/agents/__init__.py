@@ -1,6 +1,7 @@
 """Agents: LSVI in its variants, tabular baselines, and the policies to compare them with."""
 
 from linmdp.agents.algorithms import LSVIUCB, LSVIUCBFold
+from linmdp.agents.auto import Auto
 from linmdp.agents.base import Agent
 from linmdp.agents.baselines import ConstantAgent, OptimalAgent, RandomAgent
 from linmdp.agents.exploration.forgetting import OptWLSVI
@@ -8,6 +9,7 @@ from linmdp.agents.exploration.langevin import LMCLSVI
 from linmdp.agents.exploration.perturbation import LSVIPHE
 from linmdp.agents.exploration.randomised import RLSVI, OptRLSVI
 from linmdp.agents.insured import Insured
+from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.agents.neighbours.best_constant import BestConstant
 from linmdp.agents.neighbours.fqi_trees import FQITrees
 from linmdp.agents.neighbours.kbsf import KBSF
@@ -34,6 +36,7 @@ __all__ = [
     "KBSF",
     "LMCLSVI",
     "LSPI",
+    "LSVIGP",
     "LSVIPHE",
     "LSVIUCB",
     "PSRL",
@@ -43,6 +46,7 @@ __all__ = [
     "UCRLVTR",
     "AdaLSVIUCBRestart",
     "Agent",
+    "Auto",
     "BestConstant",
     "ConstantAgent",
     "FQITrees",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -430,8 +429,7 @@ class LSVIGP(Agent):
         size = 64
         while size < rows:
             size *= 2
-        per = Experience.bytes_of(k, self.states) // 1
-        held = min(per, size * (8 * k + 41 + 4) + 16 * k + 8)
+        held = min(Experience.bytes_of(k, self.states), size * (8 * k + 41 + 4) + 16 * k + 8)
         return max(self.nbytes, held + 2 * plan + self.returns.nbytes + 256)
 
     def plannings(self, episodes: int) -> int:
@@ -472,11 +470,3 @@ class LSVIGP(Agent):
                 continue
             part.load_state_dict(found)
         self._plan, self._wide = plan, no_plan(self._k, self.task.A)
-
-
-class Decision(NamedTuple):
-    """One choice, and why."""
-
-    parameter: str
-    value: Any
-    reason: str

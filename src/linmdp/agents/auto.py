@@ -1,0 +1,170 @@
+"""The learner with no parameter: what is known of a task decides which agent plays it, with a reason for each choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from linmdp.agents.algorithms import LSVIUCB
+from linmdp.agents.base import Agent, StateDict
+from linmdp.agents.lsvi_gp import LSVIGP
+from linmdp.errors import invalid
+from linmdp.features.tabular import TableFeatures
+from linmdp.types import Array, IntArray, State, Task
+
+
+class Decision(NamedTuple):
+    """One choice, and why."""
+
+    parameter: str
+    value: Any
+    reason: str
+
+
+def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
+    """The agent for a task, and its parameters where they are not its defaults."""
+    if isinstance(task.features, TableFeatures):
+        shared = "does not depend" if task.stationary else "depends"
+        return LSVIUCB, [
+            Decision("agent", LSVIUCB.name, f"the task comes with features of its own, d={task.d}, for {task.S} states"),
+            Decision("storage", "counts", f"{task.S} states can be counted, so that memory does not grow"),
+            Decision("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
+        ]
+    kind = "numbers" if task.S is None else f"one of {task.S} numbers"
+    clock = [] if task.stationary else [Decision("step", True, "what happens depends on the step: it is a coordinate")]
+    return LSVIGP, [
+        Decision("agent", LSVIGP.name, f"states are {kind}: what is alike follows from the data"),
+        *clock,
+    ]
+
+
+class Auto(Agent):
+    """One learner for every task with discrete actions; `spec` is the agent that it has become, `reasons` say why.
+
+    On features that a task brings along it is `lsvi-ucb` with width and lambda from the evidence, on all other tasks
+    `lsvi-gp`, on raw states. A parameter that is given changes that parameter, and nothing else.
+
+    Parameters
+    ----------
+    task : what the environment tells an agent
+    beta, replan : of both agents
+    lam : of `lsvi-ucb`
+    states, features, length, noise, exact, levels, kept, evidence, scout, every, budget, settled : of `lsvi-gp`
+    """
+
+    name = "auto"
+    needs_features = False
+    test_parameters = ({}, {"beta": 0.1})
+    forwarded: ClassVar[tuple[str, ...]] = ("caps", "policy_version", "updates", "resets", "rng")
+    """Attributes that are those of the agent inside."""
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        beta: float | None = None,
+        replan: float | None = None,
+        lam: float | None = None,
+        states: int | None = None,
+        features: int | None = None,
+        length: float | None = None,
+        noise: float | None = None,
+        exact: float | None = None,
+        levels: int | None = None,
+        kept: int | None = None,
+        evidence: int | None = None,
+        scout: float | None = None,
+        every: int | None = None,
+        budget: float | None = None,
+        settled: float | None = None,
+    ) -> None:
+        self.beta, self.replan, self.lam, self.states, self.features = beta, replan, lam, states, features
+        self.length, self.noise, self.exact, self.levels, self.kept = length, noise, exact, levels, kept
+        self.evidence, self.scout, self.every, self.budget, self.settled = evidence, scout, every, budget, settled
+        kind, self._decisions = decisions(task)
+        given = {name: value for name, value in self.get_params().items() if value is not None}
+        for name in given.keys() - kind.parameters().keys():
+            invalid(self.name, name, f"left out where the agent is {kind.name}", given[name])
+        chosen = {d.parameter: d.value for d in self._decisions if d.parameter in kind.parameters()}
+        make: Any = kind
+        self.inner: Agent = make(task, **chosen | given)
+        self._given = given
+        super().__init__(task)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in Auto.forwarded:
+            return getattr(self.inner, name)
+        return super().__getattribute__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Auto.forwarded:
+            if name == "rng":
+                self.inner.rng = value
+            return
+        super().__setattr__(name, value)
+
+    @property
+    def spec(self) -> str:
+        """The agent inside, every parameter written down; given to `make_agent` it is the same agent, bit for bit."""
+        values = self.inner.get_params().items()
+        words = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in values]
+        return f"{self.inner.name}:" + ",".join(word for word in words if not word.endswith("=None"))
+
+    @property
+    def reasons(self) -> list[str]:
+        """One line for each decision."""
+        own = [f"{d.parameter}={d.value}: {d.reason}" for d in self._decisions]
+        return own + [f"{name}={value}: given" for name, value in self._given.items()]
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What was decided, by parameter."""
+        return {d.parameter: d.value for d in self._decisions} | dict(getattr(self.inner, "chosen", {}))
+
+    def begin_episode(self) -> None:
+        self.inner.begin_episode()
+
+    def act(self, h: int, state: State) -> int:
+        """That of the agent inside."""
+        return self.inner.act(h, state)
+
+    def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
+        self.inner.observe(h, state, action, reward, next_state, terminated)
+
+    def end_episode(self) -> None:
+        self.inner.end_episode()
+
+    def q_values(self, h: int, state: State) -> Array:
+        return self.inner.q_values(h, state)
+
+    def policy(self, h: int) -> Array | IntArray:
+        return self.inner.policy(h)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the agent inside."""
+        return self.inner.nbytes
+
+    def bytes_after(self, episodes: int) -> int:
+        return self.inner.bytes_after(episodes)
+
+    def plannings(self, episodes: int) -> int:
+        return self.inner.plannings(episodes)
+
+    def drift(self) -> float | None:
+        return self.inner.drift()
+
+    def certificate(self) -> float | None:
+        return self.inner.certificate()
+
+    def diagnostics(self) -> dict[str, float]:
+        return self.inner.diagnostics()
+
+    def state_dict(self) -> StateDict:
+        mine = super().state_dict()
+        return {**self.inner.state_dict(), "identity": mine["identity"]}
+
+    def _load(self, state: Mapping[str, np.ndarray]) -> None:
+        self.inner._load(state)
