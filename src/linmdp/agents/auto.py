@@ -28,7 +28,9 @@ def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
     if isinstance(task.features, TableFeatures):
         shared = "does not depend" if task.stationary else "depends"
         return LSVIUCB, [
-            Decision("agent", LSVIUCB.name, f"the task comes with features of its own, d={task.d}, for {task.S} states"),
+            Decision(
+                "agent", LSVIUCB.name, f"the task comes with features of its own, d={task.d}, for {task.S} states"
+            ),
             Decision("storage", "counts", f"{task.S} states can be counted, so that memory does not grow"),
             Decision("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
         ]

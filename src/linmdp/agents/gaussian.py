@@ -90,10 +90,10 @@ class Weights(NamedTuple):
         shared = self.common @ alone.sum(axis=1) / self.own
         return alone + (self.inverses @ shared).T / self.own, shared
 
-    def variance(self, phi: Array, action: int) -> Array:
-        """Of the smooth part at states phi (n, p), for one action."""
-        B = phi @ self.inverses[action]
-        found: Array = np.einsum("np,np->n", B, phi) + np.einsum("np,np->n", B @ self.common, B) / self.own**2
+    def variance(self, phi: Array) -> Array:
+        """Of the smooth part at states phi (n, p), for each action, (n, A)."""
+        B = phi @ self.inverses
+        found: Array = np.einsum("anp,np->na", B, phi) + np.einsum("anp,anp->na", B @ self.common, B) / self.own**2
         return found
 
 
@@ -146,7 +146,9 @@ def evidence(data: Data, A: int, shares: Shares, *, floor: float, quiet: float, 
         variance, free = np.zeros(len(data.y)), 0.0  # of each fit; how many own weights the data have fixed
         for a in range(A):
             mine = data.action == a
-            variance[mine] = fit.variance(data.phi[mine], a)
+            B = data.phi[mine] @ fit.inverses[a]
+            variance[mine] = np.einsum("np,np->n", B, data.phi[mine])
+            variance[mine] += np.einsum("np,np->n", B @ fit.common, B) / own**2
             towards = np.eye(p) - fit.inverses[a] / own
             free += p - (np.trace(fit.inverses[a]) + np.einsum("pq,pq->", towards @ fit.common, towards)) / own
         alpha = omega * (data.y - np.einsum("cp,pc->c", data.phi, w[:, data.action]))

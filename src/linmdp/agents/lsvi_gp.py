@@ -25,7 +25,7 @@ from linmdp.errors import InvalidData, check_int, check_number
 from linmdp.features.raw import width_of
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
-CHUNK = 256
+CHUNK = 128
 """States whose deviations are computed together, so that planning takes little memory."""
 
 START = Shares(1.0, 1.0, 1.0, 0.3)
@@ -73,9 +73,7 @@ class Plan(Component):
         left = np.maximum(1 - np.einsum("np,np->n", phi, phi), 0.0)
         q = phi @ self.w[i]
         fit = Weights(self.inverses, self.common, float(own))
-        deviation = np.empty_like(q)
-        for a in range(q.shape[1]):
-            deviation[:, a] = fit.variance(phi, a) + exact + (own + shared) * left
+        deviation = fit.variance(phi) + (exact + (own + shared) * left)[:, None]
         unknown = hope * (again + (1 - again) * np.minimum(deviation / (own + shared + exact), 1.0))
         deviation = np.sqrt(deviation)
         for n in np.flatnonzero(rows >= 0).tolist():
@@ -312,21 +310,26 @@ class LSVIGP(Agent):
         stride = -(-L // min(self.kept, L))
         levels = -(-L // stride)
         w, own = np.zeros((levels, phi.shape[1], A), np.float32), np.zeros((levels, len(omega)), np.float32)
-        scale, V, T = np.zeros(levels), np.zeros(len(cells.X)), np.zeros((len(cells.X), A), np.float32)
+        scale, V, T = np.zeros(levels), np.zeros(len(cells.X)), np.zeros((A, len(cells.X)), np.float32)
+        bonus, hope_g, there = bonus.T.copy(), hope.T.copy(), (cells.action, cells.state)
+        F, part, going = S.F, kept.astype(np.float32), ~over
         for g in range(1, L + 1):
-            following = np.where(over, 0.0, V[cells.following]) if g > 1 else np.zeros(len(over))
-            y = cells.reward + cells.mean(following) - top[g]  # lines 7 and 8
-            T[cells.state, cells.action] = omega * y
-            w_g = fit((S.F.T @ T).astype(np.float64))[0].astype(np.float32)  # line 9
-            Q = S.F @ w_g
-            error = y - Q[cells.state, cells.action]
+            y = cells.reward - top[g]  # lines 7 and 8
+            if g > 1:
+                y += cells.mean(V[cells.following] * going)
+            T[there] = omega * y
+            w_g = fit((T @ F).T.astype(np.float64))[0].astype(np.float32)  # line 9
+            Q = w_g.T @ F.T
+            error = y - Q[there]
             s_g = math.sqrt(max(float((omega * y) @ error), 0.0) / len(y))
-            Q[cells.state, cells.action] += kept * error
-            Q = np.minimum(Q + (top[g] + s_g * bonus), top[g]) + hope  # lines 10 and 11
-            V = np.clip(Q, low[g], top[g] + reach * (g if wide else 1)).max(axis=1)
+            Q[there] += part * error
+            Q += np.float32(s_g) * bonus  # lines 10 and 11
+            np.minimum(Q, 0.0, out=Q)
+            Q += hope_g
+            V = np.clip(Q.max(axis=0) + top[g], low[g], top[g] + reach * (g if wide else 1))
             if g % stride == 0 or g == L:
                 i = -(-g // stride) - 1
-                w[i], own[i], scale[i] = w_g, kept * error, s_g
+                w[i], own[i], scale[i] = w_g, part * error, s_g
         at = np.append(np.arange(stride, L, stride), L)
         order = np.argsort(cells.codes, kind="stable")
         place = np.empty_like(order)
@@ -357,13 +360,14 @@ class LSVIGP(Agent):
         """The evidence speaks on the targets of the first step, with the values of the plan before."""
         V = np.full(len(cells.X), top[L - 1])
         if len(self._plan.codes):
-            V = self._plan.q(cells.X, L - 1, self._plan.find(cells.codes)).max(axis=1)
+            rows = self._plan.find(cells.codes)
+            for start in range(0, len(V), CHUNK):
+                some = slice(start, start + CHUNK)
+                V[some] = self._plan.q(cells.X[some], L - 1, rows[some]).max(axis=1)
         following = np.where(over, 0.0, V[cells.following]) if L > 1 else np.zeros(len(over))
         mean = cells.mean(following)
         n = self.experience.count
-        within = self.experience.within() + float(
-            self.experience.times[:n] @ following**2 - cells.times @ mean**2
-        )
+        within = self.experience.within() + float(self.experience.times[:n] @ following**2 - cells.times @ mean**2)
         data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.reward + mean - top[L], max(within, 0.0))
         power, unit = data.power(), float(np.abs(self.returns.reward).max())
         if power <= (1e-10 * max(unit, 1e-300)) ** 2:  # all is as good as it can be: nothing to explain
@@ -381,16 +385,12 @@ class LSVIGP(Agent):
         )
         self._shares[:] = found
 
-    def _deviations(
-        self, cells: Cells, S: Smooth, fit: Weights, shares: Shares, omega: Array
-    ) -> tuple[Array, Array]:
+    def _deviations(self, cells: Cells, S: Smooth, fit: Weights, shares: Shares, omega: Array) -> tuple[Array, Array]:
         """Posterior deviations (U, A), and the part of its error that a cell keeps as its own, (C,)."""
         U, A = len(cells.X), self.task.A
         variance = np.empty((U, A))
         for start in range(0, U, CHUNK):
-            rows = S.F[start : start + CHUNK].astype(np.float64)
-            for a in range(A):
-                variance[start : start + CHUNK, a] = fit.variance(rows, a)
+            variance[start : start + CHUNK] = fit.variance(S.F[start : start + CHUNK].astype(np.float64))
         tau = shares.exact + (shares.shared + shares.own) * S.left
         kept = tau[cells.state] * omega
         tried = variance[cells.state, cells.action]

@@ -44,7 +44,7 @@ app = typer.Typer(
 @app.command()
 def run(
     env: opt.EnvSpec,
-    agent: opt.AgentSpec,
+    agent: opt.AgentSpec = "auto",
     episodes: opt.Episodes = 1000,
     seeds: opt.Seeds = 1,
     seed: opt.FirstSeed = 0,
@@ -64,7 +64,7 @@ def run(
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Run one agent in one environment, with one seed or several."""
+    """Run one agent (auto if none is named) in one environment, with one seed or several."""
     env, agents = _paid(env, reward), opt.with_settings([agent], settings)
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
