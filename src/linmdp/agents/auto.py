@@ -1,4 +1,4 @@
-"""The learner with no parameter: what is known of a task decides which agent plays it, with a reason for each choice."""
+"""The learner with no parameter: what is known of a task decides which agent plays it, each choice with a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Decision(NamedTuple):
 
 def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
     """The agent for a task, and its parameters where they are not its defaults."""
-    if isinstance(task.features, TableFeatures):
+    own = task.knows("reward_range") and task.knows("features")  # without random play
+    if own and isinstance(task.features, TableFeatures):
         shared = "does not depend" if task.stationary else "depends"
         return LSVIUCB, [
             Decision(

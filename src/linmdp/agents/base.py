@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,6 +70,10 @@ TIE = 1e-9
 well above rounding, so that two ways of computing the same Q agree on what is a tie."""
 
 
+ANY = (-math.inf, math.inf)
+"""The range of a reward of which nothing is known."""
+
+
 def count_in(moments: Array, x: float) -> None:
     """One more number among those whose count, mean and sum of squares around it are `moments`, (3,) (Welford)."""
     n, mean, _ = moments
@@ -87,7 +92,7 @@ def check_step(task: Task, expected: int, h: int, action: int, reward: Any) -> i
         raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {words}.")
     if not 0 <= action < task.A:
         raise InvalidData(f"The action must be in [0, {task.A - 1}]. Got {action!r}.")
-    check_reward(reward, task.reward_range, None, h)
+    check_reward(reward, task.reward_range if task.knows("reward_range") else ANY, None, h)
     return h + 1
 
 
@@ -285,7 +290,8 @@ class Agent(ABC):
     def _identity(self) -> dict[str, Any]:
         """What a saved state must agree with: the kind of agent, its parameters, and the size of its task."""
         task = self.task
-        return {"agent": self.name, "S": task.S, "A": task.A, "d": task.d, "H": task.H} | self.get_params()
+        d = task.d if self.needs_features else None  # which may take random play to find
+        return {"agent": self.name, "S": task.S, "A": task.A, "d": d, "H": task.H} | self.get_params()
 
     def state_dict(self) -> StateDict:
         """A copy of everything that the agent has learned, of its random generator, and of whose state it is."""

@@ -21,7 +21,7 @@ LEFT = 0.9
 WIDER = 1.25
 """By this the radius of merging grows."""
 
-TYPES = {"code": np.int64, "start": np.int64, "action": np.int32, "over": np.bool_}
+TYPES: dict[str, type[np.generic]] = {"code": np.int64, "start": np.int64, "action": np.int32, "over": np.bool_}
 TYPES |= {"times": np.float64, "reward": np.float64, "squared": np.float64}
 """Of the columns but `ends`, which is float32: a state is what single precision tells apart."""
 
@@ -47,7 +47,7 @@ class Cells(NamedTuple):
 
     def mean(self, values: Array) -> Array:
         """The mean over the transitions of each cell, (C,), of values (m,)."""
-        found: Array = np.bincount(self.cell, self.share * values, len(self.times))
+        found: Array = np.bincount(self.cell, self.share * values, len(self.times)).astype(np.float64)
         return found
 
 
@@ -71,6 +71,13 @@ class Experience(Component):
 
     _arrays = ("ends", *TYPES, "radius", "centre", "unit")
     _counters = ("count", "states", "seen", "again")
+    code: IntArray
+    start: IntArray
+    action: IntArray
+    over: BoolArray
+    times: Array
+    reward: Array
+    squared: Array
 
     def __init__(self, k: int, N: int) -> None:
         self.k, self.N = k, N
@@ -178,7 +185,7 @@ class Experience(Component):
         begun, following = which.reshape(m, 2).T
         times = self.times[:m]
         cells, cell = np.unique(begun * A + self.action[:m], return_inverse=True)
-        visits = np.bincount(cell, times, len(cells))
+        visits: Array = np.bincount(cell, times, len(cells)).astype(np.float64)
         share = times / visits[cell]
         X = rows[first]
         return Cells(
@@ -191,7 +198,7 @@ class Experience(Component):
             state=cells // A,
             action=cells % A,
             times=visits,
-            reward=np.bincount(cell, share * self.reward[:m], len(cells)),
+            reward=np.bincount(cell, share * self.reward[:m], len(cells)).astype(np.float64),
         )
 
     def within(self) -> float:

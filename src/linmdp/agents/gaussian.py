@@ -35,7 +35,8 @@ def kernel(squares: Array) -> Array:
 def distances(X: Array, Z: Array) -> Array:
     """Squared distances between the rows of X (n, k) and of Z (p, k), (n, p)."""
     squares = np.einsum("nk,nk->n", X, X)[:, None] + np.einsum("pk,pk->p", Z, Z) - 2 * X @ Z.T
-    return np.maximum(squares, 0.0)
+    found: Array = np.maximum(squares, 0.0)
+    return found
 
 
 class Smooth(NamedTuple):
@@ -150,17 +151,17 @@ def evidence(data: Data, A: int, shares: Shares, *, floor: float, quiet: float, 
             variance[mine] = np.einsum("np,np->n", B, data.phi[mine])
             variance[mine] += np.einsum("np,np->n", B @ fit.common, B) / own**2
             towards = np.eye(p) - fit.inverses[a] / own
-            free += p - (np.trace(fit.inverses[a]) + np.einsum("pq,pq->", towards @ fit.common, towards)) / own
+            free += float(p - (np.trace(fit.inverses[a]) + np.einsum("pq,pq->", towards @ fit.common, towards)) / own)
         alpha = omega * (data.y - np.einsum("cp,pc->c", data.phi, w[:, data.action]))
         trace = np.maximum(omega - omega**2 * variance, 0.0)
-        over, over_trace = data.left @ alpha**2, data.left @ trace
+        over, over_trace = float(data.left @ alpha**2), float(data.left @ trace)
 
         def renewed(theta: float, squares: float, fixed: float) -> float:
             return float(np.clip(squares / max(fixed, 1e-9), low, high))
 
         shares = Shares(
-            renewed(shared, w_0 @ w_0 + shared**2 * over, p - np.trace(fit.common) / shared + shared * over_trace),
-            renewed(own, ((w - w_0[:, None]) ** 2).sum() + own**2 * over, free + own * over_trace),
+            renewed(shared, float(w_0 @ w_0) + shared**2 * over, p - fit.common.trace() / shared + shared * over_trace),
+            renewed(own, float(((w - w_0[:, None]) ** 2).sum()) + own**2 * over, free + own * over_trace),
             max(float(np.clip(exact * (alpha @ alpha) / max(trace.sum(), 1e-300), low, high)), floor * power),
             float(
                 np.clip(

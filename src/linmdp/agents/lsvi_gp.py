@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from linmdp.agents.experience import Cells, Experience, code_of
 from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, distances, evidence, kernel, smooth, weights
 from linmdp.agents.returns import Returns
 from linmdp.errors import InvalidData, check_int, check_number
-from linmdp.features.raw import width_of
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 CHUNK = 128
@@ -30,6 +30,17 @@ CHUNK = 128
 
 START = Shares(1.0, 1.0, 1.0, 0.3)
 """Before the first data, in units of the mean square of the targets."""
+
+
+HALF = 1 << 20
+"""A state that is a code of 40 bits becomes two numbers below this, which single precision tells apart."""
+
+
+def _width(task: Task) -> int:
+    """Numbers in a state of a task."""
+    if task.S is not None:
+        return 1
+    return 2 if task.state_bytes is None else max(task.state_bytes // 8, 1)
 
 
 class Plan(Component):
@@ -48,8 +59,27 @@ class Plan(Component):
     numbers : beta, shares own, shared and exact, hope, the share of states that come again, stride, L
     """
 
-    _arrays = ("pivots", "inverse", "centre", "unit", "w", "own", "inverses", "common", "scale", "top", "low")
-    _arrays += ("codes", "deviation", "hope", "cells", "numbers", "begins")
+    _arrays: ClassVar[tuple[str, ...]] = (
+        *("pivots", "inverse", "centre", "unit", "w", "own", "inverses", "common", "scale", "top", "low"),
+        *("codes", "deviation", "hope", "cells", "numbers", "begins"),
+    )
+    pivots: Array
+    inverse: Array
+    centre: Array
+    unit: Array
+    w: Array
+    own: Array
+    inverses: Array
+    common: Array
+    scale: Array
+    top: Array
+    low: Array
+    codes: IntArray
+    deviation: Array
+    hope: Array
+    cells: IntArray
+    numbers: Array
+    begins: IntArray
 
     def __init__(self, **arrays: np.ndarray) -> None:
         for name in self._arrays:
@@ -116,7 +146,12 @@ def no_plan(k: int, A: int) -> Plan:
     sizes = {"pivots": (0, k), "inverse": (0, 0), "centre": (k,), "unit": (k,), "w": (0, 0, A), "own": (0, 0)}
     sizes |= {"inverses": (A, 0, 0), "common": (0, 0), "scale": (0,), "top": (0,), "low": (0,), "codes": (0,)}
     sizes |= {"deviation": (0, A), "hope": (0, A), "cells": (2, 0), "numbers": (8,), "begins": (1,)}
-    kinds = {"w": np.float32, "own": np.float32, "deviation": np.float32, "hope": np.float32}
+    kinds: dict[str, type[np.generic]] = {
+        "w": np.float32,
+        "own": np.float32,
+        "deviation": np.float32,
+        "hope": np.float32,
+    }
     kinds |= {"codes": np.int64, "cells": np.int32, "begins": np.int32}
     return Plan(**{name: np.zeros(shape, dtype=kinds.get(name, np.float64)) for name, shape in sizes.items()})
 
@@ -143,7 +178,11 @@ class LSVIGP(Agent):
 
     name = "lsvi-gp"
     needs_features = False
-    test_parameters = ({}, {"states": 24, "features": 8, "every": 2, "replan": 0.3}, {"beta": 0.0, "scout": 0.0})
+    test_parameters = (
+        {"features": 120},
+        {"states": 24, "features": 8, "every": 2, "replan": 0.3},
+        {"beta": 0.0, "features": 110},
+    )
 
     def __init__(
         self,
@@ -175,7 +214,7 @@ class LSVIGP(Agent):
         for name, low in (("states", 8), ("features", 2), ("levels", 1), ("kept", 1), ("evidence", 1), ("every", 1)):
             check_int(self.name, name, getattr(self, name), low=low, high=10**6)
         check_number(self.name, "settled", settled)
-        self._k, self._L = width_of(task) + (not task.stationary), min(task.H, levels)
+        self._k, self._L = _width(task) + (not task.stationary), min(task.H, levels)
         self.experience, self.returns = Experience(self._k, states), Returns(self._L)
         self._plan, self._wide = no_plan(self._k, task.A), no_plan(self._k, task.A)
         self._shares = np.zeros(4)
@@ -194,12 +233,14 @@ class LSVIGP(Agent):
         """States as vectors, (n, k) in single precision; with the step, where dynamics depend on it."""
         X = np.empty((len(states), self._k), dtype=np.float32)
         X[:, -1] = h
+        coded = self.task.S is None and self.task.state_bytes is None
         for x, state in zip(X, states, strict=True):
-            x[: self._k - (not self.task.stationary)] = np.ravel(state)
+            x[: self._k - (not self.task.stationary)] = divmod(int(state), HALF) if coded else np.ravel(state)
         return X
 
     def q_values(self, h: int, state: State) -> Array:
-        return self._q(h, self._states(h, [state]))[0]
+        q: Array = self._q(h, self._states(h, [state]))[0]
+        return q
 
     def _q(self, h: int, X: Array) -> Array:
         plan = self._acting
@@ -286,7 +327,7 @@ class LSVIGP(Agent):
     def _scaled(self, X: Array) -> tuple[Array, Array]:
         """Centre and unit of coordinates such that the kernel has length 1."""
         unit = self.experience.unit
-        return self.experience.centre, unit / (self.length * math.sqrt(max(np.count_nonzero(unit), 1) / 3))
+        return self.experience.centre, unit / (self.length * math.sqrt(max(int((unit > 0).sum()), 1) / 3))
 
     def _planned(self, wide: float) -> Plan:
         """Lines 4 to 11 of Algorithm 1 on what is held; with `wide`, for a scout."""
@@ -294,7 +335,7 @@ class LSVIGP(Agent):
         A, cells = self.task.A, self.experience.cells(self.task.A)
         centre, unit = self._scaled(cells.X)
         over = np.zeros_like(cells.over) if self.returns.fixed else cells.over
-        L = min(self._L, self.horizon) if self.returns.lengths[1] else self._L
+        L = int(min(self._L, self.horizon)) if self.returns.lengths[1] else self._L
         top, low = self.returns.bounds()
         S = smooth((cells.X - centre) * unit, self.features)
         phi = S.F[cells.state].astype(np.float64)

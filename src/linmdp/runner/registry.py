@@ -67,6 +67,8 @@ AGENTS: Names[type[Agent]] = Names(
     {
         agent.name: agent
         for agent in (
+            built_in.Auto,
+            built_in.LSVIGP,
             built_in.LSVIUCB,
             built_in.LSVIUCBFixed,
             built_in.LSVIUCBAdaptive,
