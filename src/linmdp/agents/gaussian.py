@@ -73,6 +73,10 @@ class Shares(NamedTuple):
     noise: float
 
 
+def _trace(matrix: Array) -> float:
+    return float(np.einsum("pp->", matrix))
+
+
 class Weights(NamedTuple):
     """From sums z_a = sum over the cells of a of omega_c phi_c y_c, (p, A), to the weights of each action.
 
@@ -151,26 +155,20 @@ def evidence(data: Data, A: int, shares: Shares, *, floor: float, quiet: float, 
             variance[mine] = np.einsum("np,np->n", B, data.phi[mine])
             variance[mine] += np.einsum("np,np->n", B @ fit.common, B) / own**2
             towards = np.eye(p) - fit.inverses[a] / own
-            free += float(p - (np.trace(fit.inverses[a]) + np.einsum("pq,pq->", towards @ fit.common, towards)) / own)
+            free += float(p - (_trace(fit.inverses[a]) + np.einsum("pq,pq->", towards @ fit.common, towards)) / own)
         alpha = omega * (data.y - np.einsum("cp,pc->c", data.phi, w[:, data.action]))
         trace = np.maximum(omega - omega**2 * variance, 0.0)
         over, over_trace = float(data.left @ alpha**2), float(data.left @ trace)
 
-        def renewed(theta: float, squares: float, fixed: float) -> float:
-            return float(np.clip(squares / max(fixed, 1e-9), low, high))
+        def renewed(squares: float, fixed: float) -> float:
+            return min(max(float(squares) / max(float(fixed), 1e-300), low), high)
 
+        visits = float(noise**2 * (alpha**2 / data.times).sum()) + data.within
         shares = Shares(
-            renewed(shared, float(w_0 @ w_0) + shared**2 * over, p - fit.common.trace() / shared + shared * over_trace),
-            renewed(own, float(((w - w_0[:, None]) ** 2).sum()) + own**2 * over, free + own * over_trace),
-            max(float(np.clip(exact * (alpha @ alpha) / max(trace.sum(), 1e-300), low, high)), floor * power),
-            float(
-                np.clip(
-                    (noise**2 * (alpha**2 / data.times).sum() + data.within)
-                    / max(noise * (trace / data.times).sum() + data.times.sum() - len(data.y), 1e-300),
-                    quiet**2 * power,
-                    high,
-                )
-            ),
+            renewed(w_0 @ w_0 + shared**2 * over, p - _trace(fit.common) / shared + shared * over_trace),
+            renewed(((w - w_0[:, None]) ** 2).sum() + own**2 * over, free + own * over_trace),
+            max(renewed(exact * (alpha @ alpha), trace.sum()), floor * power),
+            max(renewed(visits, noise * (trace / data.times).sum() + data.times.sum() - len(data.y)), quiet**2 * power),
         )
         shares = shares._replace(own=max(shares.own, 1e-3 * shares.shared))
     return shares

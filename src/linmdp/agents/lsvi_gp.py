@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, prefixed, saved_array, under
 from linmdp.agents.experience import Cells, Experience, code_of
-from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, distances, evidence, kernel, smooth, weights
+from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
+from linmdp.agents.gp_plan import Plan, no_plan
 from linmdp.agents.returns import Returns
 from linmdp.errors import InvalidData, check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, State, Task
@@ -41,119 +41,6 @@ def _width(task: Task) -> int:
     if task.S is not None:
         return 1
     return 2 if task.state_bytes is None else max(task.state_bytes // 8, 1)
-
-
-class Plan(Component):
-    """What acting needs of a planning, for levels of steps left that lie `stride` apart.
-
-    Attributes
-    ----------
-    pivots, inverse : features of a state x: inverse @ kernel(distances(x, pivots)), (p, k) and (p, p)
-    centre, unit : (k,) of the states
-    w : (levels, p, A)
-    own : (levels, C) what the cells have of their own
-    inverses, common : of `Weights`
-    scale, top, low : (levels,)
-    codes, deviation, hope : (U,) of the states held, in order; (U, A) of their actions
-    cells : (2, C) state, in that order, and action of each cell
-    numbers : beta, shares own, shared and exact, hope, the share of states that come again, stride, L
-    """
-
-    _arrays: ClassVar[tuple[str, ...]] = (
-        *("pivots", "inverse", "centre", "unit", "w", "own", "inverses", "common", "scale", "top", "low"),
-        *("codes", "deviation", "hope", "cells", "numbers", "begins"),
-    )
-    pivots: Array
-    inverse: Array
-    centre: Array
-    unit: Array
-    w: Array
-    own: Array
-    inverses: Array
-    common: Array
-    scale: Array
-    top: Array
-    low: Array
-    codes: IntArray
-    deviation: Array
-    hope: Array
-    cells: IntArray
-    numbers: Array
-    begins: IntArray
-
-    def __init__(self, **arrays: np.ndarray) -> None:
-        for name in self._arrays:
-            setattr(self, name, arrays[name])
-
-    def level(self, g: int) -> int:
-        """The kept level for g steps left."""
-        stride, L = int(self.numbers[6]), int(self.numbers[7])
-        return -(-min(max(g, 1), L) // stride) - 1
-
-    def find(self, codes: IntArray) -> IntArray:
-        """The rows of states with these codes, -1 where there is none, (n,)."""
-        at = np.minimum(self.codes.searchsorted(codes), len(self.codes) - 1)
-        return np.where(self.codes[at] == codes, at, -1)
-
-    def q(self, X: Array, g: int, rows: IntArray) -> Array:
-        """Q with g steps left of states X (n, k) whose rows are known, (n, A)."""
-        beta, own, shared, exact, hope, again = self.numbers[:6]
-        i = self.level(g)
-        phi = kernel(distances((X - self.centre) * self.unit, self.pivots)) @ self.inverse.T
-        left = np.maximum(1 - np.einsum("np,np->n", phi, phi), 0.0)
-        q = phi @ self.w[i]
-        fit = Weights(self.inverses, self.common, float(own))
-        deviation = fit.variance(phi) + (exact + (own + shared) * left)[:, None]
-        unknown = hope * (again + (1 - again) * np.minimum(deviation / (own + shared + exact), 1.0))
-        deviation = np.sqrt(deviation)
-        for n in np.flatnonzero(rows >= 0).tolist():
-            u = int(rows[n])
-            deviation[n], unknown[n] = self.deviation[u], self.hope[u]
-            mine = slice(int(self.begins[u]), int(self.begins[u + 1]))
-            q[n, self.cells[1, mine]] += self.own[i, mine]
-        q += self.top[i] + beta * self.scale[i] * deviation
-        found: Array = np.clip(np.minimum(q, self.top[i]) + unknown, self.low[i], None)
-        return found
-
-    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        for name in self._arrays:
-            saved = saved_array(state, name)
-            mine = getattr(self, name)
-            if saved.dtype != mine.dtype or saved.ndim != mine.ndim:
-                raise InvalidData(f"'{name}' of a saved agent must be {mine.dtype} with {mine.ndim} axes.")
-            if saved.dtype.kind == "f" and not np.isfinite(saved).all():
-                raise InvalidData(f"'{name}' of a saved agent must be finite.")
-            setattr(self, name, saved.copy())
-        self._check()
-
-    def _check(self) -> None:
-        p, U, C, levels, A = len(self.pivots), len(self.codes), self.cells.shape[1], len(self.top), self.w.shape[2]
-        shapes = {"inverse": (p, p), "w": (levels, p, A), "own": (levels, C), "inverses": (A, p, p)}
-        shapes |= {"common": (p, p), "scale": (levels,), "low": (levels,), "deviation": (U, A), "hope": (U, A)}
-        shapes |= {"cells": (2, C), "numbers": (8,), "begins": (U + 1,), "unit": self.centre.shape}
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                raise InvalidData(f"'{name}' of a saved agent must have shape {shape}.")
-        stride, L = self.numbers[6:]
-        inside = (self.cells >= 0).all() and (self.cells < np.array([[U], [A]])).all()
-        counted = (np.diff(self.begins) >= 0).all() and self.begins[0] == 0 and self.begins[-1] == C
-        if not (inside and counted and stride >= 1 and levels == -(-L // stride) and U and self.numbers[1] > 0):
-            raise InvalidData("The plan of a saved agent must be that of its cells.")
-
-
-def no_plan(k: int, A: int) -> Plan:
-    """The shapes of a plan before there is one."""
-    sizes = {"pivots": (0, k), "inverse": (0, 0), "centre": (k,), "unit": (k,), "w": (0, 0, A), "own": (0, 0)}
-    sizes |= {"inverses": (A, 0, 0), "common": (0, 0), "scale": (0,), "top": (0,), "low": (0,), "codes": (0,)}
-    sizes |= {"deviation": (0, A), "hope": (0, A), "cells": (2, 0), "numbers": (8,), "begins": (1,)}
-    kinds: dict[str, type[np.generic]] = {
-        "w": np.float32,
-        "own": np.float32,
-        "deviation": np.float32,
-        "hope": np.float32,
-    }
-    kinds |= {"codes": np.int64, "cells": np.int32, "begins": np.int32}
-    return Plan(**{name: np.zeros(shape, dtype=kinds.get(name, np.float64)) for name, shape in sizes.items()})
 
 
 class LSVIGP(Agent):
