@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp import LSVIUCB, Task
+from linmdp.agents.storage import kept
 from linmdp.agents.storage.base import Sample
 from linmdp.agents.storage.kept import Kept
 from reference import ReferenceEvidence, ReferenceLSVI, ReferenceStationary
@@ -110,6 +111,19 @@ def test_weights_that_grow_large_keep_their_ratios() -> None:
     mine = storage.keys[: int(storage.count)] // storage.places == cell
     assert storage.weights.max() < 1 << 22
     np.testing.assert_allclose(storage.weights[: len(mine)][mine] / (1 << 21), ratios[: len(mine)][mine], rtol=1e-5)
+
+
+def test_links_that_are_halved_are_in_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came before counts half from then on, and Q moves: that is no certificate of 0."""
+    env, q, certificates = linmdp.make_env("riverswim:S=6,H=10"), [], []
+    for heavy in (1 << 22, 8):
+        monkeypatch.setattr(kept, "HEAVY", float(heavy))
+        agent: Any = linmdp.make_agent("lsvi-ucb:storage=sparse,M=100,beta=0.1,lam=0.1,stationary=true", env)
+        linmdp.run(env, agent, episodes=60, seed=0)
+        q.append(agent.q_values(0, 0))
+        certificates.append(agent.certificate())
+    assert certificates[0] == 0 < certificates[1]
+    assert np.abs(q[0] - q[1]).max() > 1e-3
 
 
 @pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")  # a wider bonus learns later

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -102,3 +103,23 @@ def test_a_soak_looks_at_what_it_says() -> None:
     assert program.healthy(learner)
     learner._planner.ridge.Lambda_inv[0, 0, 1] += 1e-3
     assert not program.healthy(learner)
+
+
+def test_the_drift_of_centres_is_seen_where_lam_is_lost_in_rounding() -> None:
+    """After the last episode every regression is behind, and none was looked at."""
+    env = linmdp.make_env("synthetic:S=60,A=4,d=10,H=6")
+    found = []
+    for lam in (1e-12, 1e-2):
+        agent = linmdp.make_agent(f"lsvi-ucb:beta=0.1,lam={lam},storage=centres,M=500,stationary=false", env)
+        drift = linmdp.run(env, agent, episodes=30).drift
+        assert drift is not None
+        found.append(drift)
+    assert found[0] > 1e-5 > 1e-10 > found[1] > 0
+
+
+@pytest.mark.parametrize(("lam", "dtype", "said"), [(1e-8, "float32", 1), (1e-8, "float64", 0), (0.1, "float32", 0)])
+def test_a_lam_that_single_precision_loses_is_said(lam: float, dtype: str, said: int) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        linmdp.make_agent(f"lsvi-ucb:beta=0.1,lam={lam},dtype={dtype}", linmdp.make_env("lock:H=3"))
+    assert sum("lost in single precision" in str(words.message) for words in found) == said

@@ -262,3 +262,15 @@ def test_the_system_is_asked_for_its_room(tmp_path: Path) -> None:
     assert resources.free_disk(tmp_path) > 0
     memory = available_memory()
     assert memory is None or memory > 0
+
+
+def test_a_large_plan_shows_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("linmdp.runner.sweep.WORTH_SHOWING", 10)
+    monkeypatch.setattr("linmdp.runner.progress.LINES", 0.0)
+    path = written(tmp_path, SMALL)
+    jobs = plan(read_sweep(path), progress=True)
+    assert f"planned: {len(jobs)} of " in capsys.readouterr().err
+    assert plan(read_sweep(path)) == jobs
+    assert capsys.readouterr().err == ""

@@ -115,11 +115,12 @@ class Afresh(Component):
         return self.lam * dot(w, w)
 
     def drift(self, rebuild: Rebuild) -> Array:
-        """max |Lambda Lambda^-1 - I| over all regressions that are not behind, ()."""
+        """max |Lambda Lambda^-1 - I| over all regressions, (); of those that are behind, of the inverse that comes."""
         worst, p = 0.0, self.Lambda_inv.shape[-1]
-        for g in masked_groups(~self.behind):
+        for g, stale in enumerate(self.behind):
             Lambda = rebuild(g) + self.lam * np.eye(p)
-            worst = max(worst, float(np.abs(Lambda @ self.Lambda_inv[g] - np.eye(p)).max(initial=0.0)))
+            inverse = fresh_inverse(Lambda) if stale else self.Lambda_inv[g]
+            worst = max(worst, float(np.abs(Lambda @ inverse - np.eye(p)).max(initial=0.0)))
         return np.array(worst)
 
     def resize(self, d: int) -> None:

@@ -131,7 +131,7 @@ def sweep(
     if dask is not None and save:
         invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
     pool, tracker = None if dask is None else Dask(dask, gpus=device != "cpu"), make_tracker(track, out)
-    planned = plan(read_sweep(spec), spec, device, here=pool is None)
+    planned = plan(read_sweep(spec), spec, device, here=pool is None, progress=True)
     if save:
         planned = [saving(out, job) for job in planned]
     with closing(Store(output_folder(out))) as store:

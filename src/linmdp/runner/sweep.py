@@ -33,6 +33,7 @@ from linmdp.results.store import Store
 from linmdp.runner.batch import Job, check_device, gpu_room, local_pool, run_units, units
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.pool import Dask, Pool
+from linmdp.runner.progress import Meter, progress_bar
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.resources import check_room
 from linmdp.runner.spec import check_no_import, parse_spec, value_text
@@ -46,6 +47,9 @@ LARGEST_FILE = 1 << 20
 
 MOST_RUNS = 1_000_000
 """Runs of one block: the plan is made as a whole, before anything runs."""
+
+WORTH_SHOWING = 10_000
+"""Runs from which on it is shown how far planning is."""
 
 LONGEST_EXPRESSION = 200
 LONGEST_POWER = 1024
@@ -118,27 +122,41 @@ def check_sweep(data: Mapping[str, Any], path: Path = Path("sweep")) -> Sweep:
         raise InvalidSweep(_together(path, found)) from None
 
 
-def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, here: bool = True) -> list[Job]:
+def plan(
+    sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, here: bool = True, progress: bool = False
+) -> list[Job]:
     """Every run of the sweep, once; all bad specs are reported at once, before anything runs.
 
-    `here` says whether the device must be on this machine.
+    `here` says whether the device must be on this machine. Every spec is tried, which takes half a minute for a million
+    of them: `progress` shows how far it is.
     """
     if here:
         backend_for(device)
+    total = sum(map(_most_runs, sweep.runs))
+    with progress_bar("planned", total, progress and total > WORTH_SHOWING) as advance:
+        return _planned(sweep, path, device, advance)
+
+
+def _most_runs(block: Block) -> int:
+    """Runs of a block where every agent has all parameters of its grid."""
+    runs = len(_listed(block.env)) * len(_listed(block.episodes)) * len(block.agents) * block.seeds
+    return runs * math.prod(len(values) for values in block.grid.values())
+
+
+def _planned(sweep: Sweep, path: Path, device: str, advance: Meter) -> list[Job]:
     jobs: dict[Job, None] = {}
     wrong: list[str] = []
     for index, block in enumerate(sweep.runs):
         unused = set(block.grid) - {p for a in block.agents for p in _parameters(a)}
         wrong += [f"runs.{index}.grid.{name}: no agent of this block has that parameter" for name in sorted(unused)]
         envs = _listed(block.env)
-        runs = len(envs) * len(_listed(block.episodes)) * len(block.agents) * block.seeds
-        if runs * math.prod(len(values) for values in block.grid.values()) > MOST_RUNS:
+        if _most_runs(block) > MOST_RUNS:
             wrong.append(f"runs.{index}: a block must have at most {MOST_RUNS} runs")
             continue
         for env in envs:
             try:
                 check_no_import(env)
-                jobs |= dict.fromkeys(_jobs(block, env, wrong, f"runs.{index}", device))
+                jobs |= dict.fromkeys(_jobs(block, env, wrong, f"runs.{index}", device, advance))
             except LinMDPError as error:
                 wrong.append(f"runs.{index}.env: {error}")
     if wrong:
@@ -146,7 +164,7 @@ def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, here:
     return list(jobs)
 
 
-def _jobs(block: Block, env: str, wrong: list[str], where: str, device: str) -> Iterator[Job]:
+def _jobs(block: Block, env: str, wrong: list[str], where: str, device: str, advance: Meter) -> Iterator[Job]:
     environment = make_env(env)
     for agent, K in product(block.agents, _listed(block.episodes)):
         for spec in _expand(agent, block.grid, K, environment.task, wrong, f"{where}.grid"):
@@ -157,6 +175,7 @@ def _jobs(block: Block, env: str, wrong: list[str], where: str, device: str) -> 
                 wrong.append(f"{where}.agents: {error}")
                 continue
             yield from (job._replace(seed=block.seed + i) for i in range(block.seeds))
+            advance(block.seeds)
 
 
 def _expand(

@@ -25,7 +25,7 @@ CHUNK = 256
 """Links that are summed at once."""
 
 HEAVY = float(1 << 22)
-"""The weight of a link from which on those of its unit vector are halved: only their ratios count, in 24 bits each."""
+"""The weight of a link from which on those of its unit vector are halved, to be counted in 24 bits each."""
 
 SLIGHT, TINY, DIGITS = 1e-3, 1e-12, 9
 """A change of the mean by this share of all values, or this much, is none; decimals beyond are rounding."""
@@ -39,7 +39,7 @@ class Kept(UnitStorage):
     keys : (M,) (g d + cell) (S + 1) + to, where `to` is S if the episode ended
     weights, paid : (M,) how often, and the mean reward in units of `scale`, which serves the estimate of noise alone
     count, cursor : () number of links, and the next one to be looked at when some must be merged
-    merged : (G,) samples whose link was merged, at most
+    merged : (G,) samples whose link was merged or halved, at most
     errors : (H,) E_h of the last planning; certificate : () see `off`
     """
 
@@ -81,7 +81,8 @@ class Kept(UnitStorage):
         if there:
             self.weights[i] += sample.weight
             self.paid[i] += (reward - self.paid[i]) * (sample.weight / self.weights[i])
-            if self.weights[i] > HEAVY:
+            if self.weights[i] > HEAVY:  # what came before counts half from now on: as if each were misplaced
+                self.merged.flat[row // self.visits.shape[1]] += self.visits.flat[row]
                 self.weights[self._find(row * self.places)[0] : self._find((row + 1) * self.places)[0]] /= 2
         elif n < self.M:
             for array, new in zip(self._lists, (key, sample.weight, reward), strict=True):
