@@ -2,6 +2,8 @@
 
 python benchmarks/distilled.py alien512.safetensors phoenix512.safetensors --device cuda --out DIR
 
+python benchmarks/distilled.py table      from benchmarks/records, into docs/generated/linearize_distilled_large.md
+
 Needs torch and NumPy only. All runs of a game advance together. Writes DIR/distilled.json and prints a line a setting:
 exact regret of an episode, over all episodes and in the last fifth, and the latter over that of a random policy.
 """
@@ -18,12 +20,15 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
 
 from linmdp.agents.backend import backend_for
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
 from linmdp.experiments.game_tables import SETTINGS
+from linmdp.report.tables import markdown
+from linmdp.results.stats import mean_interval
 from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
 from linmdp.runner.registry import make_learner, make_model
@@ -79,7 +84,29 @@ def distilled(path: Path, args: argparse.Namespace) -> dict[str, Any]:
     return found | {"seconds": time.perf_counter() - start}
 
 
+def table() -> None:
+    """LSVI-UCB in the learned models with d = 512: as published, and the best settings of a grid."""
+    folder = ROOT / "benchmarks" / "records"
+    records = [json.loads((folder / f"{name}.json").read_text()) for name in ("distilled512", "distilled512-2000")]
+    rows = []
+    for game in records[0]:
+        rows.append((game["model"], "random", "-", f"{game['random']:.3f}", f"{game['random']:.3f}", "1.00"))
+        for record in records:
+            mine = next(g for g in record if g["model"] == game["model"])
+            published, *grid = mine["rows"]
+            for row in (published, min(grid, key=lambda r: float(r["of_random"]))):
+                name = "as published" if row is published else row["setting"].removesuffix(",cap=remaining")
+                spans = (mean_interval(np.array(row[key])) for key in ("each", "late"))
+                cells = (f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in spans)
+                rows.append((mine["model"], name, f"{mine['episodes']:,}", *cells, f"{row['of_random']:.2f}"))
+    head = ("model", "setting", "episodes", "regret per episode, all", "in the last fifth", "of random")
+    (ROOT / "docs/generated/linearize_distilled_large.md").write_text(markdown(head, rows) + "\n")
+
+
 def main() -> None:
+    if sys.argv[1:] == ["table"]:
+        table()
+        return
     parser = argparse.ArgumentParser()
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--device", default="cpu")

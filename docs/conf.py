@@ -12,8 +12,7 @@ from sphinx.writers.html5 import HTML5Translator
 import linmdp
 
 sys.path.insert(0, str(Path(__file__).parent))
-from api_pages import api
-from tex import mathml
+from pages import api, mathml
 
 project = "linmdp"
 version = release = linmdp.__version__

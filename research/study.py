@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,12 +96,3 @@ def of_agent(results: Iterable[RunResult], agent: str) -> list[RunResult]:
 def shown(value: float | None, form: str = ".3g") -> str:
     """A number, or "-" where there is none."""
     return "-" if value is None else f"{value:{form}}"
-
-
-def by_task(groups: dict[str, list[Summary]], table: Callable[[list[Summary]], str]) -> str:
-    """A table for each environment, below a line that says what was run."""
-    parts = []
-    for env, here in groups.items():
-        what = f"`{env}`, {here[0].episodes:,} episodes, {here[0].seeds} seeds:"
-        parts.append(f"{what}\n\n{table(here)}\n")
-    return "\n".join(parts)

@@ -27,7 +27,7 @@ def script(name: str) -> Any:
 @pytest.fixture(scope="module")
 def tex() -> Any:
     pytest.importorskip("docutils")
-    return script("tex")
+    return script("pages")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_every_formula_of_the_pages_can_be_shown(tex: Any) -> None:
 
 
 def test_the_reference_has_every_public_name_and_refuses_one_without_a_description() -> None:
-    pages = script("api_pages")
+    pages = script("pages")
     page = pages.api()
     for name in linmdp.__all__:
         assert f"### `{name}`\n" in page

@@ -16,7 +16,7 @@ import pytest
 
 import chromium
 import linmdp
-from research.live.read import page
+from test_docs_site import script
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "_static" / "live.html"
@@ -25,10 +25,10 @@ needs_chromium = pytest.mark.skipif(chromium.find() is None, reason="no Chromium
 
 
 def test_the_page_is_made_of_its_sources_as_they_are() -> None:
-    """Whoever changes docs/live or the loader must run `python -m research live page`."""
+    """Whoever changes docs/live or the loader must run docs/live_page.py."""
     text = PAGE.read_text()
     tasks = json.loads(re.findall(r"^const TASKS = (\{.*\});$", text, flags=re.MULTILINE)[0])
-    assert page(tasks) == text
+    assert script("live_page").page(tasks) == text
 
 
 def asked(tmp_path: Path, code: str) -> Any:

@@ -56,12 +56,14 @@ def test_every_picture_is_shown_and_every_picture_shown_is_there() -> None:
     assert shown == {path.name for path in (DOCS / "images").iterdir()}
 
 
-def test_nobody_imports_a_study_and_scripts_are_few() -> None:
+def test_nobody_imports_a_study_and_they_stay_few_lines() -> None:
     for path in (*ROOT.glob("src/**/*.py"), *ROOT.glob("benchmarks/*.py"), *DOCS.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             assert not any(name.split(".")[0] == "research" for name in names), path
+    files = [path for path in HERE.rglob("*") if path.suffix in (".py", ".toml", ".md")]
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2500
     assert len(list((ROOT / "examples").iterdir())) <= 8
     assert len(list(DOCS.glob("*.py"))) <= 3
 

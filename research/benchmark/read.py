@@ -6,7 +6,6 @@ import shutil
 from contextlib import closing
 
 from linmdp.experiments.benchmark import run_benchmark
-from linmdp.experiments.suite import suite
 from linmdp.io.files import output_folder
 from linmdp.io.units import human_bytes
 from linmdp.report.benchmark import Benchmark
@@ -34,30 +33,12 @@ def benchmark(study: Study) -> None:
     """All tables and the picture, of one benchmark."""
     with closing(Store(output_folder(study.store))) as store:
         found = run_benchmark(AGENTS, store, scale="quick", progress=True, say=print)
-    write("benchmark_tasks", tasks())
     write("benchmark_scores", found.table())
     write("benchmark_kinds", kinds(found))
     write("benchmark_costs", costs(found))
     write("benchmark_reasons", "\n".join(f"- {words}" for words in found.reasons()))
     picture = next(path for path in found.write_figure(study.store) if path.suffix == ".png")
     shutil.copy(picture, IMAGES / "benchmark.png")
-
-
-def tasks() -> str:
-    """What the suite is made of."""
-    whole = suite()
-    rows = [
-        (
-            task.name,
-            task.kind,
-            f"`{task.env}`",
-            "-" if task.max_bytes is None else human_bytes(task.max_bytes),
-            " / ".join(f"{K:,}" for K in task.episodes.values()),
-            " / ".join(f"{one:.4g}" for one in whole.anchors[task.name]["quick"]),
-        )
-        for task in whole.tasks
-    ]
-    return markdown(("task", "kind", "environment", "memory", "K, quick / full", "random / best"), rows)
 
 
 def kinds(found: Benchmark) -> str:

@@ -1,7 +1,7 @@
 """Bounded memory (docs, bounded-memory): what the theorem says in numbers, and every way to bound memory, measured.
 
 `pareto` draws the picture at the top of the README: hours of one core from an empty store; `bounded_12000` takes 50
-minutes on two, `links` 4.
+minutes on two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ SIZES = ((10, 5, 1000), (10, 20, 10**6), (30, 50, 12_000), (30, 50, 10**9))
 P, LAM = 0.1, 1.0
 KINDS = {
     "storage=counts": ("everything kept (exact)", "black"),
-    "M=8000": ("everything kept (exact)", "black"),
     "M=20000": ("everything kept (exact)", "black"),
     "random": ("random play", "grey"),
     "select": ("select: keeps samples that tell most", "C8"),
@@ -162,7 +161,6 @@ def draw_column(axes: Any, here: Sequence[Summary], title: str) -> None:
 
 PARTS = {
     "centres_bound": bound,
-    "links": compared("links"),
     "bounded_12000": compared("long"),
     "pareto": pareto,
 }

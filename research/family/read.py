@@ -10,17 +10,17 @@ from collections.abc import Callable
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.results.summary import Summary
-from research.study import Study, by_task, outcome
+from research.study import Study, outcome
 
 HEAD = ("agent", "regret [95% interval]", "worst seed", "of LSVI-UCB", "of random", "resets", "memory", "CPU s")
 
 
 def ranked(sweep: str) -> Callable[[Study], str]:
     """A table for each environment, the best agent first."""
-    return lambda study: by_task(study.summaries(sweep), table)
+    return lambda study: "\n".join(table(env, here) for env, here in study.summaries(sweep).items())
 
 
-def table(here: list[Summary]) -> str:
+def table(env: str, here: list[Summary]) -> str:
     """What each agent has lost, and what it took."""
     lost, rows = {s.agent: outcome(s) for s in here}, []
     for s in sorted(here, key=outcome):
@@ -28,7 +28,7 @@ def table(here: list[Summary]) -> str:
         worst = "-" if s.curve is None else f"{s.curve[:, -1].max():.4g}"
         cost = (f"{s.resets:.0f}", human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}")
         rows.append((f"`{s.agent}`", str(s.regret), worst, *ratios, *cost))
-    return markdown(HEAD, rows)
+    return f"`{env}`, {here[0].episodes:,} episodes, {here[0].seeds} seeds:\n\n{markdown(HEAD, rows)}\n"
 
 
 PARTS = {"family": ranked("study"), "mixture": ranked("mixture")}

@@ -1,36 +1,26 @@
 """The tables of agents in the linearized games (docs, linearize), from what is in a store so far: give it with --store.
 
-`quick` and `paper` read the folder of `linmdp reproduce table-... --out DIR` at that scale; `linearize_distilled_large`
-what benchmarks/distilled.py left in benchmarks/records; `linearize_distilled_default` runs LSVI-UCB in
-the models alien512.safetensors and phoenix512.safetensors of the folder, minutes a run; `linearize_models_paper` judges
-these two.
+`quick` and `paper` read the folder of `linmdp reproduce table-... --out DIR` at that scale; `linearize_models_paper`
+judges the models alien512.safetensors and phoenix512.safetensors of the folder.
 """
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.experiments.ceiling import ceiling
 from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, GameScale, H, env_spec
 from linmdp.experiments.games import policies_of, table_page
 from linmdp.experiments.paper import TABLES
-from linmdp.experiments.stored_runs import Runs, grouped, run_planned
+from linmdp.experiments.stored_runs import Runs, grouped
 from linmdp.features.learned import read_model
 from linmdp.report.tables import markdown
-from linmdp.results.store import Store, existing_store
-from linmdp.runner.batch import Job
-from linmdp.runner.registry import make_env
+from linmdp.results.store import existing_store
 from research.linearize.read import JUDGED, judged
-from research.study import ROOT, Study, within, write
+from research.study import Study, within, write
 
-RECORDS = ROOT / "benchmarks" / "records"
-EPISODES, FIRST_SEED, EVAL_EVERY = 500, 8000, 20
-"""Of the runs with no parameter."""
 Policies = dict[tuple[str, str], dict[str, tuple[str, str]]]
 precise = partial(within, form=".3f")
 
@@ -73,43 +63,6 @@ def distilled(found: Runs, models: dict[str, str], scale: GameScale, policies: P
     return markdown(("game", "policy", "seeds", f"regret per episode, all {scale.K}", last, "of random"), rows)
 
 
-def distilled_large(_: Study) -> str:
-    """LSVI-UCB in the learned models with d = 512: as published, and the best settings of a grid."""
-    records = [json.loads((RECORDS / f"{name}.json").read_text()) for name in ("distilled512", "distilled512-2000")]
-    rows = []
-    for game in records[0]:
-        rows.append((game["model"], "random", "-", f"{game['random']:.3f}", f"{game['random']:.3f}", "1.00"))
-        for record in records:
-            mine = next(g for g in record if g["model"] == game["model"])
-            published, *grid = mine["rows"]
-            for row in (published, min(grid, key=lambda r: float(r["of_random"]))):
-                name = "as published" if row is published else row["setting"].removesuffix(",cap=remaining")
-                spans = (precise(np.array(row[key])) for key in ("each", "late"))
-                rows.append((mine["model"], name, f"{mine['episodes']:,}", *spans, f"{row['of_random']:.2f}"))
-    head = ("model", "setting", "episodes", "regret per episode, all", "in the last fifth", "of random")
-    return markdown(head, rows)
-
-
-def without_parameters(study: Study) -> str:
-    """LSVI-UCB with no parameter in the learned models with d = 512: exact regret, beside random play's."""
-    envs = {game: f"linearized:model={study.store / game.lower()}512.safetensors,mode=model" for game in GAMES}
-    seeds = range(FIRST_SEED, FIRST_SEED + (study.seeds or 1))
-    planned = [Job(env, "lsvi-ucb", EPISODES, seed, EVAL_EVERY) for env in envs.values() for seed in seeds]
-    store = Store(study.store)
-    found = grouped(run_planned(planned, store, study.jobs, print, "with no parameter"))
-    store.close()
-    rows, last = [], EPISODES // 5
-    for game, spec in envs.items():
-        env: Any = make_env(spec)
-        random = env.optimum.V[0, 0] - policy_value(env.model, uniform_policy(env.model))[0, 0]
-        curves = np.array([run.regret for run in found[spec, "lsvi-ucb"]])
-        late = (curves[:, -1] - curves[:, -1 - last]) / last
-        figures = (precise(curves[:, -1] / EPISODES), precise(late), f"{random:.3f}", f"{late.mean() / random:.2f}")
-        rows.append((game, str(len(curves)), *figures))
-    head = ("game", "seeds", f"regret per episode, all {EPISODES}", f"in the last {last}", "random", "of random")
-    return markdown(head, rows)
-
-
 def models(study: Study) -> str:
     """How linear the games are in the features of the large models."""
     learned = {game: read_model(study.store / f"{game.lower()}512.safetensors") for game in GAMES}
@@ -120,7 +73,5 @@ def models(study: Study) -> str:
 PARTS = {
     "quick": partial(tables, "quick"),
     "paper": partial(tables, "paper"),
-    "linearize_distilled_large": distilled_large,
-    "linearize_distilled_default": without_parameters,
     "linearize_models_paper": models,
 }

@@ -51,12 +51,6 @@ def curves(axes: Any, found: list[Summary]) -> None:
     axes.set(xlabel="episode", ylabel="regret", ylim=(0, None))
 
 
-def lowest(axes: Any, found: list[Summary]) -> None:
-    """The same of those that lose less than a tenth of what `random` does."""
-    limit = next(s.regret.mean for s in found if s.agent == "random" and s.regret) / 10
-    curves(axes, [s for s in found if s.regret and s.regret.mean < limit])
-
-
 def against(x: Callable[[Summary], float], drop: tuple[str, ...], label: str) -> Panel:
     """Regret of the longest runs against a number of each, a line through those that differ in `drop` alone."""
 
@@ -138,12 +132,10 @@ FIGURES: dict[str, dict[str, tuple[Panel, str]]] = {
         "Half of the measures certain": (against(width, ("beta",), "beta"), "certain=0.5"),
         "None certain": (against(width, ("beta",), "beta"), "synthetic:S=50,A=5,d=8,H=10"),
     },
-    "tabular": {"Riverswim": (curves, "riverswim"), "Without the upper two": (lowest, "riverswim")},
     "sketch": {
         "160 features, most of which decay": (directions, "wide"),
         "10 features, none of them small": (directions, "S=100"),
     },
-    "select-bytes": {"Regret against bytes": (against(lambda s: s.agent_bytes, ("max_bytes",), "bytes held"), "S=50")},
 }
 
 PARTS = {name: figure(name) for name in FIGURES}

@@ -18,7 +18,7 @@ import numpy as np
 from linmdp.runner.registry import make_model
 from research.study import Study
 
-NU, ROUNDING, FLOOR, SURPRISE, FIRST_LAM = 0.01, 1e-7, 0.03, 10.0, 1e-4
+NU, ROUNDING, FLOOR, SURPRISE, FIRST_LAM, WIDTH = 0.01, 1e-7, 0.03, 10.0, 1e-4, 3.0
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,6 @@ class Rule:
     recent: float = 0.0
     settled: float = 0.0
     replan: float = 0.02
-    width: float = 3.0
-    psrl: bool = False
 
 
 class Runs:
@@ -192,7 +190,7 @@ class Runs:
             if c_cell:
                 rss_c = np.maximum(y2_c - 2 * w * total + n_c * w * w, 0)
                 var_c = np.maximum(var_c, (rss_c + c_cell * range_**2) / (n_c + 1))
-            bonus = rule.width / math.sqrt(p.H) * np.sqrt(var_c * form)
+            bonus = WIDTH / math.sqrt(p.H) * np.sqrt(var_c * form)
             if c_log:
                 bonus = bonus + c_log * np.log1p(n)[:, None] * range_ * form
             q = self.caps[h] + np.clip(w + bonus, self.lows[h] - self.caps[h], 0)
@@ -203,22 +201,6 @@ class Runs:
         floor = FLOOR * np.minimum(1, SURPRISE * self.surprises / self.repeats)
         lam_next = np.clip(up / np.maximum(down, 1e-12), floor, 1.0)
         return best, V[:, 0], lam_next
-
-    def sampled(self) -> np.ndarray:
-        """Best actions of a model from a posterior: Dirichlet with 1/S, rewards are their means (unseen: the best)."""
-        p = self.p
-        draws = self.rng.standard_gamma(self.N + 1 / self.S) + 1e-300
-        P = draws / draws.sum(-1, keepdims=True)
-        n_c = self.N.sum(-1)
-        r = (self.R.sum(-1) + 0.0) / np.maximum(n_c, 1) + self.top
-        V, best = np.zeros((self.n, self.S)), np.empty((self.n, p.H, self.S, self.A), dtype=bool)
-        for h in reversed(range(p.H)):
-            g = h if self.G > 1 else 0
-            q = np.minimum(r[:, g] + (P[:, g] * V[:, None]).sum(-1), self.caps[h])
-            Q = q[:, p.cell]
-            V = Q.max(-1)
-            best[:, h] = V[..., None] - 1e-9 <= Q
-        return best
 
     def value(self, best: np.ndarray) -> np.ndarray:
         """The true value of state 0, ties drawn evenly, (n,)."""
@@ -264,10 +246,7 @@ class Runs:
         regret, late, lost, on_P, usual, played = np.zeros((6, self.n))
         range_, planned_at, granted, wide = self.caps[0] - self.lows[0], -1.0, 0, bool(rule.alpha)
         for k in range(1, p.K + 1):
-            if rule.psrl:
-                best_A = self.sampled()
-                v_A = self.value(best_A)
-            elif k >= (1 + rule.replan) * planned_at or planned_at < 0:
+            if k >= (1 + rule.replan) * planned_at or planned_at < 0:
                 best_A, U_A, lam = self.plan(False)
                 v_A = self.value(best_A)
                 if wide:
@@ -299,7 +278,6 @@ class Runs:
 RULE = Rule(a_cell=0.003, p_cell=0.6, alpha=1, scale=0.25, budget=0.03, power=1 / 3, recent=0.02, settled=0.03)
 VARIANTS = {
     "plain": Rule(),
-    "psrl": Rule(psrl=True),
     "log.01": Rule(a_log=0.01),
     "share.3": Rule(p_log=0.3, alpha=1 / 3),
     "log.01+share.3": Rule(a_log=0.01, p_log=0.3, alpha=1 / 3),

@@ -8,21 +8,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 
 import linmdp
 from linmdp.agents.exploration.bonus import confidence_width
-from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import comparison_table, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.sweep import sweep_schema
-from linmdp.types import Array, IntArray, RunResult
-from research.study import outcome
+from linmdp.types import RunResult
+from research.study import Study, outcome
 
 SYNTHETIC = "synthetic:S=500,A=15,d=30,H=50"
 FAMILIES = ("synthetic", "hypercube", "lock", "riverswim", "sensor", "inventory")
@@ -52,7 +50,7 @@ def sweep_table(found: list[RunResult], label: Callable[[str], str], head: str) 
     return markdown((head, "regret", "per episode", "of random", "at cap", "tied"), rows)
 
 
-def beta() -> str:
+def beta(_: Study) -> str:
     """Regret against beta on the synthetic MDP."""
     K, env = 1000, linmdp.make_env(SYNTHETIC)
     forms = ("theory", 5, "published", 0.2, 0.1, 0.05, 0.02, 0.01)
@@ -70,14 +68,14 @@ def beta() -> str:
     return sweep_table(found, label, "beta")
 
 
-def lam() -> str:
+def lam(_: Study) -> str:
     """Regret against lambda on the synthetic MDP."""
     agents = [f"lsvi-ucb:beta=0.05,lam={lam}" for lam in (0.0001, 0.001, 0.01, 0.1, 1)]
     found = results(SYNTHETIC, [*agents, "random"], episodes=1000, seeds=2)
     return sweep_table(found, lambda agent: agent.partition("lam=")[2] or agent, "lambda")
 
 
-def storage() -> str:
+def storage(_: Study) -> str:
     """Bytes by agent and storage: measured over 300 episodes, and what `bytes_after` says of more."""
     K, more, env = 300, 12_000, linmdp.make_env(SYNTHETIC)
     specs = [
@@ -97,7 +95,7 @@ def storage() -> str:
     return f"{markdown(header, rows)}\n\n{note}"
 
 
-def window() -> str:
+def window(_: Study) -> str:
     """Bytes of the LEARN condition: m + 1 matrices per step, or one matrix and m vectors."""
     rows = []
     for d, H, m in ((30, 50, 10), (512, 50, 10), (512, 50, 50)):
@@ -114,13 +112,13 @@ def window() -> str:
     return markdown(header, rows)
 
 
-def comparison() -> str:
+def comparison(_: Study) -> str:
     """The three algorithms at one beta, between the random and the optimal policy."""
     agents = ("lsvi-ucb:beta=0.05", "lsvi-ucb-fixed:beta=0.05", "lsvi-ucb-adaptive:beta=0.05", "random", "optimal")
     return comparison_table(by_agent(results(SYNTHETIC, agents, episodes=1500, seeds=3)))
 
 
-def lock() -> str:
+def lock(_: Study) -> str:
     """Greedy against optimistic on the combination lock."""
     agents = (
         "lsvi-ucb:beta=0,lam=1",
@@ -136,7 +134,7 @@ def lock() -> str:
     return comparison_table(by_agent(results("lock:H=10,A=5", agents, episodes=4000, seeds=3, eval_every=1)))
 
 
-def families() -> str:
+def families(_: Study) -> str:
     """The built-in families with their defaults."""
     rows = []
     for name in FAMILIES:
@@ -148,90 +146,25 @@ def families() -> str:
     return markdown(("family", "S", "A", "d", "H", "V*(0)", "a random policy loses"), rows)
 
 
-def clipping() -> str:
-    """What clipping does to the mean reward of the synthetic MDP, exactly."""
-    env = linmdp.make_env(SYNTHETIC)
-    assert isinstance(env, linmdp.LinearMDPEnv)
-    model = env.model
-    means = model.theta @ model.features.columns
-    bias = clipped_mean(means, model.noise, *model.reward_range) - means
-    deceived = clipped_optimum(model, means + bias)
-    lost = env.optimum.V[0, 0] - policy_value(model, lambda h: deceived[h])[0, 0]
-    played = env.optimum.Q.argmax(axis=-1)
-    gained = episode_value(model, means + bias, played) - env.optimum.V[0, 0]
-    facts = {
-        "noise, standard deviation": f"{model.noise:g}",
-        "mean rewards <phi, theta>, least and largest": f"{means.min():.4f} and {means.max():.4f}",
-        "bias of one reward, mean over steps, states and actions": f"{bias.mean():+.6f}",
-        "bias of one reward, largest": f"{bias.max():+.6f}",
-        "V*(0) by <phi, theta>": f"{env.optimum.V[0, 0]:.4f}",
-        "bias per episode of the optimal policy": f"{gained:+.4f}",
-        "exact regret per episode of the policy that is optimal for clipped rewards": f"{lost:.1e}",
-    }
-    return markdown(("clipping at S=500, A=15, d=30, H=50", ""), list(facts.items()))
-
-
-def clipped_mean(mean: Array, sd: float, low: float, high: float) -> Array:
-    """E[min(max(mean + sd Z, low), high)] of a standard normal Z."""
-    normal = NormalDist()
-    cdf, pdf = np.vectorize(normal.cdf), np.vectorize(normal.pdf)
-    a, b = (low - mean) / sd, (high - mean) / sd
-    clipped: Array = low * cdf(a) + high * (1 - cdf(b)) + mean * (cdf(b) - cdf(a)) + sd * (pdf(a) - pdf(b))
-    return clipped
-
-
-def clipped_optimum(model: LinearModel, rewards: Array) -> IntArray:
-    """The best actions (H, S) for rewards (H, A*S) that need not be linear."""
-    V, actions = np.zeros(model.S), np.empty((model.H, model.S), dtype=np.int64)
-    for h in reversed(range(model.H)):
-        q = (rewards[h] + (model.mu[h] @ V) @ model.features.columns).reshape(model.A, model.S)
-        actions[h], V = q.argmax(axis=0), q.max(axis=0)
-    return actions
-
-
-def episode_value(model: LinearModel, rewards: Array, actions: IntArray) -> float:
-    """V^pi(0) of actions (H, S) under rewards (H, A*S)."""
-    V = np.zeros(model.S)
-    for h in reversed(range(model.H)):
-        q = (rewards[h] + (model.mu[h] @ V) @ model.features.columns).reshape(model.A, model.S)
-        V = q[actions[h], np.arange(model.S)]
-    return float(V[0])
-
-
-def check() -> str:
-    """What `linmdp check` prints."""
-    return cli("check", "synthetic", "--agent", "lsvi-ucb:beta=theory", "--episodes", "1000")
-
-
-def check_small() -> str:
-    """The same for a beta that works."""
-    return cli("check", "synthetic", "--agent", "lsvi-ucb:beta=0.05", "--episodes", "1000")
-
-
-def check_gym() -> str:
-    """The same where the model is not known."""
-    return cli("check", "gym:FrozenLake-v1")
-
-
-def verdict() -> str:
+def verdict(_: Study) -> str:
     """How a run ends: one that has learned, and one that has not."""
     learned = cli("run", "gym:FrozenLake-v1", "lsvi-ucb", "--episodes", "500")
     return f"{learned}\n{cli('run', 'lock', 'lsvi-ucb:beta=theory', '--episodes', '200')}"
 
 
-def tuned() -> str:
+def tuned(_: Study) -> str:
     """A search that is over in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         shown = cli("tune", "riverswim:H=10", "lsvi-ucb:beta=0.01", "--episodes", "300", "--out", f"{folder}/tuned")
         return shown.replace(f"{folder}/", "")
 
 
-def listing() -> str:
+def listing(_: Study) -> str:
     """`linmdp envs` and `linmdp agents`."""
     return f"{cli('envs')}\n{cli('agents')}"
 
 
-def errors() -> str:
+def errors(_: Study) -> str:
     """Bad input is one line."""
     lines = [
         cli("run", "synthetic:S=0", "random"),
@@ -241,7 +174,7 @@ def errors() -> str:
     return "\n".join(lines)
 
 
-def sweep_errors() -> str:
+def sweep_errors(_: Study) -> str:
     """A sweep file with several errors."""
     bad = 'name = "bad"\n[[runs]]\nenv = "lok"\nagents = ["lsvi-ucb"]\ngrid.speed = [1]\nepisodes = 100\n'
     bad += '[[runs]]\nenv = "lock"\nagents = ["lsvi-ubc", "lsvi-ucb:beta=-1"]\nepisodes = 100\n'
@@ -251,7 +184,7 @@ def sweep_errors() -> str:
     return f"```toml\n{bad}```\n\n{shown}"
 
 
-def record() -> str:
+def record(_: Study) -> str:
     """One object of `run --json`, with a short regret."""
     job = jobs_for("lock", ["lsvi-ucb:beta=1,lam=1"], episodes=4, seeds=1)
     found = next(run_jobs(job)).to_json()
@@ -259,23 +192,14 @@ def record() -> str:
     return f"```json\n{json.dumps(found, indent=2)}\n```"
 
 
-PAGES: tuple[Callable[[], str], ...] = (
-    families,
-    clipping,
-    check,
-    check_small,
-    check_gym,
-    verdict,
-    tuned,
-    listing,
-    errors,
-    sweep_errors,
-    record,
-    window,
-    storage,
-    lock,
-    lam,
-    beta,
-    comparison,
-)
-PARTS = {page.__name__: lambda _, page=page: page() for page in PAGES} | {"sweep-schema.json": lambda _: sweep_schema()}
+PAGES = (families, verdict, tuned, listing, errors, sweep_errors, record, window, storage, lock, lam, beta, comparison)
+COMMANDS = {
+    "check": ("check", "synthetic", "--agent", "lsvi-ucb:beta=theory", "--episodes", "1000"),
+    "check_small": ("check", "synthetic", "--agent", "lsvi-ucb:beta=0.05", "--episodes", "1000"),
+    "check_gym": ("check", "gym:FrozenLake-v1"),
+}
+PARTS: dict[str, Callable[[Study], str]] = {
+    **{name: lambda _, words=words: cli(*words) for name, words in COMMANDS.items()},
+    **{page.__name__: page for page in PAGES},
+    "sweep-schema.json": lambda _: sweep_schema(),
+}

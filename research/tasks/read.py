@@ -1,4 +1,4 @@
-"""Tasks (docs, tasks): what they are, what learners lose on them, what they are held to, and who is better.
+"""Tasks (docs, tasks): what they are, what learners lose on them, and who is better.
 
 `tasks_compared` reads the store of `linmdp reproduce tasks --scale paper --out DIR`: give it with --store.
 """
@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 
 import linmdp
-from linmdp.envs.planning import optimum
 from linmdp.experiments.stored_runs import grouped
-from linmdp.experiments.tasks import ends, lost, tasks
+from linmdp.experiments.tasks import ends, tasks
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.results.curves import returns
 from linmdp.results.store import existing_store
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.registry import make_model, model_known
-from linmdp.types import Array, RunResult
+from linmdp.types import RunResult
 from research.study import Study, within
 
 GYM = (
@@ -84,29 +81,6 @@ def tabular(study: Study) -> str:
     return markdown(("task", "agent", "return", "worst seed", "memory"), rows)
 
 
-def best_hundred(rewards: Array) -> float:
-    """The largest mean of a hundred points of the curve in a row."""
-    n = min(100, len(rewards))
-    return float(np.convolve(rewards, np.ones(n) / n, "valid").max())
-
-
-def targets(study: Study) -> str:
-    """What the learners are held to: one row an environment, agent and K. About ten minutes on two cores."""
-    results, rows = study.results(), []
-    for K in sorted({r.episodes for r in results}):
-        for (env, agent), found in grouped([r for r in results if r.episodes == K]).items():
-            late = ends(found)
-            behind = lost(found, float(optimum(make_model(env)).V[0, 0])) if model_known(env) else None
-            best = np.sort([best_hundred(returns(r)) for r in found])
-            each = (", ".join(f"{x:.3g}" for x in values) for values in (np.sort(late), best))
-            below = "-" if behind is None else f"{behind.max():.1%} at most"
-            memory = human_bytes(max(r.peak_bytes for r in found))
-            who = (f"`{env}`", f"`{agent}`", f"{K:,}", str(len(found)))
-            rows.append((*who, within(late, ".3g"), *each, below, memory))
-    head = ("task", "agent", "K", "seeds", "return, last tenth", "each seed", "best 100 in a row", "below the optimum")
-    return markdown((*head, "memory"), rows)
-
-
 def compared(study: Study) -> str:
     """Return at the end of every task and agent, with the seeds that there are."""
     store = existing_store(study.store)
@@ -125,6 +99,5 @@ PARTS = {
     "tasks_gym": as_they_are,
     "tasks_devices": devices,
     "tasks_tabular": tabular,
-    "tasks_targets": targets,
     "tasks_compared": compared,
 }

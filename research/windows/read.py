@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-import linmdp
-from linmdp.envs.planning import optimum, policy_value
 from linmdp.report.plots import drawing, error_bar
 from linmdp.report.style import line_styles
 from linmdp.report.tables import markdown
 from linmdp.results.summary import Summary
 from linmdp.runner.spec import parse_spec
-from linmdp.types import Array
 from research.study import Study, outcome, save_picture, write
 
 TITLES = ("synthetic, switch", "riverswim, switch", "riverswim, drift", "synthetic, drift")
 LITERAL = "ada-lsvi-ucb-restart:blocks=fixed"
-RIVER, EVERY = "drift:base=riverswim,every=250,kind=switch", 250
 Group = dict[str, Summary]
 """The agents of an environment, by name."""
 
@@ -78,31 +70,4 @@ def picture(groups: list[Group]) -> None:
         save_picture(drawn, "windows")
 
 
-def unseen(_: Study) -> str:
-    """What changes cost before they can be known: the best policy of the old model goes on until it meets one."""
-    env: Any = linmdp.make_env(RIVER)
-    rows = []
-    for k in (EVERY, 2 * EVERY):
-        before, after = env.model_of(k - 1), env.model_of(k)
-        Q = optimum(before).Q
-        policy = Q.max(axis=-1, keepdims=True) == Q
-        policy = policy / policy.sum(axis=-1, keepdims=True)
-        gap = float((optimum(after).V[0] - policy_value(after, policy.__getitem__)[0])[0])
-        chance = meeting(before, after, policy)
-        rows.append((f"{k:,}", f"{gap:.2f}", f"{chance:.2f}", f"{gap / chance:.1f}"))
-    return markdown(("change", "lost an episode", "chance to meet it in one", "lost until then"), rows)
-
-
-def meeting(before: Any, after: Any, policy: Array) -> float:
-    """The chance that an episode of `policy` from the first state plays a pair whose reward or measure is another."""
-    p, met, phi = np.eye(before.S)[0], 0.0, before.features.table()
-    for h in range(before.H):
-        change = phi @ (after.theta[h] - before.theta[h]), phi @ (after.mu[h] - before.mu[h])
-        other = (np.abs(change[0]) > 0) | (np.abs(change[1]).max(axis=-1) > 0)
-        pairs = p[:, None] * policy[h]
-        met += float(pairs[other].sum())
-        p = ((pairs * ~other)[..., None] * (phi @ before.mu[h])).sum(axis=(0, 1))
-    return met
-
-
-PARTS = {"windows": windows, "windows_still": still, "windows_floor": unseen}
+PARTS = {"windows": windows, "windows_still": still}

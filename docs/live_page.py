@@ -1,4 +1,7 @@
-"""The live page, docs/_static/live.html, and what its learners do. Needs clang, lld and node; a few minutes."""
+"""The live page, docs/_static/live.html, and what its learners do, docs/generated/live.md.
+
+.venv/bin/python docs/live_page.py [page] [table]    needs clang, lld and node; a few minutes
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import base64
 import json
 import re
 import subprocess
+import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
@@ -21,9 +24,10 @@ from linmdp.export.numbers import template
 from linmdp.export.wasm import export_wasm
 from linmdp.io.files import write_atomic
 from linmdp.report.tables import markdown
-from research.study import DOCS, Study, within
+from linmdp.results.stats import mean_interval
 
-PAGE = DOCS / "_static" / "live.html"
+DOCS = Path(__file__).parent
+PAGE, TABLE = DOCS / "_static" / "live.html", DOCS / "generated" / "live.md"
 BETAS = [0, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]
 EPISODES, SEEDS, TAIL = 100, 10, 20
 
@@ -123,9 +127,10 @@ def table(found: dict[str, Any]) -> str:
         asked += [(start["memory"], BETAS.index(beta)) for beta in (0, 0.1, 10)]
         for at, beta in asked:
             build = task["builds"][at]
-            ends = within(played(name, build["wasm"], BETAS[beta]), ".1f")
+            ends = mean_interval(np.array(played(name, build["wasm"], BETAS[beta])))
             level = [f"{value:.1f}" for value in (task["random"], task["best"])]
-            rows.append([name, f"{build['M']:,}", f"{build['bytes']:,}", f"{BETAS[beta]:g}", ends, *level])
+            interval = f"{ends.mean:.1f} [{ends.low:.1f}, {ends.high:.1f}]"
+            rows.append([name, f"{build['M']:,}", f"{build['bytes']:,}", f"{BETAS[beta]:g}", interval, *level])
     return markdown(["task", "M", "bytes", "beta", f"return, last {TAIL} of {EPISODES}", "random", "best"], rows)
 
 
@@ -141,15 +146,15 @@ def played(name: str, wasm: str, beta: float) -> list[float]:
     return [float(value) for value in json.loads(done.stdout)]
 
 
-@cache
-def tasks() -> dict[str, Any]:
-    """All that the page must know."""
-    return {name: described(task, START[name]) for name, task in TASKS.items()}
+def main() -> None:
+    """Write both, or the one that is named."""
+    wanted = sys.argv[1:] or ["page", "table"]
+    found = {name: described(task, START[name]) for name, task in TASKS.items()}
+    if "page" in wanted:
+        write_atomic(PAGE, page(found).encode())
+    if "table" in wanted:
+        write_atomic(TABLE, (table(found) + "\n").encode())
 
 
-def live_page(_: Study) -> None:
-    """The page."""
-    write_atomic(PAGE, page(tasks()).encode())
-
-
-PARTS = {"page": live_page, "live": lambda _: table(tasks())}
+if __name__ == "__main__":
+    main()
