@@ -75,7 +75,7 @@ def lam(_: Study) -> str:
     return sweep_table(found, lambda agent: agent.partition("lam=")[2] or agent, "lambda")
 
 
-def storage(_: Study) -> str:
+def storage(study: Study) -> str:
     """Bytes by agent and storage: measured over 300 episodes, and what `bytes_after` says of more."""
     K, more, env = 300, 12_000, linmdp.make_env(SYNTHETIC)
     specs = [
@@ -193,13 +193,9 @@ def record(_: Study) -> str:
 
 
 PAGES = (families, verdict, tuned, listing, errors, sweep_errors, record, window, storage, lock, lam, beta, comparison)
-COMMANDS = {
-    "check": ("check", "synthetic", "--agent", "lsvi-ucb:beta=theory", "--episodes", "1000"),
-    "check_small": ("check", "synthetic", "--agent", "lsvi-ucb:beta=0.05", "--episodes", "1000"),
-    "check_gym": ("check", "gym:FrozenLake-v1"),
-}
-PARTS: dict[str, Callable[[Study], str]] = {
-    **{name: lambda _, words=words: cli(*words) for name, words in COMMANDS.items()},
-    **{page.__name__: page for page in PAGES},
+PARTS: dict[str, Callable[[Study], str]] = {page.__name__: page for page in PAGES} | {
+    "check": lambda _: cli("check", "synthetic", "--agent", "lsvi-ucb:beta=theory", "--episodes", "1000"),
+    "check_small": lambda _: cli("check", "synthetic", "--agent", "lsvi-ucb:beta=0.05", "--episodes", "1000"),
+    "check_gym": lambda _: cli("check", "gym:FrozenLake-v1"),
     "sweep-schema.json": lambda _: sweep_schema(),
 }
