@@ -34,7 +34,7 @@ def gym(study: Study) -> str:
     """Returns at the end, here and in the README."""
     rows = []
     for env, here in by_env(study.results("gym")).items():
-        mine, random = of_agent(here, "lsvi-ucb-fold"), of_agent(here, "random")
+        mine, random = of_agent(here, "auto"), of_agent(here, "random")
         returns, memory = ends(mine), human_bytes(max(r.peak_bytes for r in mine))
         steps, cpu = sum(r.costs[-1][3] for r in mine), sum(r.cpu_seconds for r in mine)
         numbers = (f"{returns.min():.4g}", f"{ends(random).mean():.4g}", memory, f"{1000 * cpu / steps:.2f}")
