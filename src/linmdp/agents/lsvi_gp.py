@@ -107,14 +107,14 @@ class LSVIGP(Agent):
         self._shares = np.zeros(4)
         # steps so far; at the next planning; episodes; lost by scouts; usual return; episodes in it; value of the start
         self._numbers = np.zeros(7)
-        self._flags = np.zeros(2, dtype=np.bool_)  # whether a scout plays; whether a plan is due
+        self._scouting = False
         self._rewards, self._end, self._next = list[float](), False, task.H
 
     # acting
 
     @property
     def _acting(self) -> Plan:
-        return self._wide if self._flags[0] else self._plan
+        return self._wide if self._scouting else self._plan
 
     def _states(self, h: int, states: Sequence[State]) -> Array:
         """States as vectors, (n, k) in single precision; with the step, where dynamics depend on it."""
@@ -148,7 +148,7 @@ class LSVIGP(Agent):
 
     def act(self, h: int, state: State) -> int:
         q = self.q_values(h, state)
-        if h == 0 and not self._flags[0]:
+        if h == 0 and not self._scouting:
             self._numbers[6] = q.max()
         best = self._best(q).nonzero()[0]
         return int(best[0] if len(best) == 1 else self.rng.choice(best))
@@ -163,11 +163,10 @@ class LSVIGP(Agent):
 
     def begin_episode(self) -> None:
         self._rewards, self._end, self._next = [], False, 0
-        self._flags[0] = False
         self._numbers[2] += 1
         self._plan_if_due()
         if self._sends_scout():
-            self._wide, self._flags[0] = self._planned(self.scout), True
+            self._wide, self._scouting = self._planned(self.scout), True
             self.policy_version += 1
 
     def _sends_scout(self) -> bool:
@@ -192,17 +191,17 @@ class LSVIGP(Agent):
     def end_episode(self) -> None:
         earned = float(sum(self._rewards))
         self.returns.ended(np.array(self._rewards), self._end)
-        if self._flags[0]:
+        if self._scouting:
             self._numbers[3] += self._numbers[4] - earned
         else:
             self._numbers[5] += 1
             self._numbers[4] += max(1 / self._numbers[5], 0.1) * (earned - self._numbers[4])
-        self._wide, self._next = no_plan(self._k, self.task.A), self.task.H
+        self._wide, self._next, self._scouting = no_plan(self._k, self.task.A), self.task.H, False
         self._rewards = []
 
     def _plan_if_due(self) -> None:
         steps, due = self._numbers[:2]
-        if self._flags[0] or not steps or steps < max(due, 1):
+        if self._scouting or not steps or steps < max(due, 1):
             return
         self._plan = self._planned(0.0)
         self._numbers[1] = max(steps + 1, math.ceil(steps * (1 + self.replan)))
@@ -346,7 +345,7 @@ class LSVIGP(Agent):
     @property
     def nbytes(self) -> int:
         parts = (self.experience, self.returns, self._plan, self._wide)
-        return sum(part.nbytes for part in parts) + self._shares.nbytes + self._numbers.nbytes + self._flags.nbytes
+        return sum(part.nbytes for part in parts) + self._shares.nbytes + self._numbers.nbytes
 
     def bytes_after(self, episodes: int) -> int:
         """Everything as large as it can be."""
@@ -388,7 +387,7 @@ class LSVIGP(Agent):
             if saved.shape != mine.shape or not np.isfinite(saved).all():
                 raise InvalidData(f"'{name}' of a saved agent must be {mine.shape[0]} finite numbers.")
             mine[:] = saved
-        self._flags[:] = False
+        self._scouting = False
         plan = no_plan(self._k, self.task.A)
         for name, part in {**self._parts(), "plan": plan}.items():
             found = under(name, state)
