@@ -160,8 +160,6 @@ class ReferenceEvidence:
         self.fits: list[tuple[Array, Array, float]] = [(np.zeros(task.d), np.eye(task.d) / 1e-4, 0.0)] * task.H
         low, high = task.reward_range
         self.best, self.room = max(high, 0.0), max(high, 0.0) - min(low, 0.0)
-        self.led_to: dict[int, Any] = {}
-        self.repeats, self.surprises = 1, 1
         columns = np.array([task.features.phi(s) for s in range(task.S or 0)]).reshape(-1, task.d)
         self.unit = bool(len(columns) and np.isin(columns, (0.0, 1.0)).all() and (columns.sum(1) == 1).all())
 
@@ -199,7 +197,7 @@ class ReferenceEvidence:
             trace = sum(phi @ phi for phi, _, _, _ in every) / len(every)
             floor = (0.01 if self.task.S is None else 0.1) * trace / d
             if self.unit:
-                floor = 0.03 * min(1.0, 10 * self.surprises / self.repeats)
+                floor = 0.03
             self.lam = min(max(evidence / max(size, 1e-12), floor), max(trace, floor))
 
     def q_values(self, h: int, state: Any) -> Array:
@@ -213,11 +211,6 @@ class ReferenceEvidence:
     def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
         phi = self.task.features.phi(state)[action].copy()
         self.samples[h].append((phi, self.best - reward, self.task.features.phi(next_state), terminated))
-        if self.unit:
-            i, to = int(phi.argmax()), "end" if terminated else next_state
-            self.repeats += i in self.led_to
-            self.surprises += i in self.led_to and self.led_to[i] != to
-            self.led_to[i] = to
 
     def end_episode(self) -> None:
         pass

@@ -142,14 +142,13 @@ def test_from_training_to_tables_and_a_report(tmp_path: Path, monkeypatch: pytes
     assert [words.partition(" ")[0] for words in said] == [
         "training",
         "24",
-        "28",
+        "27",
         "searching",
-    ]  # 8 actions in 3 modes; 28 policies
+    ]  # 8 actions in 3 modes; 27 policies
     assert (tmp_path / "phoenix16.safetensors").exists()
     for words in (
         "DQN, tuned",
         "PPO, tuned",
-        "cells, no parameter",
         "points, ",
         "10061.76",
         "2.605 GiB",

@@ -204,7 +204,7 @@ def test_groups_depend_on_the_jobs_alone() -> None:
 
     assert [sizes(n) for n in (1, 3, 4, 5, 16, 20)] == [[1], [1] * 3, [2, 2], [2, 3], [8, 8], [6, 7, 7]]
     assert sizes(4, "random") == [1] * 4
-    for alone in ("beta=0.1,storage=features", "lam=0.1", "storage=counts", "beta=0.1,stationary=true,lookahead=3"):
+    for alone in ("beta=0.1,storage=features", "lam=0.1", "beta=0.1,stationary=true,lookahead=3"):
         assert sizes(4, f"lsvi-ucb:{alone}") == [1] * 4
     assert sizes(4, "lsvi-ucb:beta=0.1,stationary=true,discount=0.9") == [2, 2]
     names = ["lsvi-ucb:beta=0.1", "lsvi-ucb-fixed:beta=0.1"]
@@ -397,3 +397,8 @@ def test_an_agent_of_a_run_in_lockstep_is_the_one_of_the_run_alone(spec: str, tm
                 state, _ = env.reset(seed=k)
                 played.append([(t.state, t.action) for t in play(Guard(env), agent, state, k)])
             assert played[0] == played[1]
+
+
+@pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+def test_counts_of_unit_vectors_with_a_width_from_the_data_are_the_runs_alone() -> None:
+    assert_same_runs("lock:H=4,A=3", NUMPY, ["lsvi-ucb:storage=counts", "lsvi-ucb:storage=counts,replan=0.4"])

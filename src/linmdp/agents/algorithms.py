@@ -8,14 +8,10 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.parameters import USUAL_LAM
 from linmdp.agents.schedules.base import Always, Growing, Schedule
 from linmdp.errors import check_number
-from linmdp.features.groups import GroupFeatures
 from linmdp.types import Task
 
 FOLD_ALONE = {"M": None, "probes": "reservoir", "correction": "slope"}
 """Parameters of a fold, and their defaults."""
-
-USUAL_REPLAN = {"merged": 0.1, "stagewise": 0.025}
-"""Where beta and lam are "auto", and replan is not given."""
 
 SMALL = 1 << 20
 """Bytes that counts may take where memory is to be bounded; a fold takes less, and is not exact."""
@@ -34,30 +30,29 @@ class LSVIUCB(LSVIAgent):
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
     storage : "counts" (finite states: exact, and memory does not grow), "sparse" (unit vectors: exact, in memory for
-        the transitions seen), "stagewise" (features=cells: the last M transitions, a regression group by group and no
-        matrix), "features" (the paper's), "states", "merged" (states that are not finite: at most M transitions),
-        "centres" (any states: next states merged into at most M, with a bound of the error), "fold" (any states: memory
-        does not grow, no proof), "search" (bilinear features, many actions: exact), or "auto": search, counts or sparse
-        where states are finite, stagewise for cells, else merged if beta and lam are "auto", else features
+        the transitions seen), "features" (the paper's), "states", "merged" (states that are not finite: at
+        most M transitions), "centres" (any states: next states merged into at most M, with a bound of the error),
+        "fold" (any states: memory does not grow, no proof), "search" (bilinear features, many actions: exact), or
+        "auto": search, counts or sparse where states are finite, else merged if beta and lam are "auto", else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
     stationary : true: one regression for all steps, for tasks whose dynamics do not depend on h: H times less memory,
         and H times more data for each weight. "auto": as the task says if beta and lam are "auto", else false
     discount : below 1, with `stationary`: one Q for all steps, of discounted rewards. "auto": 1; with
         storage "sparse", if beta and lam are "auto" and the weights of all steps would take much memory, 0.99, or 0.9
-        where states have no bound; with storage "stagewise" 0.97
+        where states have no bound
     max_bytes : the most memory, planning included: a number of bytes, or "2MiB". How samples are kept (exactly or,
         where there is no space for that, merged), their precision and (in the other agents) rho, budget, m and M are
         chosen for it, and shown with the reason as `agent.chosen`
     replan : plan when the number of episodes (of steps, if beta and lam are "auto") has grown by this fraction; 0: in
-        every episode; default: 0; with beta and lam "auto" 0.02, or 0.05 with storage "stagewise", and 0.1 with
+        every episode; default: 0; with beta and lam "auto" 0.02, and 0.1 with
         "merged" or "centres" where states are not finite
     lookahead : steps that are planned ahead, with `stationary`; "auto": 200 with storage "merged" or "centres" where
         states are not finite, if beta and lam are "auto", else all
     M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With
         storage "merged": transitions in all; default: 3,000. With storage "centres": next states kept per step (default
         256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default: all, or
-        16,384 in `lsvi-ucb-fold` where states have no bound. With storage "stagewise": the last ones; default: 30,000
+        16,384 in `lsvi-ucb-fold` where states have no bound.
     probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
     correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
     inflate : with storage "centres", or "sparse" and M: the share, from 0 to 1, of the bound of its error that widens
@@ -91,7 +86,7 @@ class LSVIUCB(LSVIAgent):
         """The fraction by which the data grow before the next planning; 0: it plans in every episode."""
         usual = self.usual_replan
         if self.auto:
-            usual = 0.1 if self._storing.merges else USUAL_REPLAN.get(self._storing.name, 0.02)
+            usual = 0.1 if self._storing.merges else 0.02
         return check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
 
     def make_schedule(self) -> Schedule:
@@ -103,9 +98,9 @@ class LSVIUCBFold(LSVIUCB):
     """LSVI-UCB in memory that does not grow, and without forgetting.
 
     With no parameter the storage is the best that is bounded: "sparse" for unit vectors, "counts" where it is small,
-    "stagewise" for cells, "merged" where states are not finite, else "fold". With beta, lam, M, probes, correction or
-    `storage="fold"` given, and no cells, it is `LSVIUCB` with `storage="fold", lam=0.1, replan=0.01`. Ours; no proof
-    for "fold", "merged" and "stagewise".
+    "merged" where states are not finite, else "fold". With beta, lam, M, probes, correction or
+    `storage="fold"` given it is `LSVIUCB` with `storage="fold", lam=0.1, replan=0.01`. Ours; no proof
+    for "fold" and "merged".
 
     Parameters
     ----------
@@ -125,7 +120,7 @@ class LSVIUCBFold(LSVIUCB):
 
     def __init__(self, task: Task, *, storage: str = "auto", lam: float | str = "auto", **common: Any) -> None:
         asked = [name for name, usual in FOLD_ALONE.items() if common.get(name, usual) != usual]
-        if lam == "auto" and (storage == "fold" or asked) and not isinstance(task.features, GroupFeatures):
+        if lam == "auto" and (storage == "fold" or asked):
             lam = USUAL_LAM
         super().__init__(task, storage=storage, lam=lam, **common)
 

@@ -19,10 +19,7 @@ from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
 from linmdp.agents.storage.kept import link_bytes
 from linmdp.agents.storage.samples import block_size
 from linmdp.agents.storage.sparse import NAMED, links_bytes
-from linmdp.agents.storage.stagewise import CHUNK as STAGE_CHUNK
-from linmdp.agents.storage.stagewise import cell_bytes, most_cells
 from linmdp.errors import InvalidParameter, invalid
-from linmdp.features.groups import GroupFeatures
 from linmdp.io.units import human_bytes
 from linmdp.types import WHOLE
 
@@ -186,15 +183,6 @@ def centres_bytes(s: Sizes, M: int, blocks: int, e: int, *, absorbing: bool) -> 
     distances = 8 * (3 * (s.A if blocks == 1 else 1) + 1)  # of eight centres to all others
     work = 8 * (M + 1) * (5 * row + 2 * d + 12 * s.A + distances) + 4 * 8 * blocks * p * p
     return matrices + vectors + kept + work + BUFFERS + absorbing * 8 * G * (d + 1)
-
-
-def stagewise_bytes(features: GroupFeatures, M: int) -> int:
-    """Weights and a `Stagewise`, and their planning: a few arrays of all transitions, and of all weights."""
-    G, C, cells = features.G, features.C, features.cells
-    rows = min(most_cells(features, M), 1 << (min(cells + G, 2 * G * M) - 1).bit_length())
-    weights, kept = rows * cell_bytes(C) + 2 * cells, M * (4 * G + 2 + 8 + 1)
-    work = M * (16 * G + 10 * 8) + 5 * 8 * rows * (1 + C) + 4 * 8 * STAGE_CHUNK * (C + 1)
-    return weights + kept + work + BUFFERS
 
 
 def search_bytes(s: Sizes, p: int) -> int:

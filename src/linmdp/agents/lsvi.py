@@ -118,7 +118,7 @@ class LSVIAgent(Agent):
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
         self._tie_draws = np.zeros(task.H)
         self._next = task.H  # the step to be observed next; H between episodes
-        self._earned, self._gained = 0.0, 0.0  # in this episode: the sum of rewards, and of those above 0
+        self._earned = 0.0  # the sum of rewards in this episode
         self._over = False  # whether the last step observed ended the episode for good
 
     @property
@@ -228,7 +228,7 @@ class LSVIAgent(Agent):
 
     def begin_episode(self) -> None:
         """Lines 3 to 11 of Algorithm 1, where and when the schedule says so."""
-        self._next, self._earned, self._gained = 0, 0.0, 0.0
+        self._next, self._earned = 0, 0.0
         if not self.policy_version:
             self._exploration.seed([self.rng])
             self.schedule.seed(self.rng)
@@ -286,7 +286,7 @@ class LSVIAgent(Agent):
                 f"With 'max_bytes' a state must take {self._state_bytes} bytes at most, for which the choice was made: "
                 f"give the task its 'state_bytes'. Got {np.asarray(state).nbytes}."
             )
-        self._over, self._earned, self._gained = terminated, self._earned + reward, self._gained + max(reward, 0.0)
+        self._over, self._earned = terminated, self._earned + reward
         phi, g = None, self.horizon.group(h)
         if not self._planner.storage.compact or self.schedule.reads_features or self._auto_beta:
             phi = phi_of(self._features, state, action)
@@ -300,7 +300,6 @@ class LSVIAgent(Agent):
             self._planner.add_step(step, phi)
 
     def end_episode(self) -> None:
-        self._exploration.gained(self._gained)
         if self._auto_beta and self._next > 0:
             self._auto_beta.end(over=self._over or self._next == self.task.H)
         if self.auto and self.task.S is None:
@@ -308,7 +307,6 @@ class LSVIAgent(Agent):
             best, span = self.task.H * max(high, 0.0), self.task.H * (max(high, 0.0) - min(low, 0.0))
             self.at_best = best - self._earned <= SLACK * span
         self._next = self.task.H
-        self._planner.storage.episode_over(self._earned)
         self.schedule.end_episode(self._earned)
 
     # what it believes
@@ -354,7 +352,6 @@ class LSVIAgent(Agent):
         """Counts, and a beta that is fixed or from the evidence, can share their products; the rest must be ours."""
         explore, fits = type(self._exploration), self._storing.name == "counts" and self.horizon.H == self.task.H
         fits &= not self._auto_beta and not self.max_bytes
-        fits &= not (self.auto and self._storing.unit)  # whose surprises each run counts in its own time
         # weights of samples are not shared, and which are stored is decided before the episode
         plain = explore.weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
         plain &= type(self.schedule).saw is Schedule.saw and (self.auto or explore.seen is Exploration.seen)

@@ -88,7 +88,6 @@ class Planner:
         if self.exploration.adaptive and plan.any():
             runs = ... if plan.ndim == 1 else plan.any(axis=0)
             ridge.change_lam(self.exploration.lam, runs)
-            self.exploration.hope(runs)
         if (started := ridge.empty & plan).any():
             ridge.restart(started)
             storage.restart(started)
@@ -133,7 +132,7 @@ class Planner:
         storage.begin()
         if horizon.discounted:
             xp, largest = self.backend.xp, self.exploration.caps[0]
-            w[0] = fixed_point(w[0] + 0.0, self._backup, largest, mask[0], storage.sweeps, xp)
+            w[0] = fixed_point(w[0] + 0.0, self._backup, largest, mask[0], SWEEPS, xp)
             self._renew()
         else:
             skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge

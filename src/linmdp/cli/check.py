@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
@@ -14,11 +13,7 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.checks import Finding, check_linear
 from linmdp.envs.guard import Guard
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.errors import LinMDPError, check_choice, check_int, invalid
-from linmdp.experiments.cell_picture import KINDS, write_picture
-from linmdp.features.cell_choice import described
-from linmdp.features.cells import Cells
-from linmdp.io.files import output_folder
+from linmdp.errors import LinMDPError, check_int
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
@@ -26,10 +21,10 @@ from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.estimate import in_words, job_seconds
 from linmdp.runner.forecast import forecast
-from linmdp.runner.registry import env_parameters, make_agent
+from linmdp.runner.registry import env_parameters, make_agent, make_env
 from linmdp.runner.resources import LESS, predicted_bytes
 from linmdp.runner.spec import parse_spec
-from linmdp.runner.start import TRIAL, shown_env
+from linmdp.runner.start import TRIAL
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
@@ -39,15 +34,10 @@ WHILE = 600.0
 """Seconds that a suggested run may take."""
 
 
-def check_env(spec: str, agent: str | None, episodes: int, picture: Path | None = None) -> bool:
+def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
-    if picture is not None:
-        check_choice("check", "picture", picture.suffix, KINDS)
-        output_folder(picture.parent)
-    env = shown_env(spec)
-    if picture is not None and not isinstance(env.task.features, Cells):
-        invalid("check", "picture", "left out without features=cells", str(picture))
+    env = make_env(spec)
     learner = _made(agent, env, episodes) if agent else None
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
@@ -69,14 +59,6 @@ def check_env(spec: str, agent: str | None, episodes: int, picture: Path | None 
         _print_values(env, 0)
         _print_variation(env, episodes)
     _check_linearity(spec)
-    if isinstance(task.features, Cells):
-        meanings = getattr(getattr(getattr(env, "env", None), "unwrapped", None), "get_action_meanings", list)
-        names = meanings() or [str(a) for a in range(task.A)]
-        for line in described(task.features, names):
-            print(f"  {line}")
-        if picture is not None:
-            write_picture(env, names, picture)
-            print(f"  drawn: {picture}")
     if agent:
         print(f"{agent}, {episodes:,} episodes:")
     if learner:

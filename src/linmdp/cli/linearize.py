@@ -28,7 +28,7 @@ def linearize(
     transitions: Annotated[int, typer.Option(help="transitions to collect")] = 50_000,
     horizon: Annotated[int, typer.Option(help="steps per episode while collecting")] = 50,
     rounds: Annotated[int, typer.Option(help="rounds of data collection with --explore ucb; the first is random")] = 5,
-    form: Annotated[str, typer.Option(help="linear, energy (the published form), or cells (no training)")] = "linear",
+    form: Annotated[str, typer.Option(help="linear, or energy (the published form)")] = "linear",
     seed: Annotated[int, typer.Option(help="seed of the data and the training")] = 0,
     batch: Annotated[int, typer.Option(help="transitions per iteration")] = 256,
     hidden: Annotated[int, typer.Option(help="width of the networks")] = 256,
@@ -46,14 +46,11 @@ def linearize(
     from linmdp.features.learned import FORMS
     from linmdp.io.files import output_folder
 
-    check_choice("linearize", "form", form, (*FORMS, "cells"))
+    check_choice("linearize", "form", form, FORMS)
     check_choice("linearize", "explore", explore, ("random", "ucb"))
     if track is not None:
         check_choice("linearize", "track", track, ("tensorboard",))
     check_int("linearize", "transitions", transitions, low=2)
-    if form == "cells":
-        _cells(env_id, data, out, transitions, horizon, seed)
-        return
     settings = training_settings(
         d=dim, steps=steps, batch=batch, hidden=hidden, lr=lr, form=form, balance=balance, held_out=held_out,
         reward_weight=reward_weight, inverse_weight=inverse_weight, patience=patience,
@@ -69,24 +66,6 @@ def linearize(
     )
     if not only_data and out is not None:
         _train(dataset, settings, out, track)
-
-
-def _cells(env_id: str, data: Path | None, out: Path | None, transitions: int, horizon: int, seed: int) -> None:
-    """Write cells, and say what they are."""
-    from linmdp.experiments.linearization import write_cells
-    from linmdp.features.cell_choice import described
-    from linmdp.io.files import output_folder
-
-    if out is None:
-        invalid("linearize", "out", "given: a file to write", None)
-    for path in (data, out):
-        if path is not None:
-            output_folder(path.parent)
-    cells = write_cells(env_id, data, out, transitions=transitions, H=horizon, seed=seed, say=_say)
-    print(f"{out}: '{env_id}', d={cells.d}")
-    for line in described(cells):
-        print(f"  {line}")
-    print(f"try: linmdp run gym:{env_id},H={horizon},features=cells,model={out} lsvi-ucb-fold")
 
 
 def _say(message: str) -> None:

@@ -194,16 +194,13 @@ def check(
     ] = None,
     episodes: opt.Episodes = 1000,
     reward: opt.Reward = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="with features=cells: draw them, as FILE.png or FILE.svg", metavar="FILE")
-    ] = None,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
     from linmdp.cli.check import check_env
 
-    if not check_env(_paid(env, reward), agent, episodes, picture):
+    if not check_env(_paid(env, reward), agent, episodes):
         raise typer.Exit(1)
 
 

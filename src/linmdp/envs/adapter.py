@@ -23,7 +23,6 @@ from linmdp.envs.rewards import FEW_EPISODES, Pay, is_guessed, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trials
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
-from linmdp.features.cells import Cells
 from linmdp.types import State, Task
 
 
@@ -50,9 +49,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         random play
     reward : what to do with a reward outside its range: "error", "clip", "rescale", or "auto": an error where
         reward_low and reward_high are given, else clip (see `envs.rewards`)
-    features : onehot, hashed, cells, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by
+    features : onehot, hashed, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by
         default onehot where observations are whole numbers that can be counted, hashed where they cannot but come
-        again, cells of bytes that do not (the RAM of games, which is what is seen of `ALE/` by default), else auto
+        again, else auto. Of `ALE/` games the RAM is seen
     order : of onehot and fourier
     coupling : of fourier, the most coordinates that one cosine joins
     tilings, tiles : of tiles
@@ -109,7 +108,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         else:
             if not isinstance(id, str):
                 _refuse(id)
-            if features in (None, "cells") and id.startswith("ALE/"):  # 128 bytes say more than a small picture
+            if features is None and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
             env = make_gym(id, kwargs)
             origin = repr(env.spec)
@@ -207,9 +206,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             reading, phi = map_by_name(name, view, given)
             said = self._chosen["features"]
             self._read_by(reading, phi)
-            if isinstance(phi, Cells):
-                columns = " ".join(map(str, phi.columns))
-                said["cells"] = f"of numbers {columns} and the step, {phi.C} classes of {A} actions"
             if features is None:
                 said |= {"features": name, "d": phi.d}
             if any(is_image(part) for part in leaves(view.space).values()):

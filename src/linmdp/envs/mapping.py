@@ -6,8 +6,6 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
 from functools import partial
 from itertools import count
 from typing import Any, overload
@@ -18,16 +16,12 @@ import numpy as np
 from linmdp.envs import observations
 from linmdp.envs.actions import Actions
 from linmdp.envs.door import Door
-from linmdp.envs.games import leaves
 from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles
+from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
 from linmdp.features.blocks import LARGEST_D
-from linmdp.features.cell_choice import Moment, Played, fitted_cells, played
-from linmdp.features.cells import Cells, read_cells
-from linmdp.features.groups import GroupFeatures
 from linmdp.features.onehot import OneHot, joined
 from linmdp.features.scaling import Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
@@ -46,12 +40,6 @@ MARGIN = 10.0
 """How far beyond what random play saw states are still told apart by `auto`, in ranges."""
 
 Mapped = tuple[Reading, FeatureMap]
-
-Advance = Callable[[], None]
-WARMUP: ContextVar[Callable[[int], AbstractContextManager[Advance]]] = ContextVar(
-    "WARMUP", default=lambda steps: nullcontext(lambda: None)
-)
-"""Who is told of a long warm-up: called with its steps, and what comes back after each. Nobody by default."""
 
 
 class EnvView:
@@ -107,19 +95,6 @@ class EnvView:
         self._seen[steps, seed] = found = np.array(states[:steps], dtype=np.float64)
         return found
 
-    def played(self, reading: Reading, steps: int, seed: int) -> Played:
-        """Random play in episodes of H steps at most, until there are that many steps; the last episode is whole."""
-        guard, rng, rows = self._guard(reading.read), np.random.default_rng(seed), list[Moment]()
-        with WARMUP.get()(steps) as advance:
-            for k in count():
-                for step in guard.random_episode(k, rng, H=self.H, seed=None if k else seed):
-                    rows.append((np.append(step.state, step.h), step.action, step.reward, k))
-                    advance()
-                if len(rows) >= steps:
-                    break
-        self.steps += guard.steps
-        return played(rows)
-
     def _guard(self, read: Callable[[Any], Any]) -> Guard:
         """The environment before it has a task, its observations read so."""
         words = " of the warm-up"
@@ -144,10 +119,8 @@ def tiles(
     warmup: int = 1000,
     seed: int = 0,
 ) -> Mapped:
-    """Tile coding, hashed where it would be too large; with a `dim` that is too large for a matrix, without any."""
+    """Tile coding, hashed where it would be too large."""
     reading, scale = view.scaled("tiles", scaling, warmup, seed)
-    if isinstance(dim, int) and view.A * dim > LARGEST_D:
-        return reading, ManyTiles(view.A, scale, tilings=tilings, tiles=tiles, dim=dim)
     return reading, Tiles(view.A, scale, tilings=tilings, tiles=tiles, dim=dim)
 
 
@@ -223,32 +196,10 @@ def hashed(view: EnvView) -> Mapped:
     return observations.hashed(view.id, view.space), HashedFeatures(view.A)
 
 
-_chosen: dict[tuple[str | None, int, int, int], Cells] = {}
-"""Cells by what they were chosen from: every run makes its environment anew, and a warm-up takes seconds."""
-
-
-def cells(view: EnvView, *, warmup: int = 10_000, seed: int = 0, model: str | None = None) -> Mapped:
-    """Cells of a few whole numbers that the action moves, chosen in a warm-up of random play or read from a file."""
-    plain = observations.vectors(view.id, view.space)
-    reading = observations.stepped(plain, view.H)
-    if model is None:
-        steps, seed = check_int("cells", "warmup", warmup, low=1, high=10**7), check_int("cells", "seed", seed, low=0)
-        key = (view.origin, view.H, steps, seed)
-        if view.origin is None or key not in _chosen:
-            _chosen[key] = fitted_cells(view.played(plain, steps, seed), view.A, np.random.default_rng(seed))
-        return reading, _chosen[key]
-    found = read_cells(model)
-    width = math.prod(reading.space.shape or ())
-    if (found.A, found.width) != (view.A, width):
-        rule = f"a file of cells for {view.A} actions and {width} numbers, those of '{view.id}' and the step"
-        invalid("cells", "model", rule, f"{found.A} and {found.width}")
-    return reading, found
-
-
 MAPS: Names[Callable[..., Any]] = Names(
     "feature map",
     "linmdp.features",
-    {f.__name__: f for f in (onehot, hashed, cells, fourier, tiles, rbf, rff, auto)},
+    {f.__name__: f for f in (onehot, hashed, fourier, tiles, rbf, rff, auto)},
     partial(check_maker, "feature map", positional=1),
 )
 
@@ -271,8 +222,7 @@ def usual_map(view: EnvView, given: Mapping[str, Any]) -> str:
     """The map where none is named: whole numbers are told apart one by one, others are seen through `auto`.
 
     Whole numbers that are too many to be counted are hashed if states come again in random play; if they do not,
-    nothing learned of one would ever be used. Then bytes, whose values are codes as often as quantities, are told
-    apart in cells of a few of them.
+    nothing learned of one would ever be used, and they are seen through `auto`.
     """
     if not whole(view.space):
         return "auto"
@@ -283,7 +233,7 @@ def usual_map(view: EnvView, given: Mapping[str, Any]) -> str:
     states = view.warm_up(max(RECURRING, warmup) if isinstance(warmup, int) else RECURRING, seed=0)[:RECURRING]
     if len(np.unique(states, axis=0)) <= RECURRING // 2:
         return "hashed"
-    return "cells" if all(one.dtype == np.uint8 for one in leaves(view.space).values()) else "auto"
+    return "auto"
 
 
 def map_by_name(name: str, view: EnvView, given: dict[str, Any]) -> Mapped:
@@ -308,10 +258,9 @@ def map_parameters(name: Any) -> dict[str, inspect.Parameter]:
     return settable(MAPS[name]) if name in MAPS else {}
 
 
-def stepped_reading(view: EnvView, features: Any) -> Reading:
-    """Flat observations with the step at the end: whole numbers for groups of cells, else as they are."""
-    plain = observations.vectors if isinstance(features, GroupFeatures) else numbers
-    return observations.stepped(plain(view.id, view.space), view.H)
+def stepped_reading(view: EnvView, features: FeatureMap) -> Reading:
+    """Flat observations with the step at the end, for features that look at it."""
+    return observations.stepped(numbers(view.id, view.space), view.H)
 
 
 def finite_reading(view: EnvView, features: Any) -> Reading | None:

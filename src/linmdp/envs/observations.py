@@ -81,16 +81,6 @@ def hashed(id: str, space: spaces.Space[Any]) -> Reading:
     return Reading(read=lambda o: code_of(_vector(space, o)), space=spaces.Discrete(CODES))
 
 
-def vectors(id: str, space: spaces.Space[Any]) -> Reading:
-    """States are the whole numbers of an observation, one beside the other."""
-    if not whole(space):
-        raise InvalidParameter(f"Observations of '{id}' must be whole numbers for cells. Got {space}.")
-    layout_of(id, space)
-    low, high = bounds(space)
-    box = spaces.Box(low.astype(np.int64), high.astype(np.int64), dtype=np.int64)
-    return Reading(read=lambda o: _vector(space, o).astype(np.int64), space=box)
-
-
 def stepped(plain: Reading, H: int) -> Reading:
     """Vectors with a last number for the step of the episode, which whoever counts the steps appends."""
     assert isinstance(plain.space, spaces.Box)

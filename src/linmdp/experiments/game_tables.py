@@ -32,8 +32,9 @@ NAMES = {"lsvi-ucb": "LSVI-UCB", FIXED: "Fixed", ADAPTIVE: "Adaptive, tau_c=0.1"
 OTHERS: dict[str, dict[str, str]] = study("games")["others"]
 """DQN and PPO on the raw RAM, by game: spec -> name."""
 
-CELLS, H = "lsvi-ucb-fold", 50
-"""The agent on cells, with no parameter, and the steps of an episode."""
+
+H = 50
+"""The steps of an episode."""
 
 
 class GameScale(NamedTuple):
@@ -97,13 +98,6 @@ def env_spec(model: str, mode: str, scale: GameScale) -> str:
     return f"linearized:model={model},mode={mode}" + (f",anchors={scale.anchors}" if mode == "model" else "")
 
 
-def env_of(game: str, model: str, mode: str, scale: GameScale, agent: str) -> str:
-    """The environment that an agent of a table plays: with cells the game itself, else that of a model in a mode."""
-    if agent == CELLS:
-        return f"gym:{GAMES[game].replace('-ram', '')},H={H},features=cells"
-    return env_spec(model, mode, scale)
-
-
 def reward_table(game: str, mode: str, rows: Sequence[Row], scale: GameScale, points: float) -> str:
     """Total rewards at the snapshots, and reward per episode at the end; a reward of 1 is `points` in the game."""
     last = f"last {scale.last}"
@@ -156,14 +150,13 @@ def _beside_published(unit: str, cells: Sequence[Sequence[str]], scale: GameScal
 def comparison(rows: Sequence[Row], scale: GameScale, points: float) -> str:
     """A sentence: how far the best learner came, against the best constant action and the others."""
     found = {row: mean_interval(final(row, scale) * points) for row in rows}
-    ours = (*NAMES, CELLS)
-    best = max((row for row in rows if row.algorithm in ours), key=lambda row: found[row].mean)
+    best = max((row for row in rows if row.algorithm in NAMES), key=lambda row: found[row].mean)
     seeds = f"{len(best.runs)} seed{'s' * (len(best.runs) > 1)}"
     text = f"In the last {scale.last} episodes ({seeds}) the best learner, {best.name}, scores "
     text += f"{_shown(found[best])} points per episode"
     for row in (row for row in rows if row.algorithm == "constant"):
         text += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"
-    others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*ours, "constant")]
+    others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*NAMES, "constant")]
     return "; ".join([text, *others]) + "."
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from linmdp.experiments import game_tables as tables
 from linmdp.experiments import study
 from linmdp.experiments.ceiling import ceiling
-from linmdp.experiments.game_tables import CELLS, GAMES, MODES, NAMES, GameScale, H, Row, env_of, env_spec
+from linmdp.experiments.game_tables import GAMES, MODES, NAMES, GameScale, H, Row, env_spec
 from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
 from linmdp.features.learned import read_model
 from linmdp.io.files import write_atomic
@@ -34,7 +34,7 @@ def write_game_tables(
     best = _best_constants(models, modes, scale, store, jobs, say) if "table-reward" in items else {}
     policies = {(g, mode): policies_of(g, mode, best.get((g, mode))) for mode in modes for g in models}
     planned = [
-        Job(env_of(g, models[g], mode, scale, agent), agent, scale.K, seed, EVAL_EVERY)
+        Job(env_spec(models[g], mode, scale), agent, scale.K, seed, EVAL_EVERY)
         for (g, mode), agents in policies.items()
         for agent in agents
         for seed in range(scale.seeds)
@@ -88,8 +88,6 @@ def _best_constants(
 def policies_of(game: str, mode: str, constant: str | None) -> dict[str, tuple[str, str]]:
     """Everything in the tables of a game and mode: spec -> (name, algorithm); `constant` is the best of its kind."""
     found = tables.learner_specs(mode)
-    if mode == "game":
-        found[CELLS] = ("cells, no parameter", CELLS)
     if mode == "game" and find_spec("stable_baselines3") is not None:
         found |= {spec: (name, spec) for spec, name in tables.OTHERS[game].items()}
     if constant is not None:
@@ -114,8 +112,8 @@ def table_page(
         for mode in MODES if item == "table-reward" else ("game",):
             rows = list[Row]()
             for spec, (name, algorithm) in policies.get((game, mode), {}).items():
-                if runs := found.get((env_of(game, model, mode, scale, spec), spec)):
-                    rows.append(Row(name, algorithm, runs, 1.0 / points if spec == CELLS else 1.0))
+                if runs := found.get((env_spec(model, mode, scale), spec)):
+                    rows.append(Row(name, algorithm, runs))
             if rows:
                 parts += [f"### {game}, {MODES[mode]}", *_tables(item, game, mode, rows, scale, points)]
                 if game in ceilings and mode == "game" and item == "table-reward":

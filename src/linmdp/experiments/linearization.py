@@ -17,7 +17,6 @@ from linmdp.types import Task
 
 if TYPE_CHECKING:
     from linmdp.envs.games import Game
-    from linmdp.features.cells import Cells
     from linmdp.features.learned import LearnedModel
     from linmdp.linearize.data import Dataset
     from linmdp.linearize.train import Settings, Watch
@@ -98,16 +97,6 @@ def _explored(
         return agent
 
     return explored_data(game, settings, make_player, rounds=rounds, advance=advance, **sizes)
-
-
-def write_cells(env_id: str, path: Path | None, out: Path, *, transitions: int, H: int, seed: int, say: Say) -> Cells:
-    """Cells from random play, or from a dataset of it, written to `out`."""
-    from linmdp.linearize.cells import cells_of_dataset
-
-    dataset = dataset_of(env_id, path, seed, transitions=transitions, H=H, say=say)
-    cells = cells_of_dataset(dataset, seed)
-    cells.save(out)
-    return cells
 
 
 def train_model(dataset: Dataset, settings: Settings, out: Path, track: str | None = None) -> LearnedModel:

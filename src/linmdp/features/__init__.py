@@ -1,11 +1,9 @@
 """Feature maps: phi(s, a) in R^d."""
 
 from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
-from linmdp.features.basis import RBF, Fourier, ManyTiles, RandomFourier, Tiles
+from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.blocks import BlockFeatures
-from linmdp.features.cells import Cells
-from linmdp.features.groups import GroupFeatures
 from linmdp.features.onehot import OneHot
 from linmdp.features.scaling import Scaling
 from linmdp.features.tabular import TableFeatures, one_hot
@@ -15,13 +13,10 @@ __all__ = [
     "RBF",
     "BilinearFeatures",
     "BlockFeatures",
-    "Cells",
     "CheckedFeatures",
     "FeatureMap",
     "Fourier",
-    "GroupFeatures",
     "HashedFeatures",
-    "ManyTiles",
     "OneHot",
     "RandomFourier",
     "Scaling",

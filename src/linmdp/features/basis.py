@@ -10,7 +10,6 @@ import numpy as np
 
 from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.blocks import LARGEST_D, BlockFeatures
-from linmdp.features.groups import MOST_SLOTS, GroupFeatures
 from linmdp.features.hashing import ODD, scattered
 from linmdp.features.scaling import Scaling
 from linmdp.types import Array, IntArray
@@ -94,29 +93,6 @@ class Tilings:
             code = scattered(shifted) % np.uint64(self.size)
         found: IntArray = code.astype(np.int64)
         return found
-
-
-class ManyTiles(GroupFeatures):
-    """Tile coding with more tiles than a matrix could be kept for: each tiling is a group of cells.
-
-    Parameters
-    ----------
-    dim : the most tiles in all; a tiling that has more than dim / tilings is hashed into so many
-    """
-
-    name: ClassVar = "tiles"
-    passes: ClassVar = 3  # no tiling is coarser than another: one pass would leave most to the first
-
-    def __init__(self, A: int, scaling: Scaling, *, dim: int, tilings: int = 8, tiles: int = 4) -> None:
-        tilings = check_int(self.name, "tilings", tilings, low=1, high=LARGEST_D)
-        tiles = check_int(self.name, "tiles", tiles, low=2, high=LARGEST_D)
-        size = check_int(self.name, "dim", dim, low=tilings, high=tilings * MOST_SLOTS) // tilings
-        self.tilings_of = Tilings(scaling, tilings, tiles, size)
-        super().__init__([self.tilings_of.size] * tilings, np.arange(A))
-
-    def active(self, states: np.ndarray) -> IntArray:
-        """The tile of each tiling of n states, (n, tilings)."""
-        return self.tilings_of(states)
 
 
 class Tiles(BlockFeatures):

@@ -13,7 +13,6 @@ from linmdp.io.units import human_bytes
 from linmdp.results.summary import chosen_words
 from linmdp.runner.batch import Job, default_processes, made_for, planned, units
 from linmdp.runner.estimate import job_seconds, rough, wall_seconds
-from linmdp.runner.progress import progress_bar
 from linmdp.runner.registry import make_env
 from linmdp.runner.resources import (
     LESS,
@@ -87,20 +86,9 @@ def _words(chosen: dict[str, Any], later: Sequence[str]) -> str:
 def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> Start:
     """Every agent with every seed, checked by making each once, if memory is enough for that."""
     jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
-    made = shown_env(env)
+    made = make_env(env)
     check_can_be_made(agents, made)
     return Start(jobs, made, made_for(jobs, made))
-
-
-def shown_env(spec: str) -> Any:
-    """The environment of a spec; where it needs a long warm-up, a bar on standard error shows how far it has come."""
-    from linmdp.envs.mapping import WARMUP
-
-    token = WARMUP.set(lambda steps: progress_bar("random play", steps, True))
-    try:
-        return make_env(spec)
-    finally:
-        WARMUP.reset(token)
 
 
 def check_can_be_made(agents: Sequence[str], env: Any) -> None:

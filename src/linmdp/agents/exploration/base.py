@@ -13,7 +13,7 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component, tie_tolerance
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge, quadratic_forms
-from linmdp.types import Array, BoolArray, IntArray
+from linmdp.types import Array, BoolArray
 
 if TYPE_CHECKING:
     from linmdp.agents.storage.base import Sample
@@ -123,9 +123,6 @@ class Exploration(Component):
     def forget(self, runs: Any = ...) -> None:
         """All samples have been dropped; where it is adaptive, those of some runs in lockstep."""
 
-    def vacated(self, cells: IntArray, states: IntArray, rest: int) -> None:
-        """These unit vectors, of these states, count as never tried; what led to one of the states leads to `rest`."""
-
     def renew(self) -> None:
         """Inverses have been made afresh."""
 
@@ -145,12 +142,6 @@ class Exploration(Component):
 
         `mask` (*batch): the runs for which that counts; None: all.
         """
-
-    def hope(self, runs: Any = ...) -> None:
-        """A planning of those runs is about to begin, where it is adaptive."""
-
-    def gained(self, total: Any) -> None:
-        """After an episode whose rewards above 0 had that sum, (*batch)."""
 
     def end(self, runs: Any = True) -> None:
         """The planning (of those runs, (*batch)) is over, where it is adaptive."""

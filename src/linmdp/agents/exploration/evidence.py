@@ -13,13 +13,12 @@ sum_h sigma_h^2 dof / sum_h |w_h|^2, within bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import saved_array, tie_tolerance
+from linmdp.agents.base import tie_tolerance
 from linmdp.agents.exploration.base import Moments
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.held import POSITIVE
@@ -28,7 +27,7 @@ from linmdp.agents.ridge import at_least, dot
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import is_unit
-from linmdp.types import Array, IntArray
+from linmdp.types import Array
 
 if TYPE_CHECKING:
     from linmdp.agents.storage.base import Sample
@@ -42,16 +41,10 @@ ROUNDING = 1e-7
 
 FIRST_LAM = 1e-4
 UNIT_FLOOR = 0.03
-"""Least lam for unit vectors, where it counts imagined perfect visits; less where the task looks deterministic."""
+"""Least lam for unit vectors, where it counts imagined perfect visits."""
 
 TABLE_FLOOR, SMOOTH_FLOOR = 0.1, 0.01
 """Least lam for other tables, and for features of continuous states, in units of the mean eigenvalue of phi phi'."""
-
-HOPE = 2.0
-"""With a discount no state is hoped to be worth more than so many times what the best episode paid."""
-
-SURPRISE = 10.0
-"""The floor of unit vectors is full where this share, inverted, of repeated visits leads to another state."""
 
 
 class Evidence(Bonus):
@@ -62,23 +55,15 @@ class Evidence(Bonus):
     lam : (*batch) of the next planning
     ended : (G, *batch, d) sum of phi over terminal samples, where the storage does not count them
     sums : (G, *batch, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
-    last : (d,) the state that each unit vector led to last; -1 before the first visit. Empty for other features
-    most : (*batch) the largest sum of rewards above 0 in an episode, at least one best reward
-    repeats, surprises : visits of unit vectors seen before, and those that led elsewhere than the last one, both + 1
     """
 
     adaptive: ClassVar = True
     clipped: ClassVar = True
     shortfall: ClassVar = True
-    _arrays: ClassVar = ("ended", "sums", "last", "beta", "_lam", "most", "caps")
-    _counters: ClassVar = ("repeats", "surprises")
-    _saved_within: ClassVar = {
-        **dict.fromkeys(("repeats", "surprises"), (1, np.inf)),
-        "_lam": (POSITIVE, np.inf),
-        "beta": (0, np.inf),
-    }
-    _derived: ClassVar = ("floors", "terminal", "ended_value", "dof", "_gathered")
-    _run_axis: ClassVar = {"_lam": 0, "most": 0}
+    _arrays: ClassVar = ("ended", "sums", "beta", "_lam")
+    _saved_within: ClassVar = {"_lam": (POSITIVE, np.inf), "beta": (0, np.inf)}
+    _derived: ClassVar = ("caps", "floors", "terminal", "ended_value", "dof", "_gathered")
+    _run_axis: ClassVar = {"_lam": 0}
 
     def __init__(
         self,
@@ -95,7 +80,6 @@ class Evidence(Bonus):
         super().__init__(horizon, np.zeros((H, *batch)), np.zeros((H, *batch)), backend)
         caps = caps[-H:]
         following = caps[0] if horizon.discounted else (caps[1] if H > 1 else 0.0)
-        self._top = float(caps[0])
         self.offset = float(caps[0] - horizon.discount * following)
         self.floors = backend.array(np.minimum(lows - caps, 0.0))
         self.ended_value = -caps
@@ -103,12 +87,8 @@ class Evidence(Bonus):
         self.d, self.tie = d, tie_tolerance(caps)
         self.table, self.unit = isinstance(features, TableFeatures), is_unit(features)
         self.ended, self.sums = (backend.zeros((G, *batch, n)) for n in (0 if own_ends else d, 6))
-        self.last, self.repeats, self.surprises = backend.zeros((0, *batch), "int64"), 1, 1
         self._gathered, self.dof = backend.zeros((2, *batch)), backend.zeros((G, *batch))
-        self._lam, self.most = (
-            backend.array(np.full(batch, x)) for x in (FIRST_LAM, caps[0] / horizon.effective_steps)
-        )
-        self.hope()
+        self._lam = backend.array(np.full(batch, FIRST_LAM))
 
     @property
     def lam(self) -> Any:
@@ -125,12 +105,8 @@ class Evidence(Bonus):
         if sample.terminated and self.ended.size:
             self.ended[g] += weight * phi
             self.sums[g, 3:5] += weight, weight * reward
-        if self.unit:
-            cell = sample.cell if sample.cell >= 0 else int(phi.argmax())
-            self._surprised(cell, sample.to if sample.to >= 0 else self.d if sample.terminated else sample.next_state)
 
     def seen_together(self, phi: Any, rewards: Any, store: Any) -> None:
-        self.gained(rewards.clip(0.0).sum(0))
         rewards = rewards - self.offset
         if not self.horizon.shared:
             self._count(self.sums, store, rewards, dot(phi, phi))
@@ -144,25 +120,12 @@ class Evidence(Bonus):
         for i in (0, 1, 2, 5):
             sums[..., i] += parts[i]
 
-    def _surprised(self, cell: int, to: int) -> None:
-        """A unit vector came again or for the first time: did it lead elsewhere than last time?"""
-        if cell >= len(self.last):
-            length = min(self.d, max(cell + 1, 2 * len(self.last)))
-            self.last = np.append(self.last, np.full(length - len(self.last), -1))
-        self.repeats += int(self.last[cell] >= 0)
-        self.surprises += int(0 <= self.last[cell] != to)
-        self.last[cell] = to
-
     def fade(self, factor: float) -> None:
         self.ended *= factor
         self.sums *= factor
 
     def forget(self, runs: Any = ...) -> None:
-        self.ended[:, runs], self.sums[:, runs], self.last[:] = 0.0, 0.0, -1
-
-    def vacated(self, cells: IntArray, states: IntArray, rest: int) -> None:
-        self.last[cells[cells < len(self.last)]] = -1
-        self.last[np.isin(self.last, states)] = rest
+        self.ended[:, runs], self.sums[:, runs] = 0.0, 0.0
 
     def raised(self, h: int, products: Any, forms: Any) -> Any:
         q = super().raised(h, products, forms)
@@ -195,15 +158,6 @@ class Evidence(Bonus):
     def widen(self, h: int, error: float) -> None:
         self.beta[h] += self.inflate * error
 
-    def gained(self, total: Any) -> None:
-        self.most[...] = self.backend.xp.maximum(self.most, self.backend.array(total))
-
-    def hope(self, runs: Any = ...) -> None:
-        """At a planning, so that a Q that is not planned again stays what it was."""
-        if self.horizon.discounted:  # which has one cap
-            most = (HOPE * self.most + float(self.ended_value[0])).clip(None, self._top + float(self.ended_value[0]))
-            self.caps[:, runs] = most[runs]
-
     def end(self, runs: Any = True) -> None:
         if self.horizon.discounted:
             self.beta[:] = self.beta[0]
@@ -217,15 +171,9 @@ class Evidence(Bonus):
         lam = xp.minimum(xp.maximum(evidence, floor), xp.maximum(trace, floor))
         self._lam[...] = xp.where((n > 0) & runs, lam, self._lam)
 
-    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        last = saved_array(state, "last")
-        if last.ndim == 1 and last.dtype == np.int64:
-            self.last = np.zeros_like(last)  # as long as the unit vectors that came
-        super().load_state_dict(state)
-
     def _floor(self, trace: Any) -> Any:
         if self.unit:
-            return UNIT_FLOOR * min(1.0, SURPRISE * self.surprises / self.repeats)
+            return UNIT_FLOOR
         return (TABLE_FLOOR if self.table else SMOOTH_FLOOR) * trace / self.d
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from linmdp.agents.base import Component
 from linmdp.agents.exploration.base import Exploration, Moments
-from linmdp.agents.horizon import SWEEPS, Horizon
+from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge, at_least, dot
 from linmdp.errors import InvalidParameter
 from linmdp.types import Array, BoolArray, IntArray, State
@@ -66,8 +66,6 @@ class Storage(Component):
     """The same of `Fold`, whose errors are estimated and not bounded, ()."""
     spans: Array
     """(H,) the largest difference of two values of a step, where there is either."""
-    sweeps: int = SWEEPS
-    """Backups of a discounted planning, at most."""
     kernels: Any = None
     """Planning as kernels of a GPU, where there are any: see `agents/kernels.py`."""
     inverting: Any = None
@@ -144,9 +142,6 @@ class Storage(Component):
 
     def forget(self) -> None:
         """Drop what is only kept during a planning."""
-
-    def episode_over(self, earned: float) -> None:
-        """An episode is over, with that sum of rewards, for one agent."""
 
     @property
     def must_plan(self) -> bool:

@@ -10,10 +10,8 @@ from linmdp.agents.budget import Choice, chosen_within, common_bytes, kept_bytes
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
-from linmdp.agents.exploration.spread import Spread
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import DELAY
-from linmdp.agents.stages import Stages
 from linmdp.agents.storage import seen_counts
 from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
@@ -27,15 +25,11 @@ from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.searched import Searched
 from linmdp.agents.storage.sparse import Sparse
-from linmdp.agents.storage.stagewise import Stagewise
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE
 from linmdp.types import Array
-
-STAGEWISE_DISCOUNT = 0.97
-"""The discount of a stagewise storage, where it is not given."""
 
 LOOKAHEAD = 200
 """Steps that are planned ahead with merged transitions: over more, errors of the regression add up."""
@@ -72,13 +66,9 @@ class StorageChoice(Forms):
             invalid(agent.name, "storage", "'sparse' for unit vectors, which are all equally far apart", "centres")
         if not self.table and self.unit and agent._features.d > LARGEST_DENSE and self.asked != "sparse":
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
-        if self.grouped and agent._features.d > LARGEST_DENSE and self.asked != "stagewise":
-            invalid(agent.name, "storage", f"'stagewise' for cells with d over {LARGEST_DENSE}", self.asked)
-        if self.asked == "stagewise":
-            self._check_stagewise()
         if self.unbounded:
             self._check_unwritten("states without a bound", "where states have no bound", "features other than hashed")
-        merging = ("fold", "merged", "centres", "stagewise")
+        merging = ("fold", "merged", "centres")
         if agent.own_M:
             if self.asked in merging:
                 invalid(agent.name, "storage", "one that holds the samples as they are", self.asked)
@@ -87,14 +77,13 @@ class StorageChoice(Forms):
         elif self.asked == "sparse" and agent.M is not None:
             check_int(agent.name, "M", agent.M, low=self.fewest_links if self.unbounded else 2, high=10**7)
         elif agent.M is not None:
-            rule = "left out unless storage is 'fold', 'merged', 'centres', 'sparse' or 'stagewise'"
+            rule = "left out unless storage is 'fold', 'merged', 'centres' or 'sparse'"
             invalid(agent.name, "M", rule, agent.M)
 
     def make_horizon(self) -> Horizon:
         """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
         agent, task = self.agent, self.agent.task
-        stages = self.asked == "stagewise"
-        shared = (agent.auto and task.stationary) or stages if agent.stationary == "auto" else bool(agent.stationary)
+        shared = agent.auto and task.stationary if agent.stationary == "auto" else bool(agent.stationary)
         ahead = LOOKAHEAD if agent.auto and shared and self.merges else task.H
         if agent.lookahead != "auto":
             ahead = check_int(agent.name, "lookahead", agent.lookahead, low=1)
@@ -109,7 +98,7 @@ class StorageChoice(Forms):
             many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
             many &= agent.auto and shared and self.asked == "sparse"
             view = DISCOUNT if task.S else SHORT_DISCOUNT
-            discount = STAGEWISE_DISCOUNT if stages else view if many else 1.0
+            discount = view if many else 1.0
         stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
@@ -171,16 +160,13 @@ class StorageChoice(Forms):
     @property
     def own_ends(self) -> bool:
         """Whether the storage counts the samples that ended an episode by itself."""
-        made: dict[str, type[Storage]] = {"sparse": Sparse, "stagewise": Stagewise, "merged": Merged}
+        made: dict[str, type[Storage]] = {"sparse": Sparse, "merged": Merged}
         made |= {"centres": Centres}
         return made.get(self.name, Storage).own_ends
 
-    def make_ridge(self) -> Afresh | Stages | None:
+    def make_ridge(self) -> Afresh | None:
         """Regressions that are made afresh at every planning; None where Lambda^-1 is kept as a whole matrix."""
         agent = self.agent
-        if self.name == "stagewise":
-            assert self.grouped is not None
-            return Stages(self.grouped, self.grouped.scale**2 if agent.auto else agent.lam_value)
         if self.name not in ("sparse", "merged", "centres"):
             return None
         blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
@@ -189,8 +175,6 @@ class StorageChoice(Forms):
     def make_automatic(self, batch: tuple[int, ...], backend: Backend) -> Exploration:
         """How Q is made optimistic where beta and lam are "auto"."""
         agent = self.agent
-        if self.asked == "stagewise":
-            return Spread(agent.horizon, agent.caps)
         lows = agent.horizon.lows(agent.task.reward_range[0])
         found = Evidence(
             agent.horizon,
@@ -206,8 +190,8 @@ class StorageChoice(Forms):
 
     @property
     def width(self) -> int:
-        """Weights of a regression at the start: d, or none where there is a state or a cell to each that was seen."""
-        return 0 if self.unbounded or self.name == "stagewise" else self.agent.task.d
+        """Weights of a regression at the start: d, or none where states are numbered as they come."""
+        return 0 if self.unbounded else self.agent.task.d
 
     def _check_unwritten(self, what: str, where: str, instead: str) -> None:
         """Refuse what needs phi written out, which is longer than any memory."""
@@ -230,15 +214,6 @@ class StorageChoice(Forms):
             invalid(agent.name, "storage", "'search' where features are bilinear", self.asked)
         if agent.beta == "auto" and agent.follows_evidence and not agent.auto:  # others are refused for what they are
             invalid(agent.name, "lam", "'auto' with storage 'search', or beta a number", agent.lam)
-
-    def _check_stagewise(self) -> None:
-        """Refuse what stages cannot do: they have one Q for all steps, and no inverse of Lambda."""
-        agent = self.agent
-        if not self.grouped:
-            invalid(agent.name, "storage", "another where features are not groups of cells", "stagewise")
-        if not (agent.horizon.shared and agent.horizon.discounted):
-            invalid(agent.name, "discount", "below 1, with stationary=true, for storage 'stagewise'", agent.discount)
-        self._check_unwritten("groups of cells", "with storage 'stagewise'", "other features")
 
     def make(self, parts: Parts) -> Storage:
         """The storage."""
@@ -263,10 +238,6 @@ class StorageChoice(Forms):
             if M is None or agent.own_M:
                 return Sparse(parts, features, self.index)
             return Frequent(parts, features, M) if self.unbounded else Kept(parts, features, self.index, M, self._spans)
-        if self.name == "stagewise":
-            assert self.grouped is not None
-            M = agent.chosen_within.get("M", self.size(self.name))
-            return Stagewise(parts, self.grouped, M, opening=agent.auto, K=agent.episodes)
         if self.name == "merged":
             M = agent.chosen_within.get("M", self.size(self.name))
             return Merged(parts, features, M, agent._state_bytes)

@@ -20,7 +20,6 @@ from linmdp.agents.budget import (
     merged_bytes,
     search_bytes,
     sparse_bytes,
-    stagewise_bytes,
 )
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.storage.frequent import FEWEST
@@ -28,14 +27,13 @@ from linmdp.agents.storage.merged import least_merged
 from linmdp.agents.storage.rows import block_features, group_blocks
 from linmdp.errors import check_choice, check_int
 from linmdp.features.bilinear import BilinearFeatures
-from linmdp.features.groups import GroupFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import is_unit, unit_index
 
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
-STORAGES = ("auto", "features", "states", "counts", "sparse", "stagewise", "merged", "centres", "fold", "search")
+STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "centres", "fold", "search")
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
@@ -47,20 +45,16 @@ LEAST_MERGED = 8
 FREQUENT, MOST_LINKS = 1 << 14, 1 << 24
 """M of states without a bound in bounded memory, where it is not given, and the most that `max_bytes` chooses."""
 
-STAGEWISE = 30_000
-"""M of a stagewise storage, where it is not given."""
-
 
 class Forms:
     """The storage that an agent asked for, and the forms of it that differ in size."""
 
-    __slots__ = ("agent", "bilinear", "grouped", "index", "table", "unit")
+    __slots__ = ("agent", "bilinear", "index", "table", "unit")
 
     def __init__(self, agent: LSVIAgent) -> None:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
         self.bilinear = isinstance(agent._features, BilinearFeatures)
         self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
-        self.grouped = agent._features if isinstance(agent._features, GroupFeatures) else None
         check_choice(agent.name, "storage", agent.storage, STORAGES)
 
     @property
@@ -69,7 +63,7 @@ class Forms:
         if self.agent.storage == "auto":
             if self.bilinear:
                 return "search"
-            return "stagewise" if self.grouped else self.agent.usual_storage(table=self.table, unit=self.unit)
+            return self.agent.usual_storage(table=self.table, unit=self.unit)
         return self.agent.storage
 
     @property
@@ -86,7 +80,7 @@ class Forms:
             return max(2, min(usual, self.agent.task.S or usual))
         least = self._least(storage)
         if self.agent.M is None:
-            return STAGEWISE if storage == "stagewise" else max(MERGED, least)
+            return max(MERGED, least)
         return check_int(self.agent.name, "M", self.agent.M, low=least, high=10**7)
 
     def _least(self, storage: str) -> int:
@@ -108,7 +102,7 @@ class Forms:
         agent, free = self.agent, self.agent.storage == "auto"
         if self.asked == "fold" and not (free and agent.auto):
             yield from self._fold_choices()
-        elif self.asked in ("merged", "centres", "stagewise"):
+        elif self.asked in ("merged", "centres"):
             size = self.size(self.asked)
             yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
         elif self.asked == "search":
@@ -192,9 +186,6 @@ class Forms:
         if choice["storage"] == "centres":
             e = np.dtype(agent.dtype).itemsize
             return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
-        if choice["storage"] == "stagewise":
-            assert self.grouped is not None
-            return stagewise_bytes(self.grouped, choice["M"])
         if choice["storage"] == "sparse":
             if not agent.own_M and "M" in choice:
                 return (frequent_bytes if self.unbounded else kept_bytes)(s, choice["M"])

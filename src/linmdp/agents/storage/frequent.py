@@ -68,7 +68,7 @@ class Frequent(Sparse):
             of_states[:, rest] += of_states[:, joining].sum(axis=1)
             of_states[:, joining] = 0.0
         self._relink(joining, rest)
-        self._vacate(joining, rest)
+        self._vacate(joining)
 
     def _relink(self, joining: IntArray, rest: int) -> None:
         """Every link from or to one of these states becomes one of the rest."""
@@ -81,7 +81,7 @@ class Frequent(Sparse):
         summed: Array = np.stack([np.bincount(where, row, len(keys)).astype(np.float64, copy=False) for row in sums])
         self.links = Links.of(keys, summed, len(self.links.keys))
 
-    def _vacate(self, joining: IntArray, rest: int) -> None:
+    def _vacate(self, joining: IntArray) -> None:
         """Their numbers are free; the states that get them were never tried."""
         for name in self.names[joining].tolist():
             del self._number[name]
@@ -91,7 +91,6 @@ class Frequent(Sparse):
         self.ridge.Lambda_inv[:, cells] = 1 / float(self.ridge.lam)
         self.ridge.behind[:] = True
         self.w[:, cells] = 0.0
-        self.exploration.vacated(cells, joining, rest)
 
     # memory and files
 
