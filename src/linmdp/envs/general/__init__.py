@@ -47,6 +47,7 @@ NAMES = (
     "misleading",
     "pendulums",
     "poles",
+    "ram_games",
     "sensor",
     "swingups",
     "thermostat",
