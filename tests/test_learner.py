@@ -13,8 +13,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformObservation
 
 import linmdp
+from linmdp.envs.actions import Actions
 
-LAKE, FAST = "FrozenLake-v1", "q-learning"
+LAKE, FAST, FAST_NUMBERS = "FrozenLake-v1", "q-learning", "stream-q"
 
 
 def lake(**more: Any) -> linmdp.Learner:
@@ -284,3 +285,131 @@ def test_it_is_exported_as_the_command_does(tmp_path: Path) -> None:
         other.export_c(tmp_path / "other")
     with pytest.raises(linmdp.InvalidParameter, match="export"):
         linmdp.Learner("CartPole-v1", "stream-q").learn(2).export_wasm(tmp_path / "wasm")
+
+
+class Doors(gymnasium.Env[Any, Any]):
+    """Six doors, of which an open one must be taken: which are open is drawn anew at each step. The last one pays."""
+
+    observation_space = gymnasium.spaces.MultiBinary(6)
+
+    def __init__(self, says: str = "info", space: gymnasium.Space[Any] | None = None) -> None:
+        self.action_space = space or gymnasium.spaces.Discrete(6, start=2)
+        self.says, self.violations, self.steps, self.h = says, 0, 0, 0
+        self.open = np.ones(6, dtype=np.int8)
+        if says == "method":
+            self.action_masks = lambda: self.open.astype(bool)
+
+    def _shown(self) -> tuple[Any, dict[str, Any]]:
+        self.open = (self.np_random.random(6) < 0.4).astype(np.int8)
+        self.open[self.np_random.integers(6)] = 1
+        return self.open.copy(), {"action_mask": self.open.copy()} if self.says == "info" else {}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.h = 0
+        return self._shown()
+
+    def step(self, action: Any) -> Any:
+        self.h, self.steps = self.h + 1, self.steps + 1
+        self.violations += not self.open[action - 2]
+        shown, info = self._shown()
+        return shown, float(action == 7), False, self.h == 20, info
+
+
+@pytest.mark.parametrize("says", ["info", "method"])
+@pytest.mark.parametrize("agent", ["random", "lsvi-ucb-fold", "stream-q", "constant"])
+def test_no_agent_ever_does_what_the_mask_forbids(agent: str, says: str) -> None:
+    env = Doors(says)
+    learner = linmdp.Learner(TimeLimit(env, 20), agent).learn(10)
+    assert learner.verdict is not None
+    learner.evaluate(3)
+    assert env.steps > 250
+    assert env.violations == 0
+    obs, _ = env.reset(seed=1)
+    for deterministic in (True, False):
+        assert learner.predict(obs, action_masks=np.arange(6) == 4, deterministic=deterministic) == (6, None)
+
+
+def test_masks_hold_in_streams_and_in_runs_and_can_be_left_alone() -> None:
+    made = [Doors() for _ in range(2)]
+    env = SyncVectorEnv([lambda one=one: TimeLimit(one, 20) for one in made])  # type: ignore[misc]
+    linmdp.Learner(env, "lsvi-ucb-fold").learn(6)
+    assert made[0].violations == 0  # the others copy the first one in random play
+    alone = Doors()
+    linmdp.run(TimeLimit(alone, 20), linmdp.make_agent("random", TimeLimit(Doors(), 20)), episodes=5)
+    assert alone.steps
+    assert alone.violations == 0
+    free = Doors()
+    linmdp.run(
+        linmdp.GymTask(TimeLimit(free, 20), masks=False),
+        linmdp.make_agent("random", TimeLimit(Doors(), 20)),
+        episodes=5,
+    )
+    assert free.violations > 0
+
+
+def test_an_agent_is_told_what_may_be_done_next() -> None:
+    told = list[Any]()
+
+    class Told(linmdp.RandomAgent):
+        name = "told"
+
+        def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+            told.append((self.mask, next_state, h))
+
+    learner = linmdp.Learner(TimeLimit(Doors(), 20), Told).learn(3)
+    for mask, next_state, h in told:
+        assert (mask is None) == (h == 19)
+        if mask is not None:
+            np.testing.assert_array_equal(mask, np.asarray(next_state).ravel() > 0)
+    assert learner.agent.mask is None
+
+
+@pytest.mark.parametrize("mask", [np.zeros(6), np.ones(5)])
+def test_a_mask_that_is_none_is_refused_in_one_line(mask: Any) -> None:
+    env = Doors("method")
+    env.action_masks = lambda: mask
+    with pytest.raises(linmdp.InvalidData, match=r"action mask .* must be 6 flags"):
+        linmdp.Learner(TimeLimit(env, 20), "random").learn(1)
+
+
+def test_a_mask_of_several_choices_is_taken_choice_by_choice() -> None:
+    actions = Actions("it", gymnasium.spaces.MultiDiscrete([2, 3]))
+    assert np.flatnonzero(actions.mask_of([1, 0, 0, 1, 1])).tolist() == [1, 2]
+    assert np.flatnonzero(actions.mask_of((np.array([0, 1]), np.array([1, 0, 0])))).tolist() == [3]
+    assert np.flatnonzero(actions.mask_of([0, 0, 0, 0, 1, 0])).tolist() == [4]
+
+
+def test_a_box_of_actions_is_cut_into_a_grid() -> None:
+    box = gymnasium.spaces.Box(np.float32([-2, 0]), np.float32([2, 1]))
+    actions = Actions("it", box)
+    assert actions.A == 25
+    made = np.array([actions(a) for a in range(25)])
+    assert all(action in box for action in made)
+    assert sorted(set(made[:, 0].tolist())) == [-2, -1, 0, 1, 2]
+    assert [actions.nearest(action + 0.1) for action in made] == list(range(25))
+    assert Actions("it", box, 3).A == 9
+    for n, A in ((1, 5), (4, 625), (5, 1024), (7, 128), (10, 1024)):
+        assert Actions("it", gymnasium.spaces.Box(-1, 1, (n,))).A == A
+    for wrong, each, words in [
+        (gymnasium.spaces.Box(-1, 1, (11,)), None, "at most 10 coordinates"),
+        (gymnasium.spaces.Box(-np.inf, 1, (1,)), None, "must have bounds: use RescaleAction"),
+        (box, 33, "at most 1024 combinations. Got 1089"),
+        (box, 1, "'actions' parameter of 'it' must be a whole number in"),
+        (gymnasium.spaces.Discrete(3), 5, "left out where actions are no Box"),
+        (gymnasium.spaces.Tuple((gymnasium.spaces.Discrete(2), box)), None, "TransformAction"),
+        (gymnasium.spaces.Dict({"a": box}), None, "TransformAction"),
+    ]:
+        with pytest.raises(linmdp.InvalidParameter, match=words) as error:
+            Actions("it", wrong, each)
+        assert "\n" not in str(error.value)
+
+
+def test_pendulum_is_played_and_predicted_with_its_own_actions() -> None:
+    for env in ("Pendulum-v1", "gym:Pendulum-v1,H=200", gymnasium.make("Pendulum-v1")):
+        learner = linmdp.Learner(env, FAST_NUMBERS, seed=1, actions=3).learn(2)
+        assert learner.task.A == 3
+        obs, _ = learner.env.reset(seed=0)
+        action, _ = learner.predict(obs)
+        assert action in learner.env.action_space
+    assert "actions=5" in linmdp.Learner("Pendulum-v1", FAST_NUMBERS).reasons

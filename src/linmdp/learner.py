@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from linmdp.agents.base import Agent, prefixed, under
 from linmdp.envs.guard import Guard, as_it_is, task_of
-from linmdp.envs.streams import Streams
+from linmdp.envs.streams import Lived, Streams
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_choice, check_int, invalid
 from linmdp.export.learner import check_exportable
 from linmdp.export.wasm import export_wasm
@@ -30,10 +30,10 @@ from linmdp.runner.loop import chosen_by, steps_of
 from linmdp.runner.measured import build_result
 from linmdp.runner.progress import progress_bar, recent
 from linmdp.runner.random_play import random_returns
-from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner
-from linmdp.runner.spec import check_no_import, parse_spec, written_spec
+from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner, with_task
+from linmdp.runner.spec import check_no_import, parse_spec, value_text, written_spec
 from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import EpisodeRecord, RunResult, State, Transition
+from linmdp.types import EpisodeRecord, RunResult, State
 
 EPISODES, EVALUATION, TIES = 2, 3, 4
 """What a seed is drawn for; 0 and 1 are the environment and the agent of a run."""
@@ -53,6 +53,7 @@ class Learner:
     env : a Gymnasium id, a spec of linmdp, an environment (wrapped or not), or a vector environment
     agent : the name or the spec of an agent, or its class; by default the one that chooses everything itself
     seed : of all randomness
+    actions : values of each coordinate of actions that are a Box; by default 5, or as many as make 1,024 in all at most
     parameters : of the agent
 
     Attributes
@@ -63,11 +64,21 @@ class Learner:
     returns : what each of those episodes earned
     """
 
-    def __init__(self, env: Any, agent: str | type[Agent] = "auto", *, seed: int = 0, **parameters: Any) -> None:
+    def __init__(
+        self,
+        env: Any,
+        agent: str | type[Agent] = "auto",
+        *,
+        seed: int = 0,
+        actions: int | None = None,
+        **parameters: Any,
+    ) -> None:
         self.seed = check_int("Learner", "seed", seed, low=0)
-        self._made_from = _spec_of(env) if isinstance(env, str) else None
+        given = {"actions": actions}
+        self._options = {name: value for name, value in given.items() if value is not None}
+        self._made_from = _spec_of(env, self._options) if isinstance(env, str) else None
         self._vector = env if isinstance(env, gymnasium.vector.VectorEnv) else None
-        task_env: Any = make_env(self._made_from or env)
+        task_env: Any = make_env(self._made_from) if self._made_from else with_task(env, **self._options)
         self._wrapped = task_env is not env and hasattr(task_env, "state_of")
         self.env = env if not isinstance(env, str) else task_env.env if self._wrapped else task_env
         self._task_env = task_env
@@ -120,36 +131,36 @@ class Learner:
                     played = played if before == self._aside_plays else self._played()
         return self
 
-    def _learn_one(self, played: Iterator[tuple[list[Transition], float]]) -> int:
+    def _learn_one(self, played: Iterator[Lived]) -> int:
         """Plan, play and learn from one episode; its steps. An episode that fails ends where it failed."""
         self.agent.begin_episode()
         try:
-            rows, earned = next(played)
-            for step in rows if self._vector is not None else ():
-                self.agent.observe(*step)
+            length, earned, unseen = next(played)
+            for step, mask in unseen:
+                self.agent.observe_within(step, mask)
         finally:
             self.agent.end_episode()
         self.returns.append(earned)
-        self.episodes, self.steps = self.episodes + 1, self.steps + len(rows)
+        self.episodes, self.steps = self.episodes + 1, self.steps + length
         self._peak = max(self._peak, self.agent.nbytes)
-        return len(rows)
+        return length
 
-    def _played(self) -> Iterator[tuple[list[Transition], float]]:
+    def _played(self) -> Iterator[Lived]:
         """Episodes without end."""
         if self._vector is not None:
             streams = Streams(self._vector, self._task_env)
             return streams.episodes(self._seed_of(EPISODES, self.episodes), self._act)
         return self._one_by_one()
 
-    def _one_by_one(self) -> Iterator[tuple[list[Transition], float]]:
+    def _one_by_one(self) -> Iterator[Lived]:
         while True:
             k = self.episodes
             state = self._guard.reset(k, self._reset_seed(k))
             rows = list(steps_of(self._guard, self.agent, state, k))
-            yield rows, self._guard.original(sum(step.reward for step in rows))
+            yield Lived(len(rows), self._guard.original(sum(step.reward for step in rows)), [])
 
     def _act(self, guard: Guard, h: int, state: State) -> int:
-        return self.agent.act(h, state)
+        return self.agent.act_within(h, state, guard.mask)
 
     def _record(self) -> EpisodeRecord:
         return EpisodeRecord(self.episodes - 1, self.returns[-1], None, self.agent.nbytes, None)
@@ -229,7 +240,12 @@ class Learner:
     # acting
 
     def predict(
-        self, observation: Any, state: None = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: Any,
+        state: None = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[Any, None]:
         """The action of the greedy policy for an observation of `env`, and no state, as in Stable-Baselines3.
 
@@ -237,12 +253,15 @@ class Learner:
         actions that are equally good. Where nothing in the task depends on the step, as in Gymnasium, the policy is
         that of the first step of an episode, for as many calls as you like. Elsewhere, or where you pass
         `episode_start` (True with the first observation of an episode), steps are counted, H of them and then from 0.
+        `action_masks` say which actions may be taken, as `info["action_mask"]` does: of n observations n of them.
         """
         space = self.env.observation_space if self._vector is None else self._vector.single_observation_space
         many = _how_many(space, observation)
         parts = [observation] if many is None else list(iterate(batch_space(space, many), observation))
         steps = self._steps_of(len(parts), episode_start)
-        actions = [self._action(int(h), part, deterministic) for h, part in zip(steps, parts, strict=True)]
+        masks = [None] * len(parts) if action_masks is None else [action_masks] if many is None else action_masks
+        each = zip(steps, parts, masks, strict=True)
+        actions = [self._action(int(h), part, deterministic, mask) for h, part, mask in each]
         return (actions[0] if many is None else np.array(actions)), None
 
     def _steps_of(self, n: int, episode_start: Any) -> Any:
@@ -257,15 +276,19 @@ class Learner:
         self._h += 1
         return self._h - 1
 
-    def _action(self, h: int, observation: Any, deterministic: bool) -> Any:
+    def _action(self, h: int, observation: Any, deterministic: bool, mask: Any) -> Any:
         """The environment's action for what it shows at step h."""
         if self._wrapped:
             state = self._task_env.state_of(observation, h)
         else:
             state = observation if self.task.S is None else int(observation)
-        policy = self._policy
-        action = settled(policy, h, state) if deterministic else int(self._ties.choice(policy.best(h, state)))
-        return self._task_env.action_of(action) if self._wrapped else action
+        if mask is not None:
+            mask = self._task_env.action_map.mask_of(mask) if self._wrapped else np.asarray(mask, dtype=np.bool_)
+        if deterministic:
+            action = settled(self._policy, h, state, mask)
+        else:
+            action = int(self._ties.choice(self._policy.best(h, state, mask)))
+        return self._task_env.action_map(action) if self._wrapped else action
 
     def evaluate(self, episodes: int = 20) -> Evaluation:
         """What the greedy policy earns in so many episodes, always the same ones; nothing is learned."""
@@ -291,6 +314,7 @@ class Learner:
     def save(self, path: str | Path) -> None:
         """Write all of it to a file, whole or not at all; `Learner.load` goes on from there, bit for bit."""
         words = {"env": self._made_from, "agent": self._given(), "seed": self.seed, "episodes": self.episodes}
+        words |= {"options": {} if self._made_from else self._options}
         state: dict[str, Any] = {"steps": self.steps, "peak": self._peak, "first": self._first_seed}
         inner = self._task_env.unwrapped
         if hasattr(inner, "random_state"):
@@ -314,7 +338,8 @@ class Learner:
         if env is None:
             check_no_import(str(spec))
         try:
-            found = cls(spec if env is None else env, str(words["agent"]), seed=words["seed"])
+            options = words["options"] if env is not None else {}
+            found = cls(spec if env is None else env, str(words["agent"]), seed=words["seed"], **options)
             found.agent.load_state_dict(under("agent", file.arrays))
             found._restore(words, state, file.arrays)
         except (LinMDPError, KeyError, TypeError, ValueError) as error:
@@ -351,10 +376,13 @@ class Learner:
             return export_wasm(self.agent, self._task_env, Path(folder), real=real, steps=steps, run=repr(self))
 
 
-def _spec_of(env: str) -> str:
-    """The spec of what a user names: a Gymnasium id may stand for itself."""
+def _spec_of(env: str, options: Mapping[str, Any]) -> str:
+    """The spec of what a user names, with options: a Gymnasium id may stand for itself."""
     name = parse_spec(env)[0]
-    return f"gym:{env}" if name not in ENVS and name in gymnasium.registry else env
+    if name not in ENVS and name in gymnasium.registry:
+        env = f"gym:{env}"
+    more = ",".join(f"{key}={value_text(value)}" for key, value in options.items())
+    return env + ("," if ":" in env else ":") * bool(more) + more
 
 
 def _agent_of(agent: Any, parameters: Mapping[str, Any], task: Any) -> Agent:

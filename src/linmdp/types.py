@@ -116,6 +116,11 @@ class Task:
         """Whether a field is known now, without random play."""
         return name in self.__dict__
 
+    @property
+    def payable(self) -> tuple[float, float]:
+        """The range of one reward; any number, as long as nobody has asked for more."""
+        return self.reward_range if self.knows("reward_range") else (-math.inf, math.inf)
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:

@@ -60,7 +60,7 @@ class Auto(Agent):
     name = "auto"
     needs_features = False
     test_parameters = ({}, {"beta": 0.1})
-    forwarded: ClassVar[tuple[str, ...]] = ("caps", "policy_version", "updates", "resets", "rng")
+    forwarded: ClassVar[tuple[str, ...]] = ("caps", "policy_version", "updates", "resets", "rng", "mask")
     """Attributes that are those of the agent inside."""
 
     def __init__(
@@ -103,8 +103,8 @@ class Auto(Agent):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in Auto.forwarded:
-            if name == "rng":
-                self.inner.rng = value
+            if name in ("rng", "mask"):
+                setattr(self.inner, name, value)
             return
         super().__setattr__(name, value)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from linmdp.agents.held import Limits, check_range
 from linmdp.errors import InvalidData, InvalidParameter, check_reward, one_line
-from linmdp.types import Array, IntArray, State, Task
+from linmdp.types import Array, BoolArray, IntArray, State, Task, Transition
 
 StateDict = dict[str, np.ndarray]
 
@@ -70,10 +69,6 @@ TIE = 1e-9
 well above rounding, so that two ways of computing the same Q agree on what is a tie."""
 
 
-ANY = (-math.inf, math.inf)
-"""The range of a reward of which nothing is known."""
-
-
 def count_in(moments: Array, x: float) -> None:
     """One more number among those whose count, mean and sum of squares around it are `moments`, (3,) (Welford)."""
     n, mean, _ = moments
@@ -92,7 +87,7 @@ def check_step(task: Task, expected: int, h: int, action: int, reward: Any) -> i
         raise InvalidData(f"Steps must be observed in order, each once. Got step {h}, expected {words}.")
     if not 0 <= action < task.A:
         raise InvalidData(f"The action must be in [0, {task.A - 1}]. Got {action!r}.")
-    check_reward(reward, task.reward_range if task.knows("reward_range") else ANY, None, h)
+    check_reward(reward, task.payable, None, h)
     return h + 1
 
 
@@ -202,6 +197,9 @@ class Agent(ABC):
     """The specs of the agent and of its environment ("agent", "env"), where it was made from them."""
     at_best: bool = False
     """Whether the last episode was known to be as good as any can be."""
+    mask: BoolArray | None = None
+    """Which actions may be taken, (A,), where the environment says so: during `act` in the state that it is given,
+    during `observe` in the next one; None: all, or nobody says. Between steps it is None."""
     _derived: ClassVar[tuple[str, ...]] = ("caps",)
     """Arrays that follow from the parameters, and are not saved."""
 
@@ -219,6 +217,23 @@ class Agent(ABC):
     @abstractmethod
     def act(self, h: int, state: State) -> int:
         """The action for `state` at step h."""
+
+    def act_within(self, h: int, state: State, mask: BoolArray | None) -> int:
+        """What `act` chooses or, where that may not be taken, one of the best actions that may."""
+        self.mask = mask
+        action = self.act(h, state)
+        self.mask = None
+        if mask is None or mask[action]:
+            return action
+        allowed = np.flatnonzero(mask)
+        q = self.q_values(h, state)[allowed]
+        return int(self.rng.choice(allowed[q >= q.max() - TIE * max(1.0, abs(float(q.max())))]))
+
+    def observe_within(self, step: Transition, mask: BoolArray | None) -> None:
+        """`observe`, while `mask` says what may be done next."""
+        self.mask = mask
+        self.observe(*step)
+        self.mask = None
 
     def observe(  # noqa: B027
         self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool

@@ -23,7 +23,7 @@ from linmdp.envs.rewards import FEW_EPISODES, Pay, is_guessed, reward_rule
 from linmdp.envs.trial import LONGEST_H, Trials
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
-from linmdp.types import State, Task
+from linmdp.types import BoolArray, State, Task
 
 
 def _refuse(given: Any) -> NoReturn:
@@ -61,6 +61,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     scaling : "bounds" of the space where it has some, or "data": the range seen in the warm-up
     warmup : steps of a random policy before the first episode, for features that are fitted to data
     seed : seed of the warm-up, of rff and of auto
+    actions : values of each coordinate of actions that are a Box; by default 5, or as many as make 1,024 in all at most
+    masks : whether `info["action_mask"]` and `action_masks()` of the environment say which actions may be taken
     kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
 
     Attributes
@@ -95,6 +97,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         scaling: str | None = None,
         warmup: int | None = None,
         seed: int | None = None,
+        actions: int | None = None,
+        masks: bool = True,
         **kwargs: Any,
     ) -> None:
         sizes = {"order": order, "coupling": coupling, "tilings": tilings, "tiles": tiles, "centres": centres}
@@ -113,10 +117,13 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             env = make_gym(id, kwargs)
             origin = repr(env.spec)
         super().__init__(env)
-        self.id, self._h, self._actions = id, 0, Actions(id, env.action_space)
+        self.id, self._h, self._actions = id, 0, Actions(id, env.action_space, actions, masks=masks)
         self._chosen, self._sizes = {name: dict[str, Any]() for name in ("H", "features", "rewards")}, tuple[int, ...]()
         A, self._door, self._between = self._actions.A, Door(env.observation_space), True
         self._pay: Pay | None = None
+        self.action_mask: BoolArray | None = None
+        if self._actions.each is not None and actions is None:
+            self._chosen["H"]["actions"] = self._actions.each
         self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
         bare = Guard(env, Bare(A, S=1), read=self._unread, actions=self._actions, during=" of random play")
@@ -238,9 +245,10 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         state = self._read(self._door(observation))
         return state if self._clock is None else np.append(state, h).astype(self._clock, copy=False)
 
-    def action_of(self, action: int) -> Any:
-        """The environment's own action of that number."""
-        return self._actions(action)
+    @property
+    def action_map(self) -> Actions:
+        """How actions are numbered, and which may be taken."""
+        return self._actions
 
     def beside(self, env: gymnasium.Env[Any, Any]) -> GymTask:
         """The same task in another copy of the environment: what is read, paid and numbered is the same."""
@@ -305,6 +313,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._pay is not None:
             self._pay.earned = 0.0
         state, info = self.env.reset(seed=seed, options=options)
+        self.action_mask = self._actions.mask(self.env, info)
         return self.state_of(state, 0), info
 
     def step(self, action: int) -> tuple[State, Any, bool, bool, dict[str, Any]]:
@@ -318,4 +327,5 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
         cut |= self._h >= self.task.H
         self._between = ended or cut
+        self.action_mask = None if self._between else self._actions.mask(self.env, info)
         return self.state_of(state, self._h), reward, ended, cut, info

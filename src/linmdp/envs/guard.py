@@ -19,7 +19,7 @@ from linmdp.errors import (
     check_reward,
     described,
 )
-from linmdp.types import WHOLE, State, Task, all_finite
+from linmdp.types import WHOLE, BoolArray, State, Task, all_finite
 
 
 def task_of(env: Any) -> Task:
@@ -49,7 +49,7 @@ class Bare(NamedTuple):
 
     A: int
     S: int | None = None
-    reward_range: tuple[float, float] = (-math.inf, math.inf)
+    payable: tuple[float, float] = (-math.inf, math.inf)
 
 
 class Step(NamedTuple):
@@ -81,6 +81,7 @@ class Guard:
     Attributes
     ----------
     steps : how many steps were played through this guard
+    mask : which actions may be taken now, (A,); None where the environment does not say
     """
 
     def __init__(
@@ -96,11 +97,14 @@ class Guard:
         self.task: Any = task_of(env) if task is None else task
         self._read, self._actions = read, actions
         self._form: tuple[Any, Any] | None = None
+        self._ask = getattr(actions, "mask", None)
+        self.mask: BoolArray | None = None
 
     def reset(self, k: int, seed: int | None = None, options: dict[str, Any] | None = None) -> State:
         """The first state of episode k."""
         try:
-            state, _ = self.env.reset(seed=seed, options=options)
+            state, info = self.env.reset(seed=seed, options=options)
+            self.mask = self._mask_in(info)
             return self._checked(state if self._read is None else self._read(state))
         except Fault as fault:
             raise InvalidData(fault.at(f"first {fault.what} of episode {k}{self.during}")) from fault
@@ -115,9 +119,10 @@ class Guard:
         self.steps += 1
         try:
             chosen = action if self._actions is None else self._actions(action)
-            state, reward, terminated, truncated, _ = self.env.step(chosen)
-            value = check_reward(reward, self._range(), k, h)
+            state, reward, terminated, truncated, info = self.env.step(chosen)
+            value = check_reward(reward, self.task.payable, k, h)
             ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
+            self.mask = None if ended or cut else self._mask_in(info)
             return self._checked(state if self._read is None else self._read(state)), value, ended, cut
         except Fault as fault:
             preposition = "of" if fault.what in ("terminated", "truncated") else "after"
@@ -127,12 +132,22 @@ class Guard:
         except FAULTS as error:
             raise InvalidData(f"Episode {k}, step {h}{self.during} must not fail. Got {described(error)}.") from error
 
-    def _range(self) -> tuple[float, float]:
-        """Of one reward; any number, as long as nobody has asked for more."""
-        task = self.task
-        unknown = isinstance(task, Task) and not task.knows("reward_range")
-        found: tuple[float, float] = (-math.inf, math.inf) if unknown else task.reward_range
-        return found
+    def _mask_in(self, info: Any) -> BoolArray | None:
+        """What the environment says of the actions that may be taken now."""
+        if self._ask is not None:
+            found = self._ask(self.env, info)
+        elif not isinstance(self.task, Task):
+            return None
+        else:
+            inner = self.env.unwrapped
+            said = info.get("action_mask") if isinstance(info, dict) else None
+            found = inner.action_mask if hasattr(inner, "action_mask") else said
+        if found is None:
+            return None
+        mask = np.asarray(found).astype(np.bool_)
+        if mask.shape != (self.task.A,) or not mask.any():
+            raise Fault("action mask", f"{self.task.A} flags, one of them at least true", found)
+        return mask
 
     def random_episode(
         self, k: int, rng: np.random.Generator, *, H: int | None = None, seed: int | None = None
@@ -140,7 +155,8 @@ class Guard:
         """Episode k of random play, of at most H steps: the only loop there is of it."""
         state, h = self.reset(k, seed), 0
         while H is None or h < H:
-            action = int(rng.integers(self.task.A))
+            mask = self.mask
+            action = int(rng.integers(self.task.A) if mask is None else rng.choice(np.flatnonzero(mask)))
             following, reward, terminated, truncated = self.step(k, h, action)
             yield Step(h, state, action, reward, following, terminated, truncated)
             if terminated or truncated:

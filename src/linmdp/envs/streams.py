@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -13,7 +13,7 @@ from gymnasium.vector.utils import iterate
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.guard import Guard
 from linmdp.errors import InvalidData
-from linmdp.types import State, Transition
+from linmdp.types import BoolArray, State, Transition
 
 
 class FirstStream(gymnasium.Env[Any, Any]):
@@ -54,6 +54,18 @@ class _View(gymnasium.Env[Any, Any]):
         return self.news
 
 
+Row = tuple[Transition, BoolArray | None]
+"""A step, and what may be done after it, (A,), where the environment says so."""
+
+
+class Lived(NamedTuple):
+    """An episode: how many steps, what was paid in the task's own units, and the steps that nobody has observed."""
+
+    length: int
+    earned: float
+    unseen: list[Row]
+
+
 class Streams:
     """Every stream of a vector environment as a task like `task`; each plays its own episodes."""
 
@@ -63,8 +75,8 @@ class Streams:
         self._views = [_View(vector) for _ in range(self.n)]
         self._guards = [Guard(task.beside(view)) for view in self._views]
 
-    def episodes(self, seed: int, act: Callable[[Guard, int, State], int]) -> Iterator[tuple[list[Transition], float]]:
-        """Episodes without end, in the order in which they end: their steps, and what was paid in the task's own units.
+    def episodes(self, seed: int, act: Callable[[Guard, int, State], int]) -> Iterator[Lived]:
+        """Episodes without end, in the order in which they end.
 
         All streams begin anew; what `act` chooses at step h is asked for one stream after the other.
         """
@@ -72,12 +84,12 @@ class Streams:
         observations, infos = self.vector.reset(seed=seeds)
         first = _parts(self.vector, observations)
         states = [self._begun(i, (first[i], info_of(infos, i))) for i in range(self.n)]
-        rows: list[list[Transition]] = [[] for _ in range(self.n)]
+        rows: list[list[Row]] = [[] for _ in range(self.n)]
         over = np.zeros(self.n, dtype=np.bool_)
         """Streams whose next step is a reset, and no step."""
         while True:
             chosen = [0 if over[i] else act(self._guards[i], len(rows[i]), states[i]) for i in range(self.n)]
-            news, over_before = _stepped(self.vector, [self.env.action_of(a) for a in chosen]), over.copy()
+            news, over_before = _stepped(self.vector, [self.env.action_map(a) for a in chosen]), over.copy()
             ended = np.zeros(self.n, dtype=np.bool_)
             for i in range(self.n):
                 if over_before[i]:
@@ -85,7 +97,8 @@ class Streams:
                     continue
                 ended[i] = self._step(i, rows, states, chosen[i], news[i])
             for i in np.flatnonzero(ended).tolist():
-                yield rows[i], self._guards[i].original(sum(step.reward for step in rows[i]))
+                earned = self._guards[i].original(sum(step.reward for step, _ in rows[i]))
+                yield Lived(len(rows[i]), earned, rows[i])
                 rows[i] = []
             self._begin_again(ended, over, news, states)
 
@@ -93,13 +106,13 @@ class Streams:
         self._views[i].news = news
         return self._guards[i].reset(0)
 
-    def _step(self, i: int, rows: list[list[Transition]], states: list[State], action: int, news: Any) -> bool:
+    def _step(self, i: int, rows: list[list[Row]], states: list[State], action: int, news: Any) -> bool:
         """Note one step of stream i; whether its episode is over."""
         final = news[4].get("final_obs")
         self._views[i].news = news if final is None else (final, *news[1:])
         h = len(rows[i])
         following, reward, terminated, truncated = self._guards[i].step(0, h, action)
-        rows[i].append(Transition(h, states[i], action, reward, following, terminated))
+        rows[i].append((Transition(h, states[i], action, reward, following, terminated), self._guards[i].mask))
         if truncated and not (terminated or news[2] or news[3]):
             raise InvalidData(
                 f"Episodes of a vector environment must end within H={self.env.task.H} steps by themselves, since none "

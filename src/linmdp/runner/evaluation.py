@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.envs.guard import Guard
 from linmdp.results.stats import mean_interval
 from linmdp.runner.loading import Policy
-from linmdp.types import Array, State
+from linmdp.types import Array, BoolArray, State
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Evaluation:
         return f"{self.mean:.4g} [{low:.4g}, {high:.4g}] an episode, {len(self.episodes)} episodes"
 
 
-def settled(policy: Policy, h: int, state: State) -> int:
+def settled(policy: Policy, h: int, state: State, mask: BoolArray | None = None) -> int:
     """One of the best actions, always the same in the same state, and over many states each as often as any other.
 
     An agent draws among equals; the first of them always would be another policy, and where Q is at its cap a bad one.
     """
-    best = policy.best(h, state)
+    best = policy.best(h, state, mask)
     if len(best) == 1:
         return int(best[0])
     return int(best[crc32(np.append(np.asarray(state, dtype=np.float64), h).tobytes()) % len(best)])
@@ -51,7 +51,7 @@ def evaluated(guard: Guard, policy: Policy, seeds: Iterable[int]) -> Evaluation:
     for k, seed in enumerate(seeds):
         state, earned = guard.reset(k, seed), 0.0
         for h in range(guard.task.H):
-            state, reward, terminated, truncated = guard.step(k, h, settled(policy, h, state))
+            state, reward, terminated, truncated = guard.step(k, h, settled(policy, h, state, guard.mask))
             earned += reward
             if terminated or truncated:
                 break

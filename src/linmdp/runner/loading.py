@@ -22,7 +22,7 @@ from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.results.run_folder import agent_file, read_folder
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names, check_no_import
-from linmdp.types import Array, IntArray, RunResult, State, Task
+from linmdp.types import Array, BoolArray, IntArray, RunResult, State, Task
 
 LARGEST = 1e150
 """Numbers of a saved agent are below this in size: their products are finite."""
@@ -65,9 +65,11 @@ class Policy:
         """The action for `state` at step h."""
         return int(self.best(h, state)[0])
 
-    def best(self, h: int, state: State) -> IntArray:
-        """The actions that are equally good for `state` at step h, in order."""
+    def best(self, h: int, state: State, mask: BoolArray | None = None) -> IntArray:
+        """The actions that are equally good for `state` at step h, in order, of those in `mask`, (A,)."""
         q = self.q_values(h, state)
+        if mask is not None:
+            q = np.where(mask, q, -np.inf)
         return np.flatnonzero(q >= q.max() - TIE * max(1.0, abs(float(q.max()))))
 
     def reset(self) -> None:

@@ -258,12 +258,13 @@ def play(guard: Guard, agent: Agent, state: Any, k: int, probe: Probe | None = N
 def steps_of(guard: Guard, agent: Agent, state: Any, k: int, probe: Probe | None = None) -> Iterator[Transition]:
     """The same without its end."""
     for h in range(guard.task.H):
-        action = agent.act(h, state)
+        action = agent.act_within(h, state, guard.mask)
         if probe:
             probe.look(h, state, action)
         next_state, reward, terminated, truncated = guard.step(k, h, action)
-        agent.observe(h, state, action, reward, next_state, terminated)
-        yield Transition(h, state, action, reward, next_state, terminated)
+        step = Transition(h, state, action, reward, next_state, terminated)
+        agent.observe_within(step, guard.mask)
+        yield step
         if terminated or truncated:
             return
         state = next_state
