@@ -160,7 +160,7 @@ BAD = [
     (["run", "lock", "random", "--device", "tpu"], "'device' parameter"),
     (["run", "gym:NoSuchGame-v7", "random"], "There is no Gymnasium environment 'NoSuchGame-v7'."),
     (["run", "gym:CartPole-v1,features=onehot", "random"], "Observations of 'CartPole-v1' must be whole numbers"),
-    (["run", "gym:Pendulum-v1", "random"], "action space of 'Pendulum-v1' must be Discrete"),
+    (["run", "gym:CartPole-v1,actions=5", "random"], "'actions' parameter of 'CartPole-v1' must be left out"),
     (["run", "gym:CliffWalking-v1,H=50,reward_low=0,reward_high=1", "random"], "must be in [0, 1]. Got -1"),
     (["run", "gym:FrozenLake-v1,H=9", "optimal"], "optimal policy is known only where the model is"),
     (

@@ -290,17 +290,17 @@ def test_the_command_line_has_the_rule_of_rewards() -> None:
 
 def test_names_where_objects_belong_are_refused_in_words() -> None:
     env = linmdp.make_env("lock:H=4")
-    with pytest.raises(linmdp.InvalidParameter, match=r"use linmdp.make_env or GymTask. Got 'lock'"):
-        linmdp.run("lock", linmdp.make_agent("random", env), episodes=1)
+    with pytest.raises(linmdp.InvalidParameter, match=r"a Gymnasium environment, or a model. Got 3"):
+        linmdp.run(3, linmdp.make_agent("random", env), episodes=1)
     with pytest.raises(linmdp.InvalidParameter, match=r"use linmdp.make_agent. Got 'random'"):
         linmdp.run(env, "random", episodes=1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("spec", [None, 5, ["lock"]])
 def test_a_spec_that_is_no_text_is_refused(spec: Any) -> None:
-    with pytest.raises(linmdp.InvalidParameter, match="must be text"):
+    with pytest.raises(linmdp.InvalidParameter, match="must be text such as"):
         linmdp.make_env(spec)
     with pytest.raises(linmdp.InvalidParameter, match="must be text"):
         linmdp.make_agent(spec, linmdp.make_env("lock:H=4"))
-    with pytest.raises(linmdp.InvalidParameter, match="must have a 'task'"):
+    with pytest.raises(linmdp.InvalidParameter, match="must be text such as"):
         linmdp.make_agent("random", spec)

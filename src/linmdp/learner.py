@@ -10,7 +10,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector.utils import batch_space, iterate
 
 from linmdp.agents.base import Agent, prefixed, under
 from linmdp.envs.guard import Guard, as_it_is, task_of
@@ -24,10 +23,11 @@ from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.results.verdict import verdict
 from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.diagnostics import MOST_EPISODES
-from linmdp.runner.evaluation import Evaluation, evaluated, settled
+from linmdp.runner.evaluation import Evaluation, evaluated
 from linmdp.runner.loading import Policy
 from linmdp.runner.loop import chosen_by, steps_of
 from linmdp.runner.measured import build_result
+from linmdp.runner.prediction import Predictor
 from linmdp.runner.progress import progress_bar, recent
 from linmdp.runner.random_play import random_returns
 from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner, with_task
@@ -79,8 +79,8 @@ class Learner:
         self._made_from = _spec_of(env, self._options) if isinstance(env, str) else None
         self._vector = env if isinstance(env, gymnasium.vector.VectorEnv) else None
         task_env: Any = make_env(self._made_from) if self._made_from else with_task(env, **self._options)
-        self._wrapped = task_env is not env and hasattr(task_env, "state_of")
-        self.env = env if not isinstance(env, str) else task_env.env if self._wrapped else task_env
+        wrapped = task_env is not env and hasattr(task_env, "state_of")
+        self.env = env if not isinstance(env, str) else task_env.env if wrapped else task_env
         self._task_env = task_env
         self.task, self._guard = task_of(self._task_env), Guard(self._task_env)
         self.agent = _agent_of(agent, parameters, self.task)
@@ -89,9 +89,10 @@ class Learner:
         env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)
         self.agent.rng = np.random.default_rng(agent_seed)
         self._first_seed: int | None = int(env_seed.generate_state(1)[0])
-        self._ties = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(TIES,)))
         self._policy = Policy(self.agent)
-        self._h = np.zeros(1, dtype=np.int64)
+        ties = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(TIES,)))
+        space = self.env.observation_space if self._vector is None else self._vector.single_observation_space
+        self._predictor = Predictor(self._policy, space, task_env if wrapped else None, ties)
         self.episodes, self.steps, self.returns = 0, 0, list[float]()
         self._peak, self._clock, self._random_returns = self.agent.nbytes, Stopwatch(), list[float]()
         self._aside_plays = 0
@@ -255,40 +256,7 @@ class Learner:
         `episode_start` (True with the first observation of an episode), steps are counted, H of them and then from 0.
         `action_masks` say which actions may be taken, as `info["action_mask"]` does: of n observations n of them.
         """
-        space = self.env.observation_space if self._vector is None else self._vector.single_observation_space
-        many = _how_many(space, observation)
-        parts = [observation] if many is None else list(iterate(batch_space(space, many), observation))
-        steps = self._steps_of(len(parts), episode_start)
-        masks = [None] * len(parts) if action_masks is None else [action_masks] if many is None else action_masks
-        each = zip(steps, parts, masks, strict=True)
-        actions = [self._action(int(h), part, deterministic, mask) for h, part, mask in each]
-        return (actions[0] if many is None else np.array(actions)), None
-
-    def _steps_of(self, n: int, episode_start: Any) -> Any:
-        """The step of each of n episodes."""
-        if self.task.stationary and episode_start is None:
-            return np.zeros(n, dtype=np.int64)
-        if len(self._h) != n:
-            self._h = np.zeros(n, dtype=np.int64)
-        if episode_start is not None:
-            self._h[np.broadcast_to(episode_start, n).astype(bool)] = 0
-        self._h[self._h >= self.task.H] = 0
-        self._h += 1
-        return self._h - 1
-
-    def _action(self, h: int, observation: Any, deterministic: bool, mask: Any) -> Any:
-        """The environment's action for what it shows at step h."""
-        if self._wrapped:
-            state = self._task_env.state_of(observation, h)
-        else:
-            state = observation if self.task.S is None else int(observation)
-        if mask is not None:
-            mask = self._task_env.action_map.mask_of(mask) if self._wrapped else np.asarray(mask, dtype=np.bool_)
-        if deterministic:
-            action = settled(self._policy, h, state, mask)
-        else:
-            action = int(self._ties.choice(self._policy.best(h, state, mask)))
-        return self._task_env.action_map(action) if self._wrapped else action
+        return self._predictor(observation, episode_start, deterministic, action_masks), None
 
     def evaluate(self, episodes: int = 20) -> Evaluation:
         """What the greedy policy earns in so many episodes, always the same ones; nothing is learned."""
@@ -313,7 +281,12 @@ class Learner:
 
     def save(self, path: str | Path) -> None:
         """Write all of it to a file, whole or not at all; `Learner.load` goes on from there, bit for bit."""
-        words = {"env": self._made_from, "agent": self._given(), "seed": self.seed, "episodes": self.episodes}
+        words: dict[str, Any] = {
+            "env": self._made_from,
+            "agent": self._given(),
+            "seed": self.seed,
+            "episodes": self.episodes,
+        }
         words |= {"options": {} if self._made_from else self._options}
         state: dict[str, Any] = {"steps": self.steps, "peak": self._peak, "first": self._first_seed}
         inner = self._task_env.unwrapped
@@ -395,11 +368,3 @@ def _agent_of(agent: Any, parameters: Mapping[str, Any], task: Any) -> Agent:
     if name not in AGENTS or not parameters:
         return make_learner(agent, task)
     return construct(AGENTS[name], {**given, **parameters}, task)
-
-
-def _how_many(space: gymnasium.Space[Any], observation: Any) -> int | None:
-    """How many observations of that space come together; None for one alone."""
-    shape = np.shape(observation) if space.shape is not None else None
-    if shape is None or len(shape) != len(space.shape or ()) + 1:
-        return None
-    return int(shape[0])
