@@ -60,9 +60,10 @@ def test_learning_in_pieces_with_evaluations_between_is_learning_at_once(env: st
     np.testing.assert_equal(parts.agent.state_dict(), whole.agent.state_dict())
 
 
+@pytest.mark.parametrize("agent", ["auto", "lsvi-ucb-fold"])
 @pytest.mark.parametrize("env", [LAKE, "lock:H=4", "gym:CartPole-v1,H=30"])
-def test_a_saved_learner_goes_on_bit_for_bit(env: str, tmp_path: Path) -> None:
-    first = linmdp.Learner(env, "lsvi-ucb-fold", seed=2).learn(6)
+def test_a_saved_learner_goes_on_bit_for_bit(env: str, agent: str, tmp_path: Path) -> None:
+    first = linmdp.Learner(env, agent, seed=2).learn(6)
     first.save(tmp_path / "x.safetensors")
     again = linmdp.Learner.load(tmp_path / "x.safetensors")
     assert (again.episodes, again.steps, again.spec) == (first.episodes, first.steps, first.spec)
@@ -189,6 +190,7 @@ def test_predict_reads_what_the_wrapped_environment_shows() -> None:
 def test_every_stream_of_a_vector_environment_is_learned(mode: AutoresetMode) -> None:
     env = poles(3, mode)
     learner = linmdp.Learner(env, "lsvi-ucb-fold").learn(9)
+    assert linmdp.Learner(poles(3, mode)).learn(9).episodes == 9
     assert learner.episodes == 9
     assert learner.steps == sum(learner.returns)  # a step pays 1
     assert all(1 < length <= 60 for length in learner.returns)
@@ -268,6 +270,15 @@ def test_wrong_environments_and_agents_are_refused_in_one_line() -> None:
         assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("env", ["FrozenLake-v1", "lock:H=4", "gym:CartPole-v1,H=30"])
+def test_with_no_parameter_it_says_what_it_has_become(env: str) -> None:
+    learner = linmdp.Learner(env, seed=5).learn(5)
+    assert learner.agent.name == "auto"
+    assert learner.reasons
+    assert len(repr(learner)) < 120
+    assert linmdp.Learner(env, learner.spec, seed=5).learn(5).returns == learner.returns
+
+
 def test_its_spec_makes_the_same_agent() -> None:
     learner = linmdp.Learner("lock:H=4", "lsvi-ucb:lam=0.5", beta=0.05)
     assert learner.spec == "lsvi-ucb:beta=0.05,lam=0.5"
@@ -317,7 +328,7 @@ class Doors(gymnasium.Env[Any, Any]):
 
 
 @pytest.mark.parametrize("says", ["info", "method"])
-@pytest.mark.parametrize("agent", ["random", "lsvi-ucb-fold", "stream-q", "constant"])
+@pytest.mark.parametrize("agent", ["auto", "random", "lsvi-ucb-fold", "stream-q", "constant"])
 def test_no_agent_ever_does_what_the_mask_forbids(agent: str, says: str) -> None:
     env = Doors(says)
     learner = linmdp.Learner(TimeLimit(env, 20), agent).learn(10)

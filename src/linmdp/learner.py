@@ -205,10 +205,12 @@ class Learner:
     @property
     def reasons(self) -> list[str]:
         """Why it is set up as it is: a line for each decision."""
-        given = getattr(self.agent, "reasons", None)
-        if given is not None:
-            return list(given)
-        return [f"{name}={value}" for name, value in chosen_by(self._task_env, self.agent).items()]
+        with as_it_is(self._task_env):
+            of_env = getattr(self._task_env.unwrapped, "chosen", {})
+        chosen = getattr(self.agent, "reasons", None)
+        if chosen is None:
+            chosen = [f"{name}={value}" for name, value in getattr(self.agent, "chosen", {}).items()]
+        return [*chosen, *(f"{name}={value}" for name, value in of_env.items())]
 
     def _result(self) -> RunResult:
         """What was learned so far, as the result of a run."""
@@ -236,7 +238,7 @@ class Learner:
 
     def __repr__(self) -> str:
         where = self._made_from or getattr(self._task_env, "id", type(self._task_env).__name__)
-        return f"Learner({where}, {self.spec}, seed={self.seed}): {self.episodes:,} episodes, {self.steps:,} steps"
+        return f"Learner({where}, {self._given()}, seed={self.seed}): {self.episodes:,} episodes, {self.steps:,} steps"
 
     # acting
 
