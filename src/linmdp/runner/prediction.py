@@ -41,8 +41,9 @@ class Predictor:
 
     def _how_many(self, observation: Any) -> int | None:
         """How many observations come together; None for one alone."""
-        shape = np.shape(observation) if self._space.shape is not None else ()
-        return int(shape[0]) if len(shape) == len(self._space.shape or ()) + 1 else None
+        alone = self._space.shape
+        together = alone is not None and np.ndim(observation) == len(alone) + 1
+        return len(observation) if together else None
 
     def _steps(self, n: int, episode_start: Any) -> list[int]:
         """The step of each of n episodes."""
