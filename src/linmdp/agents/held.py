@@ -29,7 +29,7 @@ def solvable(agent: str) -> Iterator[None]:
 
 def check_range(name: str, held: object, low: float, high: float) -> None:
     """Raise unless all numbers are within these limits."""
-    numbers = np.asarray(held)
+    numbers = np.asarray(held, dtype=np.float64)  # limits of double precision are none of single
     if not ((numbers >= low) & (numbers <= high)).all():
         words = "positive" if low == POSITIVE else f"at least {low:g}" if high == np.inf else f"in [{low:g}, {high:g}]"
         raise InvalidData(f"'{name}' of a saved agent must be {words} everywhere.")
