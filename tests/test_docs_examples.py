@@ -56,7 +56,7 @@ def test_every_command_of_the_pages_can_be_given() -> None:
     count = 0
     for page in (*DOCS.glob("*.md"), ROOT / "README.md"):
         for line in re.findall(r"^(?:\$ )?linmdp (.+)$", page.read_text().replace("\\\n", " "), flags=re.MULTILINE):
-            for words in line.partition("  #")[0].split("; "):  # a semicolon within an agent has no space after it
+            for words in line.partition(" #")[0].split("; "):  # a semicolon within an agent has no space after it
                 name, *arguments = shlex.split(words.replace("linmdp ", ""))
                 placeholders = any(re.fullmatch(r"[A-Z\[|.]{2,}.*", word) or word == "..." for word in arguments)
                 if name in group.commands and not placeholders and "--import" not in arguments:
