@@ -165,8 +165,8 @@ def evidence(data: Data, A: int, shares: Shares, *, floor: float, quiet: float, 
 
         visits = float(noise**2 * (alpha**2 / data.times).sum()) + data.within
         shares = Shares(
-            renewed(w_0 @ w_0 + shared**2 * over, p - _trace(fit.common) / shared + shared * over_trace),
-            renewed(((w - w_0[:, None]) ** 2).sum() + own**2 * over, free + own * over_trace),
+            renewed(float(w_0 @ w_0) + shared**2 * over, p - _trace(fit.common) / shared + shared * over_trace),
+            renewed(float(((w - w_0[:, None]) ** 2).sum()) + own**2 * over, free + own * over_trace),
             max(renewed(exact * (alpha @ alpha), trace.sum()), floor * power),
             max(renewed(visits, noise * (trace / data.times).sum() + data.times.sum() - len(data.y)), quiet**2 * power),
         )

@@ -45,7 +45,7 @@ def check_common(agent: LSVIAgent) -> None:
     check_choice(agent.name, "dtype", agent.dtype, ("float64", "float32"))
     if agent.lam != "auto" and check_number(agent.name, "lam", agent.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
         invalid(agent.name, "lam", f"at least {1 / LARGEST_BONUS:g}, or 'auto'", agent.lam)
-    if agent.dtype == "float32" and agent.lam != "auto" and agent.lam < LEAST_LAM_SINGLE:
+    if agent.dtype == "float32" and not isinstance(agent.lam, str) and agent.lam < LEAST_LAM_SINGLE:
         words = f"lam={agent.lam:g} is lost in single precision, which has 7 digits: Q can be off by its whole range"
         warnings.warn(f"{agent.name}: {words}. Use dtype=float64, or lam >= {LEAST_LAM_SINGLE:g}.", LinMDPWarning)
     if agent.stationary != "auto" and not isinstance(agent.stationary, bool):

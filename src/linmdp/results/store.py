@@ -174,7 +174,8 @@ class Store:
         runs are read back in that order, however they finished. A place that is taken means a place at the end.
         """
         ran_on, fresh, refused = json.dumps(where or machine()), list[tuple[int | None, Row]](), list[InvalidData]()
-        for place, (key, result) in zip(places or [None] * len(runs), runs, strict=True):
+        numbers: Sequence[int | None] = places or [None] * len(runs)
+        for place, (key, result) in zip(numbers, runs, strict=True):
             try:
                 fresh.append((place, row_of(key, result, ran_on)))
             except InvalidData as error:  # its neighbours are stored all the same
