@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
@@ -17,7 +16,7 @@ from linmdp.envs import observations
 from linmdp.envs.actions import Actions
 from linmdp.envs.door import Door
 from linmdp.envs.guard import Bare, Guard
-from linmdp.envs.observations import Reading, counted, numbers, unravelled, whole
+from linmdp.envs.observations import Reading, counted, numbers, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
 from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
@@ -178,17 +177,12 @@ def onehot(view: EnvView, *, order: int | None = None) -> Mapped:
     if reading is None:
         raise InvalidParameter(f"Observations of '{id}' must be whole numbers for one-hot features. Got {view.space}.")
     if order is not None:
-        taxi = re.match(r"Taxi-v\d", id) and math.prod(TAXI) == reading.S
-        sizes, decode = (TAXI, partial(unravelled, sizes=TAXI)) if taxi else (reading.sizes, reading.decode)
-        order = check_int("onehot", "order", order, low=1, high=len(sizes))
-        return reading, OneHot(A, sizes, groups=joined(len(sizes), order), decode=decode)
+        order = check_int("onehot", "order", order, low=1, high=len(reading.sizes))
+        groups = joined(len(reading.sizes), order)
+        return reading, OneHot(A, reading.sizes, groups=groups, decode=reading.decode)
     if reading.S is None:
         return hashed(view)
     return reading, (one_hot if reading.S * A <= ONE_HOT_LIMIT else UnitFeatures)(reading.S, A, reading.sizes)
-
-
-TAXI = (5, 5, 5, 4)
-"""Row, column, passenger and destination: Taxi's states are one number for four things."""
 
 
 def hashed(view: EnvView) -> Mapped:

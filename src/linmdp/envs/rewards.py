@@ -21,23 +21,6 @@ FEW_VALUES = 10
 """Rewards that take more different values than these are taken for any number in their range, and beyond."""
 ROUNDING = 1e-9
 
-REWARDS = {
-    "CartPole": (0.0, 1.0),
-    "MountainCar": (-1.0, 0.0),
-    "Acrobot": (-1.0, 0.0),
-    "FrozenLake": (0.0, 1.0),
-    "FrozenLake8x8": (0.0, 1.0),
-    "Taxi": (-10.0, 20.0),
-    "CliffWalking": (-100.0, 0.0),
-    "CliffWalkingSlippery": (-100.0, 0.0),
-    "Blackjack": (-1.0, 1.0),
-    "LunarLander": (-100.0, 160.0),
-}
-"""The range of one reward, by the name without its version. It always contains 0, the reward after the end.
-
-LunarLander has no bound above: 100 for a landing, and up to 159, in 2,250 episodes, for a fall that is stopped.
-"""
-
 
 class Pay:
     """What an agent is paid for a reward: scaled, and clipped to [low, high].
@@ -93,7 +76,7 @@ def reward_rule(id: str, rule: str, low: float | None, high: float | None, repor
         return _rescaled(id, low, high, play(EPISODES))
     given = low is not None and high is not None
     chosen = dict[str, float]()
-    known = _known(id, reported)
+    known = _finite(reported)
     if known is None and not given:
         known = observed_range(play(FEW_EPISODES).rewards)
         chosen = {"reward_low": known[0]} if low is None else {}
@@ -109,12 +92,7 @@ def is_guessed(id: str, rule: str, low: float | None, high: float | None, report
     for name, bound in (("reward_low", low), ("reward_high", high)):
         if bound is not None:
             check_number(id, name, bound)
-    return rule != "rescale" and (low is None or high is None) and _known(id, reported) is None
-
-
-def _known(id: str, reported: Any) -> tuple[float, float] | None:
-    """The range of one reward by the environment's name, or as it reports it."""
-    return REWARDS.get(id.rpartition("-v")[0] or id) or _finite(reported)
+    return rule != "rescale" and (low is None or high is None) and _finite(reported) is None
 
 
 def _checked(id: str, low: float | None, high: float | None, usual: tuple[float, float]) -> tuple[float, float]:
