@@ -147,7 +147,7 @@ def test_a_discounted_q_is_a_fixed_point(agent: str) -> None:
 
 
 def test_a_discount_needs_a_stationary_agent() -> None:
-    env: Any = linmdp.make_env("riverswim")
+    env: Any = linmdp.make_env("lock")
     with pytest.raises(linmdp.InvalidParameter, match="'discount' parameter of lsvi-ucb must be 1 unless stationary"):
         linmdp.make_agent("lsvi-ucb:discount=0.9", env)
 
