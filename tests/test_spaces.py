@@ -213,7 +213,8 @@ def test_a_range_that_the_environment_reports_is_taken_with_0_in_it() -> None:
 )
 def test_what_has_no_limit_runs_without_a_parameter(id: str, chosen: dict[str, Any], rewards: Any) -> None:
     env = linmdp.make_env(f"gym:{id}")
-    assert env.chosen == chosen  # type: ignore[union-attr]
+    low, high = rewards
+    assert env.chosen == chosen | {"reward_low": low, "reward_high": high}  # type: ignore[union-attr]
     assert env.task.reward_range == rewards
     assert linmdp.run(env, linmdp.RandomAgent(env.task), episodes=5).warnings == []
 
@@ -235,9 +236,9 @@ def test_minigrid_runs_without_a_parameter() -> None:
 def test_lunar_lander_runs_without_a_parameter() -> None:
     pytest.importorskip("Box2D")
     env: Any = linmdp.make_env("gym:LunarLander-v3")
-    assert env.chosen == {"features": "auto", "d": 400}
-    result = linmdp.run(env, linmdp.RandomAgent(env.task), episodes=20)
-    assert result.warnings == []
+    assert env.chosen == {"features": "auto", "d": 400, "reward_low": -100.0, "reward_high": 100.0}
+    with pytest.warns(linmdp.LinMDPWarning, match="outside -100 to 100 were clipped"):  # a landing can pay more
+        result = linmdp.run(env, linmdp.RandomAgent(env.task), episodes=20)
     assert -400 < result.rewards.mean() < -50
 
 
