@@ -213,7 +213,7 @@ def test_streams_are_episodes_of_the_environment_itself() -> None:
 
     learner = linmdp.Learner(poles(2), Noting, action=1).learn(4)
     singles = [gymnasium.make("CartPole-v1", max_episode_steps=60) for _ in range(2)]
-    first = np.stack([env.reset(seed=learner._seed_of(2, 0) + i)[0] for i, env in enumerate(singles)])
+    first = np.stack([env.reset(seed=learner._course._seed_of(2, 0) + i)[0] for i, env in enumerate(singles)])
     starts = [state for h, state, _ in seen if h == 0]
     np.testing.assert_array_equal(starts[:2], first)
     for env, length in zip(singles, learner.returns, strict=False):

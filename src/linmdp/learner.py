@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from linmdp.agents.base import Agent, prefixed, under
-from linmdp.envs.guard import Guard, as_it_is, task_of
-from linmdp.envs.streams import Lived, Streams
+from linmdp.agents.base import Agent, prefixed, saved_array, under
+from linmdp.envs.guard import as_it_is, task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_choice, check_int, invalid
 from linmdp.export.learner import check_exportable
 from linmdp.export.wasm import export_wasm
@@ -22,23 +20,19 @@ from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.results.verdict import verdict
 from linmdp.runner.blas import one_blas_thread
+from linmdp.runner.course import TIES, Callback, Course
 from linmdp.runner.diagnostics import MOST_EPISODES
-from linmdp.runner.evaluation import Evaluation, evaluated
+from linmdp.runner.evaluation import Evaluation, evaluated, settled
 from linmdp.runner.loading import Policy
-from linmdp.runner.loop import chosen_by, steps_of
+from linmdp.runner.logged import logged_episodes
+from linmdp.runner.loop import chosen_by
 from linmdp.runner.measured import build_result
+from linmdp.runner.offline import OfflineValue, asked_outside, fitted_value
 from linmdp.runner.prediction import Predictor
-from linmdp.runner.progress import progress_bar, recent
 from linmdp.runner.random_play import random_returns
 from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner, with_task
 from linmdp.runner.spec import check_no_import, parse_spec, value_text, written_spec
-from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import EpisodeRecord, RunResult, State
-
-EPISODES, EVALUATION, TIES = 2, 3, 4
-"""What a seed is drawn for; 0 and 1 are the environment and the agent of a run."""
-
-Callback = Callable[[EpisodeRecord], Any]
+from linmdp.types import RunResult, State
 
 
 class Learner:
@@ -60,8 +54,6 @@ class Learner:
     ----------
     env : the environment whose observations `predict` takes
     agent : the agent, a `linmdp.Agent`
-    episodes, steps : what it has learned from so far
-    returns : what each of those episodes earned
     """
 
     def __init__(
@@ -79,24 +71,34 @@ class Learner:
         self._made_from = _spec_of(env, self._options) if isinstance(env, str) else None
         self._vector = env if isinstance(env, gymnasium.vector.VectorEnv) else None
         task_env: Any = make_env(self._made_from) if self._made_from else with_task(env, **self._options)
-        wrapped = task_env is not env and hasattr(task_env, "state_of")
-        self.env = env if not isinstance(env, str) else task_env.env if wrapped else task_env
+        self._adapter = task_env if task_env is not env and hasattr(task_env, "state_of") else None
+        self.env = env if not isinstance(env, str) else task_env.env if self._adapter else task_env
         self._task_env = task_env
-        self.task, self._guard = task_of(self._task_env), Guard(self._task_env)
+        self.task = task_of(self._task_env)
         self.agent = _agent_of(agent, parameters, self.task)
         if self._made_from:
             self.agent.made_from = {"agent": self._given(), "env": self._made_from}
-        env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)
-        self.agent.rng = np.random.default_rng(agent_seed)
-        self._first_seed: int | None = int(env_seed.generate_state(1)[0])
         self._policy = Policy(self.agent)
         ties = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(TIES,)))
         space = self.env.observation_space if self._vector is None else self._vector.single_observation_space
-        self._predictor = Predictor(self._policy, space, task_env if wrapped else None, ties)
-        self.episodes, self.steps, self.returns = 0, 0, list[float]()
-        self._peak, self._clock, self._random_returns = self.agent.nbytes, Stopwatch(), list[float]()
-        self._aside_plays = 0
-        """How often somebody else has played the environment: streams must begin anew then."""
+        self._predictor = Predictor(self._policy, space, self._adapter, ties)
+        self._course = Course(self.agent, task_env, self._vector, self.seed)
+        self._random_returns = list[float]()
+
+    @property
+    def episodes(self) -> int:
+        """Episodes that it has played and learned from so far."""
+        return len(self.returns)
+
+    @property
+    def steps(self) -> int:
+        """Their steps."""
+        return self._course.steps
+
+    @property
+    def returns(self) -> list[float]:
+        """What each of them earned."""
+        return self._course.returns
 
     # learning
 
@@ -116,65 +118,33 @@ class Learner:
             invalid("learn", "episodes", "given, or steps in its place, and not both", episodes)
         what, unit = ("episodes", episodes) if episodes is not None else ("steps", steps)
         budget = check_int("learn", what, unit, low=0, high=MOST_EPISODES)
-        done = 0
-        with one_blas_thread(), as_it_is(self._task_env), self._clock, progress_bar(what, budget, progress) as advance:
-            played = self._played()
-            while done < budget:
-                length = self._learn_one(played)
-                gained = 1 if what == "episodes" else min(length, budget - done)
-                done += gained
-                advance(gained, lambda: recent(np.array(self.returns[-10:]), None))
-                if callback is not None:
-                    before = self._aside_plays
-                    with self._clock.paused():
-                        if callback(self._record()) is False:
-                            break
-                    played = played if before == self._aside_plays else self._played()
+        self._course.learn(what, budget, progress, callback)
         return self
 
-    def _learn_one(self, played: Iterator[Lived]) -> int:
-        """Plan, play and learn from one episode; its steps. An episode that fails ends where it failed."""
-        self.agent.begin_episode()
-        try:
-            length, earned, unseen = next(played)
-            for step, mask in unseen:
-                self.agent.observe_within(step, mask)
-        finally:
-            self.agent.end_episode()
-        self.returns.append(earned)
-        self.episodes, self.steps = self.episodes + 1, self.steps + length
-        self._peak = max(self._peak, self.agent.nbytes)
-        return length
+    def learn_from(self, dataset: Any) -> Learner:
+        """Observe logged transitions, episode by episode as if they had been played, and plan; returns the learner.
 
-    def _played(self) -> Iterator[Lived]:
-        """Episodes without end."""
-        if self._vector is not None:
-            streams = Streams(self._vector, self._task_env)
-            return streams.episodes(self._seed_of(EPISODES, self.episodes), self._act)
-        return self._one_by_one()
+        `dataset` is a mapping of arrays, or a pandas frame, with Minari's names (observations, actions, rewards,
+        terminations, truncations, next_observations), or a Minari dataset. Observations and actions are those of
+        `env`; an action of a Box counts as the nearest one of the grid.
+        """
+        self._course.observe([row.step for row in e] for e in logged_episodes(dataset, self.task, self._adapter))
+        return self
 
-    def _one_by_one(self) -> Iterator[Lived]:
-        while True:
-            k = self.episodes
-            state = self._guard.reset(k, self._reset_seed(k))
-            rows = list(steps_of(self._guard, self.agent, state, k))
-            yield Lived(len(rows), self._guard.original(sum(step.reward for step in rows)), [])
+    def evaluate_offline(self, policy: Any, dataset: Any) -> OfflineValue:
+        """What `policy` would earn, from logged transitions of any other policy alone; nothing is played or learned.
 
-    def _act(self, guard: Guard, h: int, state: State) -> int:
-        return self.agent.act_within(h, state, guard.mask)
+        `policy` is something with `predict` (this learner, an agent of Stable-Baselines3), or a function from
+        observations to actions; `dataset` as in `learn_from`. It is evaluated on the features of the task.
+        """
+        with one_blas_thread():
+            self.task.features  # noqa: B018 (which may take random play, before anything is read)
+            episodes = list(logged_episodes(dataset, self.task, self._adapter))
+            asked = self._greedy if policy is self else asked_outside(policy, self._adapter)
+            return fitted_value(self.task, episodes, asked)
 
-    def _record(self) -> EpisodeRecord:
-        return EpisodeRecord(self.episodes - 1, self.returns[-1], None, self.agent.nbytes, None)
-
-    def _seed_of(self, purpose: int, k: int) -> int:
-        return int(np.random.SeedSequence(self.seed, spawn_key=(purpose, k)).generate_state(1)[0])
-
-    def _reset_seed(self, k: int) -> int | None:
-        """With what episode k is reset; None where the environment's own random stream goes on, which can be saved."""
-        if not hasattr(self._task_env.unwrapped, "random_state"):
-            return self._seed_of(EPISODES, k)
-        first, self._first_seed = self._first_seed, None
-        return first
+    def _greedy(self, h: int, state: State, observation: Any) -> int:
+        return settled(self._policy, 0 if self.task.stationary else h, state)
 
     # what came of it
 
@@ -184,9 +154,10 @@ class Learner:
         if not self.returns:
             return "nothing learned yet: call learn()"
         if not self._random_returns:
-            with self._aside():
+            with self._course.aside():
                 self._random_returns = random_returns(self._task_env)
-        return verdict([self._result()])
+        with self._course.aside():
+            return verdict([self._result()])
 
     @property
     def spec(self) -> str:
@@ -224,9 +195,9 @@ class Learner:
             episodes=self.episodes,
             gaps=None,
             rewards=np.array(self.returns),
-            peak_bytes=self._peak,
+            peak_bytes=self._course.peak,
             feature_bytes=self.task.features.nbytes if self.task.knows("features") else 0,
-            clock=self._clock,
+            clock=self._course.clock,
             updates=self.agent.updates,
             resets=self.agent.resets,
             saturated=0.0,
@@ -263,21 +234,8 @@ class Learner:
     def evaluate(self, episodes: int = 20) -> Evaluation:
         """What the greedy policy earns in so many episodes, always the same ones; nothing is learned."""
         n = check_int("evaluate", "episodes", episodes, low=1, high=MOST_EPISODES)
-        with one_blas_thread(), self._aside():
-            return evaluated(self._guard, self._policy, (self._seed_of(EVALUATION, k) for k in range(n)))
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        """What is played inside leaves no trace in what is learned afterwards."""
-        inner = self._task_env.unwrapped
-        before = inner.random_state() if hasattr(inner, "random_state") else None
-        self._aside_plays += 1
-        try:
-            with as_it_is(self._task_env):
-                yield
-        finally:
-            if before is not None:
-                inner.restore_random_state(before)
+        with one_blas_thread(), self._course.aside():
+            return evaluated(self._course.guard, self._policy, map(self._course.evaluation_seed, range(n)))
 
     # files
 
@@ -290,10 +248,7 @@ class Learner:
             "episodes": self.episodes,
         }
         words |= {"options": {} if self._made_from else self._options}
-        state: dict[str, Any] = {"steps": self.steps, "peak": self._peak, "first": self._first_seed}
-        inner = self._task_env.unwrapped
-        if hasattr(inner, "random_state"):
-            state["random"] = inner.random_state()
+        state = self._course.state()
         learned = self.agent.state_dict()
         self.agent._check_complete(learned)
         arrays = prefixed("agent", learned) | {"returns": np.array(self.returns)}
@@ -316,18 +271,10 @@ class Learner:
             options = words["options"] if env is not None else {}
             found = cls(spec if env is None else env, str(words["agent"]), seed=words["seed"], **options)
             found.agent.load_state_dict(under("agent", file.arrays))
-            found._restore(words, state, file.arrays)
+            found._course.restore(state, saved_array(file.arrays, "returns"))
         except (LinMDPError, KeyError, TypeError, ValueError) as error:
             raise InvalidData(f"The learner in '{path}' cannot be used here. {error}") from error
         return found
-
-    def _restore(self, words: Mapping[str, Any], state: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        self.episodes = check_int("a learner file", "episodes", words["episodes"], low=0)
-        self.steps = check_int("a learner file", "steps", state["steps"], low=self.episodes)
-        self.returns = [float(x) for x in arrays["returns"]]
-        self._peak, self._first_seed = int(state["peak"]), state["first"]
-        if "random" in state:
-            self._task_env.unwrapped.restore_random_state(state["random"])
 
     def export_c(
         self, folder: str | Path, *, real: str = "float", only: str | None = None, steps: int = 1000
@@ -342,12 +289,12 @@ class Learner:
                 warnings.warn(f"the policy alone, without the learner: {error}", LinMDPWarning, stacklevel=2)
         if only == "policy":
             return export_policy(self.agent, Path(folder), real=real, run=repr(self))
-        with self._aside():
+        with self._course.aside():
             return export_learner(self.agent, self._task_env, Path(folder), real=real, steps=steps, run=repr(self))
 
     def export_wasm(self, folder: str | Path, *, real: str = "float", steps: int = 1000) -> Exported:
         """Write a learner of its kind as WebAssembly with a loader, as `linmdp export --wasm` does."""
-        with self._aside():
+        with self._course.aside():
             return export_wasm(self.agent, self._task_env, Path(folder), real=real, steps=steps, run=repr(self))
 
 

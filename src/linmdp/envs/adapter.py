@@ -245,6 +245,10 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         state = self._read(self._door(observation))
         return state if self._clock is None else np.append(state, h).astype(self._clock, copy=False)
 
+    def pay(self, reward: float) -> float:
+        """What an agent is paid where the environment pays this."""
+        return reward if self._pay is None else float(self._pay(reward))
+
     @property
     def action_map(self) -> Actions:
         """How actions are numbered, and which may be taken."""
