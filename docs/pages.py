@@ -15,7 +15,7 @@ from typing import Any
 import linmdp
 
 GROUPS = {
-    "Learning": ("Learner", "Evaluation"),
+    "Learning": ("Learner", "Evaluation", "OfflineValue"),
     "Runs": (
         "run",
         "compare",

@@ -140,11 +140,12 @@ class Learner:
         with one_blas_thread():
             self.task.features  # noqa: B018 (which may take random play, before anything is read)
             episodes = list(logged_episodes(dataset, self.task, self._adapter))
-            asked = self._greedy if policy is self else asked_outside(policy, self._adapter)
-            return fitted_value(self.task, episodes, asked)
+            if policy is self:
+                return fitted_value(self.task, episodes, self._greedy, by_step=True)
+            return fitted_value(self.task, episodes, asked_outside(policy, self._adapter))
 
     def _greedy(self, h: int, state: State, observation: Any) -> int:
-        return settled(self._policy, 0 if self.task.stationary else h, state)
+        return settled(self._policy, h, state)
 
     # what came of it
 
@@ -224,9 +225,8 @@ class Learner:
         """The action of the greedy policy for an observation of `env`, and no state, as in Stable-Baselines3.
 
         Of a vector environment, or wherever n observations come together, n actions. `deterministic=False` draws among
-        actions that are equally good. Where nothing in the task depends on the step, as in Gymnasium, the policy is
-        that of the first step of an episode, for as many calls as you like. Elsewhere, or where you pass
-        `episode_start` (True with the first observation of an episode), steps are counted, H of them and then from 0.
+        actions that are equally good. Calls are counted, as a policy may depend on the step: pass `episode_start=True`
+        with the first observation of an episode, if you can. After H calls it goes on as at the first, without a limit.
         `action_masks` say which actions may be taken, as `info["action_mask"]` does: of n observations n of them.
         """
         return self._predictor(observation, episode_start, deterministic, action_masks), None

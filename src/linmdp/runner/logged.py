@@ -91,16 +91,16 @@ def _step(task: Task, adapter: Any | None, h: int, row: tuple[Any, Any, Any, Any
     try:
         paid = one_number(reward)
         if adapter is None:
-            number = int(action)
-            states = _state(task, seen), _state(task, following)
+            number, before, after = int(action), seen, following
         else:
             number = adapter.action_map.nearest(action)
-            states = adapter.state_of(seen, h), adapter.state_of(following, h + 1)
-        if not np.isfinite(paid) or not 0 <= number < task.A:
-            raise Fault(
-                "action" if np.isfinite(paid) else "reward", f"finite, and an action in [0, {task.A})", row[1:3]
-            )
-        step = Transition(h, states[0], number, adapter.pay(paid) if adapter else paid, states[1], terminated)
+            before, after = adapter.state_of(seen, h), adapter.state_of(following, h + 1)
+        if not np.isfinite(paid):
+            raise Fault("reward", "one finite number", reward)
+        if not 0 <= number < task.A:
+            raise Fault("action", f"in [0, {task.A - 1}]", action)
+        agents = paid if adapter is None else adapter.pay(paid)
+        step = Transition(h, _state(task, before), number, agents, _state(task, after), terminated)
     except Fault as fault:
         raise InvalidData(fault.at(f"{fault.what} {place}")) from fault
     except (TypeError, ValueError, IndexError, KeyError) as error:
@@ -110,7 +110,10 @@ def _step(task: Task, adapter: Any | None, h: int, row: tuple[Any, Any, Any, Any
 
 def _state(task: Task, observation: Any) -> State:
     if task.S is None:
-        return plain_array("state", observation).copy()
+        array = plain_array("state", observation)
+        if not np.isfinite(array).all():
+            raise Fault("state", "finite", observation)
+        return array.copy()
     state = int(observation)
     if not 0 <= state < task.S:
         raise Fault("state", f"a whole number in [0, {task.S - 1}]", observation)

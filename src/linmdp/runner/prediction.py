@@ -47,14 +47,11 @@ class Predictor:
 
     def _steps(self, n: int, episode_start: Any) -> list[int]:
         """The step of each of n episodes."""
-        task = self._policy.task
-        if task.stationary and episode_start is None:
-            return [0] * n
         if len(self._h) != n:
             self._h = np.zeros(n, dtype=np.int64)
         if episode_start is not None:
             self._h[np.broadcast_to(episode_start, n).astype(bool)] = 0
-        self._h[self._h >= task.H] = 0
+        self._h[self._h >= self._policy.task.H] = 0
         steps: IntArray = self._h.copy()
         self._h += 1
         return [int(h) for h in steps]
