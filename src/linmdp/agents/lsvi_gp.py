@@ -196,6 +196,7 @@ class LSVIGP(Agent):
         else:
             self._numbers[5] += 1
             self._numbers[4] += max(1 / self._numbers[5], 0.1) * (earned - self._numbers[4])
+        self.policy_version += self._scouting  # the next episode is the plan's own again
         self._wide, self._next, self._scouting = no_plan(self._k, self.task.A), self.task.H, False
         self._rewards = []
 
