@@ -175,7 +175,7 @@ def test_the_default_bandwidth_follows_from_coordinates_and_features(id: str, ba
 def test_every_combination_of_parts_is_a_state_of_its_own() -> None:
     space = spaces.Tuple((spaces.Discrete(5), spaces.Discrete(3, start=2)))
     env: Any = linmdp.GymTask(Cards(space), H=5)
-    assert sorted(env.state_of((a, b), 0) for a in range(5) for b in range(2, 5)) == list(range(15))
+    assert sorted(env.state_of((a, b)) for a in range(5) for b in range(2, 5)) == list(range(15))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ TRUTH: dict[str, Any] = {"S": 100, "A": 5, "d": 8, "H": 20, "concentration": 0.2
 TRUTH_SETTINGS: dict[str, dict[str, Any]] = {
     "seed 0": {"seed": 0},
     "seed 1": {"seed": 1},
-    "seed 0, inverse weight 1": {"seed": 0, "inverse_weight": 1.0},
 }
 STEPS = 5000
 """Iterations for the table over d: enough to compare, and minutes on a laptop."""

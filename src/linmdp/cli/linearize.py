@@ -35,7 +35,6 @@ def linearize(
     lr: Annotated[float, typer.Option(help="initial learning rate")] = 3e-3,
     balance: Annotated[float, typer.Option(help="weight of the term that keeps all dimensions in use")] = 1.0,
     reward_weight: Annotated[float, typer.Option(help="weight of the reward error")] = 1.0,
-    inverse_weight: Annotated[float, typer.Option(help="weight of guessing the action from psi(s) and psi(s')")] = 0.0,
     held_out: Annotated[float, typer.Option(help="fraction of the episodes kept for evaluation")] = 0.1,
     patience: Annotated[int, typer.Option(help="evaluations without improvement before training stops")] = 10,
     eval_every: Annotated[int, typer.Option(help="iterations between evaluations")] = 500,
@@ -53,8 +52,7 @@ def linearize(
     check_int("linearize", "transitions", transitions, low=2)
     settings = training_settings(
         d=dim, steps=steps, batch=batch, hidden=hidden, lr=lr, form=form, balance=balance, held_out=held_out,
-        reward_weight=reward_weight, inverse_weight=inverse_weight, patience=patience,
-        eval_every=eval_every, seed=seed, device=device,
+        reward_weight=reward_weight, patience=patience, eval_every=eval_every, seed=seed, device=device,
     )  # fmt: skip
     for path, needed, name in ((data, only_data, "data"), (out, not only_data, "out")):
         if path is None and needed:

@@ -16,7 +16,7 @@ from linmdp.envs.door import Door
 from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.images import SIDE, is_image
-from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, stepped_reading, usual_map
+from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
 from linmdp.envs.names import gym_names
 from linmdp.envs.observations import Reading, counted, numbers, whole
 from linmdp.envs.rewards import FEW_EPISODES, Pay, is_guessed, reward_rule
@@ -74,7 +74,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     """The spec that it was made from, where there was one."""
     model = None  # unknown: no V*, hence no exact regret
     _read: Callable[[Any], State]
-    _clock: Any = None
     as_it_is = False
     """Whether an episode may begin before features and rewards are known, since nobody has asked for them."""
 
@@ -212,7 +211,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)
             said = self._chosen["features"]
-            self._read_by(reading, phi)
+            self._read_by(reading)
             if features is None:
                 said |= {"features": name, "d": phi.d}
             if any(is_image(part) for part in leaves(view.space).values()):
@@ -227,23 +226,20 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise InvalidParameter(
                 f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
             )
-        clocked = getattr(features, "clock", False)
-        finite = (stepped_reading if clocked else finite_reading)(view, features)
+        finite = finite_reading(view, features)
         if finite is None:
             self._read = np.array
             return None, features
-        self._read_by(finite, features)
+        self._read_by(finite)
         return finite.S, features
 
-    def _read_by(self, reading: Reading, features: FeatureMap) -> None:
-        """From observations to states, with the step at the end where the features look at it."""
+    def _read_by(self, reading: Reading) -> None:
+        """From observations to states."""
         self._read, self.observation_space, self._sizes = reading.read, reading.space, reading.sizes
-        self._clock = reading.space.dtype if getattr(features, "clock", False) else None
 
-    def state_of(self, observation: Any, h: int) -> State:
-        """What an agent sees at step h where the environment shows this."""
-        state = self._read(self._door(observation))
-        return state if self._clock is None else np.append(state, h).astype(self._clock, copy=False)
+    def state_of(self, observation: Any) -> State:
+        """What an agent sees where the environment shows this."""
+        return self._read(self._door(observation))
 
     def pay(self, reward: float) -> float:
         """What an agent is paid where the environment pays this."""
@@ -318,7 +314,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._pay.earned = 0.0
         state, info = self.env.reset(seed=seed, options=options)
         self.action_mask = self._actions.mask(self.env, info)
-        return self.state_of(state, 0), info
+        return self.state_of(state), info
 
     def step(self, action: int) -> tuple[State, Any, bool, bool, dict[str, Any]]:
         """One step; truncated also after step H."""
@@ -332,4 +328,4 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         cut |= self._h >= self.task.H
         self._between = ended or cut
         self.action_mask = None if self._between else self._actions.mask(self.env, info)
-        return self.state_of(state, self._h), reward, ended, cut, info
+        return self.state_of(state), reward, ended, cut, info

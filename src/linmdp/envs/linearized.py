@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmdp.envs.base import LinearModel, stationary
-from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int, invalid
+from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int
 from linmdp.features.learned import LearnedModel, read_model
-from linmdp.features.learned_blocks import WEIGHTS, features_of
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array
 
@@ -27,8 +26,6 @@ def linearized(
     H: int = 50,
     anchors: int = 500,
     start: str = "fixed",
-    actions: str = "shared",
-    clock: int = 0,
 ) -> GymTask | LinearMDPEnv:
     """A linearized environment: `mode` game (real scores), published (learned reward) or model (exactly linear).
 
@@ -40,24 +37,15 @@ def linearized(
         distilled from phi, mu and theta, with V* and exact regret
     H : steps per episode
     anchors, start : for "model": its number of states, and where an episode starts
-    actions : what they share: all weights ("shared"), all but one weight of each ("added"), or none ("blocks": d is A
-        times as large); for "model" shared
-    clock : features that are functions of the step, so many; for "model" 0
     """
     check_choice("linearized", "mode", mode, MODES)
-    check_int("linearized", "clock", clock, low=0)
-    check_choice("linearized", "actions", actions, WEIGHTS)
     if mode == "model":
-        for name, value, usual in (("actions", actions, "shared"), ("clock", clock, 0)):
-            if value != usual:
-                invalid("linearized", name, f"{usual!r} for mode 'model'", value)
         from linmdp.envs.linear import LinearMDPEnv
 
         return LinearMDPEnv(linearized_model(model=model, mode=mode, H=H, anchors=anchors, start=start))
     from linmdp.envs.play import linearized_game
 
-    learned, H = _read(model), check_int("linearized", "H", H, low=1)
-    return linearized_game(learned, mode, H, features_of(learned, H, actions, clock))
+    return linearized_game(_read(model), mode, check_int("linearized", "H", H, low=1))
 
 
 def linearized_model(

@@ -252,11 +252,6 @@ def map_parameters(name: Any) -> dict[str, inspect.Parameter]:
     return settable(MAPS[name]) if name in MAPS else {}
 
 
-def stepped_reading(view: EnvView, features: FeatureMap) -> Reading:
-    """Flat observations with the step at the end, for features that look at it."""
-    return observations.stepped(numbers(view.id, view.space), view.H)
-
-
 def finite_reading(view: EnvView, features: Any) -> Reading | None:
     """Numbered states for a table and for unit vectors, hashed ones for theirs; None for any other map."""
     if isinstance(features, HashedFeatures):

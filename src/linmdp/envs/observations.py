@@ -81,14 +81,6 @@ def hashed(id: str, space: spaces.Space[Any]) -> Reading:
     return Reading(read=lambda o: code_of(_vector(space, o)), space=spaces.Discrete(CODES))
 
 
-def stepped(plain: Reading, H: int) -> Reading:
-    """Vectors with a last number for the step of the episode, which whoever counts the steps appends."""
-    assert isinstance(plain.space, spaces.Box)
-    dtype: Any = np.result_type(plain.space.dtype, np.min_scalar_type(H))
-    low, high = np.append(plain.space.low, 0).astype(dtype), np.append(plain.space.high, H).astype(dtype)
-    return Reading(read=plain.read, space=spaces.Box(low, high, dtype=dtype))
-
-
 def numbers(id: str, space: spaces.Space[Any]) -> Reading:
     """States are flat vectors, whatever is in them; images are seen as grey levels."""
     plain, _ = _without_images(space)

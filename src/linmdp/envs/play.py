@@ -9,7 +9,6 @@ import gymnasium
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.games import Game
 from linmdp.errors import InvalidData
-from linmdp.features.base import FeatureMap
 from linmdp.features.learned import LearnedModel
 
 
@@ -58,8 +57,8 @@ class LearnedRewards(gymnasium.Wrapper[Any, Any, Any, Any]):
         return state, reward, False, False, info
 
 
-def linearized_game(learned: LearnedModel, mode: str, H: int, features: FeatureMap) -> GymTask:
-    """The game of a model as a task of H steps, seen through these features."""
+def linearized_game(learned: LearnedModel, mode: str, H: int) -> GymTask:
+    """The game of a model as a task of H steps, seen through the model's features."""
     game = Game(learned.env_id, **learned.meta.get("kwargs", {}))
     if game.A != learned.A or game.layout != learned.encoder.layout:
         raise InvalidData(
@@ -68,6 +67,6 @@ def linearized_game(learned: LearnedModel, mode: str, H: int, features: FeatureM
         )
     low, high = learned.meta["reward_range"]
     env = Scores(game, learned) if mode == "game" else LearnedRewards(game, learned)
-    task = GymTask(env, H=H, reward_low=low, reward_high=high, features=features)
+    task = GymTask(env, H=H, reward_low=low, reward_high=high, features=learned)
     task.id = f"linearized:{learned.env_id},mode={mode}"
     return task

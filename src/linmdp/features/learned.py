@@ -144,10 +144,6 @@ class LearnedModel:
         """phi of n states and all actions, (n, A, d)."""
         return self._phi_head(self._trunk("phi", states)[:, None, :] + self.arrays["phi.action"])
 
-    def psi(self, states: np.ndarray) -> Array:
-        """phi of n states with all actions in equal shares, (n, d): where 1/A stands for each in place of a one-hot."""
-        return self._phi_head(self._trunk("phi", states) + self.arrays["phi.action"].mean(axis=0))
-
     def pairs(self, states: np.ndarray, actions: IntArray) -> Array:
         """phi of n pairs, (n, d)."""
         return self._phi_head(self._trunk("phi", states) + self.arrays["phi.action"][actions])

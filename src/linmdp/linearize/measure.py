@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linmdp.features.learned import HeldOut, LearnedModel
-from linmdp.types import Array, IntArray
+from linmdp.types import Array
 
 BATCH = 256
 """The true next state is ranked among this many: itself and 255 negatives."""
@@ -95,14 +95,6 @@ def r_squared(guess: Array, truth: Array) -> float:
     """1 - squared error / variance; 0 where the truth does not vary and the guess is right."""
     error, variance = float(((guess - truth) ** 2).mean()), float(truth.var())
     return 1 - error / variance if variance > 1e-12 else -error
-
-
-def explained(model: LearnedModel, fit: np.ndarray, test: np.ndarray, columns: IntArray) -> Array:
-    """R^2 of some numbers of a state, each from psi(s) by a ridge regression on other states, (columns,)."""
-    mean = fit[:, columns].mean(axis=0, dtype=np.float64)
-    weights = ridge(model.psi(fit), fit[:, columns] - mean)
-    guess, truth = model.psi(test) @ weights + mean, test[:, columns].astype(np.float64)
-    return np.array([r_squared(guess[:, i], truth[:, i]) for i in range(len(columns))])
 
 
 def ridge(phi: Array, targets: Array, lam: float = 1.0) -> Array:

@@ -23,9 +23,6 @@ FITTED = 4096
 
 CHUNK = 4096
 
-TRAINING_ONLY = ("mass", "inverse.")
-"""Parts of the networks that phi, mu and theta do not need."""
-
 
 def model_of_networks(
     nets: dict[str, np.ndarray],
@@ -38,8 +35,8 @@ def model_of_networks(
     """The model: `nets` are the parameters of `Networks`, `rows` were trained on, `held` were not."""
     rng = np.random.default_rng([settings["seed"], 4])
     kept, fitted = (rng.permutation(some)[:most] for some, most in ((held, KEPT), (rows, FITTED)))
-    kept_nets = {name: value for name, value in nets.items() if not name.startswith(TRAINING_ONLY)}
-    arrays = {"phi.action" if name == "action" else name: value for name, value in kept_nets.items()}
+    # the running mean of the measures is of use in training alone
+    arrays = {"phi.action" if name == "action" else name: nets[name] for name in nets if name != "mass"}
     arrays |= {"encoder.mean": encoder.mean, "encoder.scale": encoder.scale, "start": data.start}
     sample = _sample(data, kept)
     arrays |= {"held.state": sample.state, "held.next": sample.next, "held.action": sample.action}

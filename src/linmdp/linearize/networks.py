@@ -21,11 +21,9 @@ class Networks(nn.Module):
     The action enters phi as one-hot in the second hidden layer, so that for all actions of a state the first is
     computed once. Form "linear": phi is a softmax, hence on the simplex, and mu a softplus, hence >= 0; the density
     ratio is <phi, mu>. Form "energy": phi has norm 1, mu is free, and the ratio is exp(<phi, mu>).
-
-    With `inverse` there is a third network, which guesses the action from psi before and after it.
     """
 
-    def __init__(self, inputs: int, A: int, d: int, hidden: int, form: str, *, inverse: bool = False) -> None:
+    def __init__(self, inputs: int, A: int, d: int, hidden: int, form: str) -> None:
         super().__init__()
         self.form = form
         sizes = ((inputs, hidden), (hidden, hidden), (hidden, d))
@@ -35,26 +33,11 @@ class Networks(nn.Module):
         self.theta = nn.Parameter(torch.zeros(d))
         self.mass: Any
         self.register_buffer("mass", torch.full((d,), math.log(2)))  # softplus(0): about where it starts
-        if inverse:
-            self.inverse = nn.ModuleList((nn.Linear(2 * d, hidden), nn.Linear(hidden, A)))
 
     def features(self, x: Any, action: Any) -> Any:
         """phi, (n, d), from encoded states (n, inputs) and actions (n,)."""
-        return self._features(x, self.action[action])
-
-    def psi(self, x: Any) -> Any:
-        """phi with all actions in equal shares, (n, d), from encoded states (n, inputs)."""
-        return self._features(x, self.action.mean(0))
-
-    def guesses(self, x: Any, following: Any) -> Any:
-        """Logits of the action that led from one encoded state to the next, (n, A)."""
-        first, last = self.inverse
-        pair = torch.cat((self.psi(x), self.psi(following)), dim=-1)
-        return last(functional.relu(first(pair)))
-
-    def _features(self, x: Any, action: Any) -> Any:
         first, second, last = self.phi
-        z = second(functional.relu(first(x))) + action
+        z = second(functional.relu(first(x))) + self.action[action]
         out = last(functional.relu(z)).float()
         return functional.normalize(out, dim=-1) if self.form == "energy" else functional.softmax(out, dim=-1)
 

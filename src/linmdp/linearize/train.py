@@ -38,7 +38,6 @@ class Settings:
     form : "linear" (a linear MDP) or "energy" (the published form)
     balance : weight of the term that keeps all dimensions of phi in use; it fades out over the first half
     reward_weight : weight of the reward's squared error, in units of the reward's variance
-    inverse_weight : weight of the loss of a network that guesses the action from psi(s) and psi(s'): 0 for none
     held_out : fraction of the episodes that is kept for evaluation
     eval_every : iterations between two evaluations, each followed by a checkpoint
     """
@@ -51,7 +50,6 @@ class Settings:
     form: str = "linear"
     balance: float = 1.0
     reward_weight: float = 1.0
-    inverse_weight: float = 0.0
     held_out: float = 0.1
     patience: int = 10
     eval_every: int = 500
@@ -65,7 +63,6 @@ class Settings:
         check_number("linearize", "lr", self.lr, low=0.0, open_low=True)
         check_number("linearize", "balance", self.balance, low=0.0)
         check_number("linearize", "reward_weight", self.reward_weight, low=0.0)
-        check_number("linearize", "inverse_weight", self.inverse_weight, low=0.0)
         check_choice("linearize", "form", self.form, FORMS)
         check_choice("linearize", "device", self.device, ("cpu", "cuda"))
         if self.device == "cuda" and not torch.cuda.is_available():
@@ -113,7 +110,7 @@ class Trainer:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             sizes = (self.encoder.inputs, data.A, settings.d, settings.hidden)
-            nets = Networks(*sizes, settings.form, inverse=settings.inverse_weight > 0)
+            nets = Networks(*sizes, settings.form)
         self.nets = nets.to(settings.device)
         cuda = settings.device == "cuda"
         lr = torch.tensor(settings.lr, device="cuda") if cuda else settings.lr
@@ -172,16 +169,7 @@ class Trainer:
 
     def _loss(self, phi: Any, mu: Any, rows: Any) -> Any:
         squares = ((phi @ self.nets.theta - self._reward[rows]) ** 2).mean() / self._unit
-        loss = contrastive_loss(self.nets, phi, mu) + self.settings.reward_weight * squares
-        if self.settings.inverse_weight:
-            loss = loss + self.settings.inverse_weight * self._inverse_loss(rows)
-        return loss
-
-    def _inverse_loss(self, rows: Any) -> Any:
-        """Cross entropy of the actions, in nats: log A by chance."""
-        with self._autocast:
-            guesses = self.nets.guesses(self._x[rows], self._after[rows])
-        return torch.nn.functional.cross_entropy(guesses.float(), self._action[rows])
+        return contrastive_loss(self.nets, phi, mu) + self.settings.reward_weight * squares
 
     @torch.no_grad()
     def _evaluate(self) -> dict[str, float]:

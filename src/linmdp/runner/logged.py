@@ -94,7 +94,7 @@ def _step(task: Task, adapter: Any | None, h: int, row: tuple[Any, Any, Any, Any
             number, before, after = int(action), seen, following
         else:
             number = adapter.action_map.nearest(action)
-            before, after = adapter.state_of(seen, h), adapter.state_of(following, h + 1)
+            before, after = adapter.state_of(seen), adapter.state_of(following)
         if not np.isfinite(paid):
             raise Fault("reward", "one finite number", reward)
         if not 0 <= number < task.A:

@@ -63,7 +63,7 @@ class Predictor:
             state = observation if policy.task.S is None else int(observation)
             mask = None if given is None else np.asarray(given, dtype=np.bool_)
         else:
-            state = adapter.state_of(observation, h)
+            state = adapter.state_of(observation)
             mask = None if given is None else adapter.action_map.mask_of(given)
         if deterministic:
             action = settled(policy, h, state, mask)
