@@ -21,8 +21,11 @@ LEFT = 0.9
 WIDER = 1.25
 """By this the radius of merging grows."""
 
-TYPES: dict[str, type[np.generic]] = {"code": np.int64, "start": np.int64, "action": np.int32, "over": np.bool_}
-TYPES |= {"times": np.float64, "reward": np.float64, "squared": np.float64}
+PROBES = 64
+"""Transitions whose nearest neighbours decide the first radius of merging."""
+
+TYPES: dict[str, type[np.generic]] = {"code": np.int64, "start": np.int64, "end": np.int64, "action": np.int32}
+TYPES |= {"over": np.bool_, "times": np.float64, "reward": np.float64, "squared": np.float64}
 """Of the columns but `ends`, which is float32: a state is what single precision tells apart."""
 
 
@@ -54,6 +57,8 @@ class Cells(NamedTuple):
 class Experience(Component):
     """At most 4 N transitions from at most N states, each a real one with its number of times and its mean reward.
 
+    With those that followed they are at most 2 N states, so that a planning has a size.
+
     Where there are more, transitions whose two ends are both within a radius of those of a kept one (same action, and
     both or neither an end) add to its times, heaviest first, and the radius grows until a tenth of the states is gone.
     The kept one is not moved: a real transition obeys the dynamics, a mean of several does not.
@@ -61,18 +66,19 @@ class Experience(Component):
     Attributes
     ----------
     ends : (n, 2, k) where it began and what followed
-    code, start : (n,) codes of the whole transition and of where it began
+    code, start, end : (n,) codes of the whole transition, of where it began and of what followed
     action, over, times, reward, squared : (n,) times, and means of the reward and of its square
-    count : transitions held; states : different ones among those that they began with
+    count : transitions held; states : different ones among those that they began with; held : among both ends
     seen, again : transitions so far, and those of them that began where an earlier one did
     radius : of merging, () in units of the coordinates' ranges; 0 before the first
     centre, unit : (k,) mean of each coordinate, and one over its range
     """
 
     _arrays = ("ends", *TYPES, "radius", "centre", "unit")
-    _counters = ("count", "states", "seen", "again")
+    _counters = ("count", "states", "held", "seen", "again")
     code: IntArray
     start: IntArray
+    end: IntArray
     action: IntArray
     over: BoolArray
     times: Array
@@ -81,7 +87,7 @@ class Experience(Component):
 
     def __init__(self, k: int, N: int) -> None:
         self.k, self.N = k, N
-        self.count = self.states = self.seen = self.again = 0
+        self.count = self.states = self.held = self.seen = self.again = 0
         self.radius, self.centre, self.unit = np.zeros(()), np.zeros(k), np.zeros(k)
         self._allocate(FIRST)
 
@@ -97,25 +103,36 @@ class Experience(Component):
 
     def add(self, x: Array, action: int, reward: float, y: Array, over: bool) -> None:
         """One more transition, from x to y (k,), float32."""
-        ends, start = np.stack([x, y]), code_of(x)
+        ends, start, end = np.stack([x, y]), code_of(x), code_of(y)
         code = code_of(ends) ^ (2 * action + over)
         same = self.code[: self.count] == code
         if not same.any() and self.radius > 0:
             same = self._near(ends, action, over)
-        known = bool((self.start[: self.count] == start).any())
-        self.seen, self.again = self.seen + 1, self.again + known
+        known, begun = self._known(start), bool((self.start[: self.count] == start).any())
+        self.seen, self.again = self.seen + 1, self.again + begun
         if not same.any():
+            self.held += (not known) + (end != start and not self._known(end))
+            self.states += not begun
             i, self.count = self.count, self.count + 1
             if i == len(self.code):
                 self._grow()
-            self.ends[i], self.code[i], self.start[i], self.action[i], self.over[i] = ends, code, start, action, over
+            self.ends[i], self.code[i], self.start[i], self.end[i] = ends, code, start, end
+            self.action[i], self.over[i] = action, over
             self.times[i] = self.reward[i] = self.squared[i] = 0.0
-            self.states += not known
         else:
             i = int(same.argmax())
         self._weigh(i, 1.0, reward, reward * reward)
-        if self.states > self.N or self.count > 4 * self.N:
+        if self._beyond(1.0):
             self._coarsen()
+
+    def _known(self, code: int) -> bool:
+        """Whether a state is held at either end of a transition."""
+        n = self.count
+        return bool((self.start[:n] == code).any() or (self.end[:n] == code).any())
+
+    def _beyond(self, share: float) -> bool:
+        """Whether more is held than this share of what may be."""
+        return self.states > share * self.N or self.count > share * 4 * self.N or self.held > share * 2 * self.N
 
     def _weigh(self, i: int, times: float, reward: float, squared: float) -> None:
         self.times[i] += times
@@ -146,12 +163,13 @@ class Experience(Component):
         n = self.count
         self.rescale()
         if not self.radius > 0:
-            E = (self.ends[:n] * self.unit).reshape(n, -1)
-            probes = np.linspace(0, n - 1, FIRST).astype(int)
-            away = ((E[probes, None] - E[None]) ** 2).sum(axis=2)
-            away[np.arange(len(probes)), probes] = np.inf
-            self.radius[...] = 0.5 * np.sqrt(np.median(away.min(axis=1))) + 1e-9
-        while self.states > LEFT * self.N or self.count > LEFT * 4 * self.N:
+            E, nearest = (self.ends[:n] * self.unit).reshape(n, -1), np.empty(PROBES)
+            for i, probe in enumerate(np.linspace(0, n - 1, PROBES).astype(int).tolist()):
+                away = ((E[probe] - E) ** 2).sum(axis=1)
+                away[probe] = np.inf
+                nearest[i] = away.min()
+            self.radius[...] = 0.5 * np.sqrt(np.median(nearest)) + 1e-9
+        while self._beyond(LEFT):
             self.radius *= WIDER
             self._merge_all()
 
@@ -167,8 +185,10 @@ class Experience(Component):
                 self.count += 1
             else:
                 self._weigh(j, *(float(old[name][i]) for name in ("times", "reward", "squared")))
-        self.code[self.count : n] = self.start[self.count : n] = 0
-        self.states = len(np.unique(self.start[: self.count]))
+        self.code[self.count : n] = self.start[self.count : n] = self.end[self.count : n] = 0
+        m = self.count
+        self.states = len(np.unique(self.start[:m]))
+        self.held = len(np.unique([self.start[:m], self.end[:m]]))
 
     @property
     def come_again(self) -> float:
@@ -176,21 +196,19 @@ class Experience(Component):
         return self.again / max(self.seen, 1)
 
     def cells(self, A: int) -> Cells:
-        """What is held, state by state and cell by cell."""
+        """What is held, state by state in the order of their first transition, and cell by cell."""
         m = self.count
-        rows = np.ascontiguousarray(self.ends[:m].reshape(2 * m, self.k))
-        _, first, which = np.unique(
-            rows.view(np.dtype((np.void, rows.itemsize * self.k)))[:, 0], return_index=True, return_inverse=True
-        )
-        begun, following = which.reshape(m, 2).T
+        codes = np.stack([self.start[:m], self.end[:m]], axis=1).ravel()
+        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+        begun, following = first.argsort().argsort()[which].reshape(m, 2).T
+        first.sort()
         times = self.times[:m]
         cells, cell = np.unique(begun * A + self.action[:m], return_inverse=True)
         visits: Array = np.bincount(cell, times, len(cells)).astype(np.float64)
         share = times / visits[cell]
-        X = rows[first]
         return Cells(
-            X=X,
-            codes=np.array([code_of(x) for x in X], dtype=np.int64),
+            X=self.ends[:m].reshape(2 * m, self.k)[first],
+            codes=codes[first],
             following=following,
             cell=cell,
             share=share,

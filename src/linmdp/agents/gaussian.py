@@ -22,6 +22,9 @@ from linmdp.types import Array, IntArray
 LEAST, MOST = 1e-10, 1e4
 """Bounds of each variance, in units of the mean square of the targets."""
 
+CLOSE = 1e-6
+"""States about which features say as much, up to rounding, are equal: the first of them is chosen."""
+
 SHORT, SHORTER = 0.05, 3.0
 """The share of k that is of a shorter length, and how much shorter that is."""
 
@@ -42,18 +45,18 @@ def distances(X: Array, Z: Array) -> Array:
 class Smooth(NamedTuple):
     """Features of n states in which k is a product, as far as p of them go."""
 
-    F: Array  # (n, p), float32
+    F: Array  # (n, p)
     left: Array  # (n,) what they leave of k(x, x) = 1
     pivots: IntArray  # (p,) the states that they are made of
     inverse: Array  # (p, p): the features of any x are inverse @ k(Z, x), with Z the pivots
 
 
-def smooth(X: Array, p: int) -> Smooth:
-    """The features of states X (n, k), in units of the length; fewer than p if those say it all."""
+def smooth(X: Array, p: int, dtype: str) -> Smooth:
+    """The features of states X (n, k), in units of the length; fewer than p if those say it all. F is of `dtype`."""
     n = len(X)
     F, left, pivots = np.zeros((n, min(p, n))), np.ones(n), list[int]()
     for j in range(min(p, n)):
-        i = int(left.argmax())
+        i = int((left > left.max() - CLOSE).argmax())
         if left[i] < 1e-4:
             break
         F[:, j] = (kernel(distances(X, X[i : i + 1])[:, 0]) - F[:, :j] @ F[i, :j]) / np.sqrt(left[i])
@@ -61,7 +64,7 @@ def smooth(X: Array, p: int) -> Smooth:
         pivots.append(i)
     F = F[:, : len(pivots)]
     inverse = np.linalg.inv(np.tril(F[pivots]))
-    return Smooth(F.astype(np.float32), left, np.array(pivots, dtype=np.int64), inverse)
+    return Smooth(F.astype(dtype), left, np.array(pivots, dtype=np.int64), inverse)
 
 
 class Shares(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from linmdp.agents.base import Component, saved_array
 from linmdp.agents.gaussian import Weights, distances, kernel
@@ -111,16 +112,11 @@ class Plan(Component):
             raise InvalidData("The plan of a saved agent must be that of its cells.")
 
 
-def no_plan(k: int, A: int) -> Plan:
-    """The shapes of a plan before there is one."""
+def no_plan(k: int, A: int, dtype: str) -> Plan:
+    """The shapes of a plan before there is one; what planning computes is of `dtype`."""
     sizes = {"pivots": (0, k), "inverse": (0, 0), "centre": (k,), "unit": (k,), "w": (0, 0, A), "own": (0, 0)}
     sizes |= {"inverses": (A, 0, 0), "common": (0, 0), "scale": (0,), "top": (0,), "low": (0,), "codes": (0,)}
     sizes |= {"deviation": (0, A), "hope": (0, A), "cells": (2, 0), "numbers": (8,), "begins": (1,)}
-    kinds: dict[str, type[np.generic]] = {
-        "w": np.float32,
-        "own": np.float32,
-        "deviation": np.float32,
-        "hope": np.float32,
-    }
+    kinds: dict[str, npt.DTypeLike] = dict.fromkeys(("w", "own", "deviation", "hope"), dtype)
     kinds |= {"codes": np.int64, "cells": np.int32, "begins": np.int32}
     return Plan(**{name: np.zeros(shape, dtype=kinds.get(name, np.float64)) for name, shape in sizes.items()})

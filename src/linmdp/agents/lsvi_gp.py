@@ -22,7 +22,7 @@ from linmdp.agents.experience import Cells, Experience, code_of
 from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
 from linmdp.agents.gp_plan import Plan, no_plan
 from linmdp.agents.returns import Returns
-from linmdp.errors import InvalidData, check_int, check_number
+from linmdp.errors import InvalidData, check_choice, check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 CHUNK = 128
@@ -61,6 +61,7 @@ class LSVIGP(Agent):
         the share `settled` of the range of returns above what is earned, an episode is played by a plan with a bonus
         of `scout` times that range over the root of the visits, as long as such episodes have lost no more than
         `budget` sqrt(k) of these ranges after k episodes
+    dtype : of the numbers that planning computes with, "float32" or "float64"; matrices are always the latter
     """
 
     name = "lsvi-gp"
@@ -89,11 +90,12 @@ class LSVIGP(Agent):
         every: int = 4,
         budget: float = 0.5,
         settled: float = 0.05,
+        dtype: str = "float32",
     ) -> None:
         super().__init__(task)
         self.beta, self.states, self.features, self.length, self.noise = beta, states, features, length, noise
         self.exact, self.levels, self.kept, self.replan, self.evidence = exact, levels, kept, replan, evidence
-        self.scout, self.every, self.budget, self.settled = scout, every, budget, settled
+        self.scout, self.every, self.budget, self.settled, self.dtype = scout, every, budget, settled, dtype
         for name in ("beta", "exact", "replan", "scout", "budget"):
             check_number(self.name, name, getattr(self, name), low=0.0)
         for name in ("length", "noise"):
@@ -101,10 +103,11 @@ class LSVIGP(Agent):
         for name, low in (("states", 8), ("features", 2), ("levels", 1), ("kept", 1), ("evidence", 1), ("every", 1)):
             check_int(self.name, name, getattr(self, name), low=low, high=10**6)
         check_number(self.name, "settled", settled)
+        check_choice(self.name, "dtype", dtype, ("float32", "float64"))
         self._k, self._L = _width(task) + (not task.stationary), min(task.H, levels)
         self.experience, self.returns = Experience(self._k, states), Returns(self._L)
-        self._plan, self._wide = no_plan(self._k, task.A), no_plan(self._k, task.A)
-        self._shares = np.zeros(4)
+        self._plan, self._wide = no_plan(self._k, task.A, dtype), no_plan(self._k, task.A, dtype)
+        self._shares, self._tie_draws = np.zeros(4), np.zeros(task.H)
         # steps so far; at the next planning; episodes; lost by scouts; usual return; episodes in it; value of the start
         self._numbers = np.zeros(7)
         self._scouting = False
@@ -151,7 +154,7 @@ class LSVIGP(Agent):
         if h == 0 and not self._scouting:
             self._numbers[6] = q.max()
         best = self._best(q).nonzero()[0]
-        return int(best[0] if len(best) == 1 else self.rng.choice(best))
+        return int(best[int(self._tie_draws[h] * len(best))])
 
     def policy(self, h: int) -> Array | IntArray:
         assert self.task.S is not None
@@ -163,6 +166,7 @@ class LSVIGP(Agent):
 
     def begin_episode(self) -> None:
         self._rewards, self._end, self._next = [], False, 0
+        self._tie_draws = self.rng.random(self.task.H)
         self._numbers[2] += 1
         self._plan_if_due()
         if self._sends_scout():
@@ -197,7 +201,7 @@ class LSVIGP(Agent):
             self._numbers[5] += 1
             self._numbers[4] += max(1 / self._numbers[5], 0.1) * (earned - self._numbers[4])
         self.policy_version += self._scouting  # the next episode is the plan's own again
-        self._wide, self._next, self._scouting = no_plan(self._k, self.task.A), self.task.H, False
+        self._wide, self._next, self._scouting = no_plan(self._k, self.task.A, self.dtype), self.task.H, False
         self._rewards = []
 
     def _plan_if_due(self) -> None:
@@ -224,7 +228,7 @@ class LSVIGP(Agent):
         over = np.zeros_like(cells.over) if self.returns.fixed else cells.over
         L = int(min(self._L, self.horizon)) if self.returns.lengths[1] else self._L
         top, low = self.returns.bounds()
-        S = smooth((cells.X - centre) * unit, self.features)
+        S = smooth((cells.X - centre) * unit, self.features, self.dtype)
         phi = S.F[cells.state].astype(np.float64)
         if not wide:
             self._choose_shares(cells, over, S, phi, top, L)
@@ -234,24 +238,24 @@ class LSVIGP(Agent):
         fit = weights(phi, cells.action, omega, A, shares)
         deviation, kept = self._deviations(cells, S, fit, shares, omega)
         hope, reach = self._hopes(cells, deviation, shares, wide)
-        bonus = (self.beta / math.sqrt(self.task.H) * deviation).astype(np.float32)
+        bonus = (self.beta / math.sqrt(self.task.H) * deviation).astype(self.dtype)
         stride = -(-L // min(self.kept, L))
         levels = -(-L // stride)
-        w, own = np.zeros((levels, phi.shape[1], A), np.float32), np.zeros((levels, len(omega)), np.float32)
-        scale, V, T = np.zeros(levels), np.zeros(len(cells.X)), np.zeros((A, len(cells.X)), np.float32)
+        w, own = np.zeros((levels, phi.shape[1], A), self.dtype), np.zeros((levels, len(omega)), self.dtype)
+        scale, V, T = np.zeros(levels), np.zeros(len(cells.X)), np.zeros((A, len(cells.X)), self.dtype)
         bonus, hope_g, there = bonus.T.copy(), hope.T.copy(), (cells.action, cells.state)
-        F, part, going = S.F, kept.astype(np.float32), ~over
+        F, part, going = S.F, kept.astype(self.dtype), ~over
         for g in range(1, L + 1):
             y = cells.reward - top[g]  # lines 7 and 8
             if g > 1:
                 y += cells.mean(V[cells.following] * going)
             T[there] = omega * y
-            w_g = fit((T @ F).T.astype(np.float64))[0].astype(np.float32)  # line 9
+            w_g = fit((T @ F).T.astype(np.float64))[0].astype(self.dtype)  # line 9
             Q = w_g.T @ F.T
             error = y - Q[there]
             s_g = math.sqrt(max(float((omega * y) @ error), 0.0) / len(y))
             Q[there] += part * error
-            Q += np.float32(s_g) * bonus  # lines 10 and 11
+            Q += T.dtype.type(s_g) * bonus  # lines 10 and 11
             np.minimum(Q, 0.0, out=Q)
             Q += hope_g
             V = np.clip(Q.max(axis=0) + top[g], low[g], top[g] + reach * (g if wide else 1))
@@ -277,7 +281,7 @@ class LSVIGP(Agent):
             top=top[at],
             low=low[at],
             codes=cells.codes[order],
-            deviation=deviation[order].astype(np.float32),
+            deviation=deviation[order].astype(self.dtype),
             hope=hope[order],
             cells=np.stack([place[cells.state], cells.action])[:, sort].astype(np.int32),
             begins=np.searchsorted(place[cells.state][sort], np.arange(len(order) + 1)).astype(np.int32),
@@ -338,7 +342,7 @@ class LSVIGP(Agent):
         new = np.ones_like(deviation)
         new[cells.state, cells.action] = (1 + cells.times) ** (-0.5 if wide else -1.0)
         part = np.minimum(deviation**2 / (shares.shared + shares.own + shares.exact), 1.0)
-        hope: Array = (reach * (again * new + (1 - again) * part)).astype(np.float32)
+        hope: Array = (reach * (again * new + (1 - again) * part)).astype(self.dtype)
         return hope, reach
 
     # memory and files
@@ -346,7 +350,7 @@ class LSVIGP(Agent):
     @property
     def nbytes(self) -> int:
         parts = (self.experience, self.returns, self._plan, self._wide)
-        return sum(part.nbytes for part in parts) + self._shares.nbytes + self._numbers.nbytes
+        return sum(part.nbytes for part in parts) + self._shares.nbytes + self._numbers.nbytes + self._tie_draws.nbytes
 
     def bytes_after(self, episodes: int) -> int:
         """Everything as large as it can be."""
@@ -357,8 +361,8 @@ class LSVIGP(Agent):
         size = 64
         while size < rows:
             size *= 2
-        held = min(Experience.bytes_of(k, self.states), size * (8 * k + 41 + 4) + 16 * k + 8)
-        return max(self.nbytes, held + 2 * plan + self.returns.nbytes + 256)
+        held = min(Experience.bytes_of(k, self.states), size * (8 * k + 53) + 16 * k + 8)
+        return max(self.nbytes, held + 2 * plan + self.returns.nbytes + 8 * self.task.H + 256)
 
     def plannings(self, episodes: int) -> int:
         steps = episodes * self.task.H
@@ -389,7 +393,7 @@ class LSVIGP(Agent):
                 raise InvalidData(f"'{name}' of a saved agent must be {mine.shape[0]} finite numbers.")
             mine[:] = saved
         self._scouting = False
-        plan = no_plan(self._k, self.task.A)
+        plan = no_plan(self._k, self.task.A, self.dtype)
         for name, part in {**self._parts(), "plan": plan}.items():
             found = under(name, state)
             if name == "plan" and not len(saved_array(found, "codes")):
@@ -397,4 +401,4 @@ class LSVIGP(Agent):
                     saved_array(found, array)
                 continue
             part.load_state_dict(found)
-        self._plan, self._wide = plan, no_plan(self._k, self.task.A)
+        self._plan, self._wide = plan, no_plan(self._k, self.task.A, self.dtype)
