@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from linmdp.agents.base import Component, saved_array
 from linmdp.errors import InvalidData
-from linmdp.types import Array, BoolArray, IntArray
+from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 FIRST = 64
 """Rows at the start; they double."""
@@ -27,6 +27,26 @@ PROBES = 64
 TYPES: dict[str, type[np.generic]] = {"code": np.int64, "start": np.int64, "end": np.int64, "action": np.int32}
 TYPES |= {"over": np.bool_, "times": np.float64, "reward": np.float64, "squared": np.float64}
 """Of the columns but `ends`, which is float32: a state is what single precision tells apart."""
+
+
+HALF = 1 << 20
+"""A state that is a code of 40 bits becomes two numbers below this, which single precision tells apart."""
+
+
+def coordinates(task: Task) -> int:
+    """Numbers in a state of a task; the step is one, where dynamics depend on it."""
+    numbers = 2 if task.state_bytes is None else max(task.state_bytes // 8, 1)
+    return (1 if task.S is not None else numbers) + (not task.stationary)
+
+
+def vectors(task: Task, h: int, states: Sequence[State]) -> Array:
+    """States at step h as vectors, (n, k) in single precision."""
+    X = np.empty((len(states), coordinates(task)), dtype=np.float32)
+    X[:, -1] = h
+    coded = task.S is None and task.state_bytes is None
+    for x, state in zip(X, states, strict=True):
+        x[: len(x) - (not task.stationary)] = divmod(int(state), HALF) if coded else np.ravel(state)
+    return X
 
 
 def code_of(x: np.ndarray) -> int:

@@ -13,12 +13,12 @@ s_g is the scale that makes the targets of step g most likely.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, prefixed, saved_array, under
-from linmdp.agents.experience import Cells, Experience, code_of
+from linmdp.agents.experience import Cells, Experience, code_of, coordinates, vectors
 from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
 from linmdp.agents.gp_plan import Plan, no_plan
 from linmdp.agents.returns import Returns
@@ -30,17 +30,6 @@ CHUNK = 128
 
 START = Shares(1.0, 1.0, 1.0, 0.3)
 """Before the first data, in units of the mean square of the targets."""
-
-
-HALF = 1 << 20
-"""A state that is a code of 40 bits becomes two numbers below this, which single precision tells apart."""
-
-
-def _width(task: Task) -> int:
-    """Numbers in a state of a task."""
-    if task.S is not None:
-        return 1
-    return 2 if task.state_bytes is None else max(task.state_bytes // 8, 1)
 
 
 class LSVIGP(Agent):
@@ -104,7 +93,7 @@ class LSVIGP(Agent):
             check_int(self.name, name, getattr(self, name), low=low, high=10**6)
         check_number(self.name, "settled", settled)
         check_choice(self.name, "dtype", dtype, ("float32", "float64"))
-        self._k, self._L = _width(task) + (not task.stationary), min(task.H, levels)
+        self._k, self._L = coordinates(task), min(task.H, levels)
         self.experience, self.returns = Experience(self._k, states), Returns(self._L)
         self._plan, self._wide = no_plan(self._k, task.A, dtype), no_plan(self._k, task.A, dtype)
         self._shares, self._tie_draws = np.zeros(4), np.zeros(task.H)
@@ -119,17 +108,8 @@ class LSVIGP(Agent):
     def _acting(self) -> Plan:
         return self._wide if self._scouting else self._plan
 
-    def _states(self, h: int, states: Sequence[State]) -> Array:
-        """States as vectors, (n, k) in single precision; with the step, where dynamics depend on it."""
-        X = np.empty((len(states), self._k), dtype=np.float32)
-        X[:, -1] = h
-        coded = self.task.S is None and self.task.state_bytes is None
-        for x, state in zip(X, states, strict=True):
-            x[: self._k - (not self.task.stationary)] = divmod(int(state), HALF) if coded else np.ravel(state)
-        return X
-
     def q_values(self, h: int, state: State) -> Array:
-        q: Array = self._q(h, self._states(h, [state]))[0]
+        q: Array = self._q(h, vectors(self.task, h, [state]))[0]
         return q
 
     def _q(self, h: int, X: Array) -> Array:
@@ -158,7 +138,7 @@ class LSVIGP(Agent):
 
     def policy(self, h: int) -> Array | IntArray:
         assert self.task.S is not None
-        best = self._best(self._q(h, self._states(h, range(self.task.S))))
+        best = self._best(self._q(h, vectors(self.task, h, range(self.task.S))))
         chances: Array = best / best.sum(axis=1, keepdims=True)
         return chances
 
@@ -184,7 +164,7 @@ class LSVIGP(Agent):
         self._next = check_step(self.task, self._next, h, action, reward)
         self._rewards.append(float(reward))
         self._end = bool(terminated) and h < self.task.H - 1  # nothing would follow the last step anyway
-        x, y = self._states(h, [state])[0], self._states(h + 1, [next_state])[0]
+        x, y = vectors(self.task, h, [state])[0], vectors(self.task, h + 1, [next_state])[0]
         if not (np.isfinite(x).all() and np.isfinite(y).all()):
             raise InvalidData(f"A state must be finite. Got {next_state!r:.120}.")
         self.returns.paid(reward)
