@@ -1,6 +1,6 @@
 """Time of one choice among A actions: search and scan, on weights that an agent has learned in a catalogue.
 
-.venv/bin/python benchmarks/actions.py     writes docs/generated/actions.md and docs/images/actions.png; minutes
+.venv/bin/python benchmarks/actions.py     the table and the picture of docs, many-actions; minutes
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 import linmdp
 from linmdp.io.units import human_bytes
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 EPISODES = 40
@@ -34,7 +34,7 @@ def main() -> None:
             f"$A^{{{last:.2f}}}$ over the last step, that of a scan as $A^{{{scan:.2f}}}$."
         )
     text = f"{markdown(HEAD, rows)}\n\n{' '.join(slopes)}\n"
-    (DOCS / "generated/actions.md").write_text(text)
+    into_pages(DOCS.glob("*.md"), "actions", text)
     draw(rows)
     print(text)
 

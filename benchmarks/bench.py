@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import linmdp
 from linmdp.envs.guard import Guard
 from linmdp.io.units import human_bytes
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit
 from linmdp.runner.loop import play, run
 from linmdp.runner.registry import make_learner
@@ -460,11 +460,11 @@ PARTS = {
 
 
 def main() -> None:
-    """All parts, or those named; each is written to docs/generated/bench_NAME.md."""
+    """All parts, or those named; where docs have `bench_NAME`, it is written there."""
     for name in sys.argv[1:] or PARTS:
         start = time.perf_counter()
         table = markdown(("what", "measured", "ratio"), PARTS[name]())
-        (ROOT / f"docs/generated/bench_{name}.md").write_text(table + "\n")
+        into_pages((ROOT / "docs").glob("*.md"), f"bench_{name}", table)
         print(f"{table}\n({name}: {time.perf_counter() - start:.0f} s)\n", flush=True)
 
 

@@ -1,6 +1,6 @@
 """The C library that `linmdp export` writes: its sizes on a Cortex-M4, and how often it differs from Python.
 
-    python benchmarks/device.py       sizes and costs, into docs/generated/device_sizes.md and device_cost.md
+    python benchmarks/device.py       sizes and costs, the tables of docs, device
 
 `device` yields rows for the table of promises: see benchmarks/trust.py.
 """
@@ -19,13 +19,11 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).parent.parent
-GENERATED = ROOT / "docs" / "generated"
 sys.path.insert(0, str(ROOT / "tests"))
 
 import linmdp
 from linmdp.export.write import Exported, export_learner
-from linmdp.io.files import write_atomic
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 
 STEPS = 10_000
 TASKS = [
@@ -154,9 +152,9 @@ def main() -> None:
     for program, package in (("arm-none-eabi-gcc", "gcc-arm-none-eabi"), ("qemu-system-arm", "qemu-system-arm")):
         if not shutil.which(program):
             raise SystemExit(f"sizes and instructions need {program}, which is not installed: {package}")
-    for name, text in zip(("device_sizes.md", "device_cost.md"), sizes(), strict=True):
+    for name, text in zip(("device_sizes", "device_cost"), sizes(), strict=True):
         print(text, end="\n\n")
-        write_atomic(GENERATED / name, (text + "\n").encode())
+        into_pages((ROOT / "docs").glob("*.md"), name, text)
 
 
 if __name__ == "__main__":

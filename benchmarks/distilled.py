@@ -2,7 +2,7 @@
 
 python benchmarks/distilled.py alien512.safetensors phoenix512.safetensors --device cuda --out DIR
 
-python benchmarks/distilled.py table      from benchmarks/records, into docs/generated/linearize_distilled_large.md
+python benchmarks/distilled.py table      from benchmarks/records, into research/games/tables.md
 
 Needs torch and NumPy only. All runs of a game advance together. Writes DIR/distilled.json and prints a line a setting:
 exact regret of an episode, over all episodes and in the last fifth, and the latter over that of a random policy.
@@ -27,7 +27,7 @@ from linmdp.agents.backend import backend_for
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
 from linmdp.experiments.game_tables import SETTINGS
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 from linmdp.results.stats import mean_interval
 from linmdp.runner.engine import Run
 from linmdp.runner.lockstep import run_lockstep
@@ -100,7 +100,7 @@ def table() -> None:
                 cells = (f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in spans)
                 rows.append((mine["model"], name, f"{mine['episodes']:,}", *cells, f"{row['of_random']:.2f}"))
     head = ("model", "setting", "episodes", "regret per episode, all", "in the last fifth", "of random")
-    (ROOT / "docs/generated/linearize_distilled_large.md").write_text(markdown(head, rows) + "\n")
+    into_pages([ROOT / "research/games/tables.md"], "linearize_distilled_large", markdown(head, rows))
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 .venv/bin/python benchmarks/insured.py [RUNS] [EPISODES] [--write]    10,000 runs of 300 episodes: about two minutes
 
-Each run has its own task, width beta_1, lambda 1, p = 0.05. `--write` puts the tables into docs/generated,
+Each run has its own task, width beta_1, lambda 1, p = 0.05. `--write` puts the tables into docs,
 `--numbers` makes only that of widths and bounds.
 """
 
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from linmdp.agents.widths import log_term, optimist_bound, table_width, theorem_width
 from linmdp.features.unit import is_unit
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 from linmdp.runner.registry import make_model
 from reference_insured import INNER, Tables, insured
 
@@ -123,7 +123,7 @@ def main() -> None:
     for name, table in tables.items():
         print(table)
         if "--write" in sys.argv:
-            (ROOT / f"docs/generated/{name}.md").write_text(table)
+            into_pages((ROOT / "docs").glob("*.md"), name, table)
 
 
 if __name__ == "__main__":

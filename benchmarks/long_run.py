@@ -2,7 +2,7 @@
 
 python benchmarks/long_run.py [EPISODES]    (default: 1,000,000; two to five minutes)
 
-Each agent runs in a process of its own. Writes docs/generated/bench_long_run.md.
+Each agent runs in a process of its own. Its table is `bench_long_run` in docs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from linmdp.io.units import human_bytes
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 
 ROOT = Path(__file__).parent.parent
 ENV = "lock:H=2,A=2"
@@ -54,7 +54,7 @@ def main() -> None:
     heads = ("agent", *(f"after {part * episodes:,.0f} episodes" for part in SEEN))
     rows = [measured(agent, episodes) for agent in AGENTS]
     table = markdown((*heads, "with its result", "held by the agent", "points of a curve", "took"), rows)
-    (ROOT / "docs/generated/bench_long_run.md").write_text(table + "\n")
+    into_pages((ROOT / "docs").glob("*.md"), "bench_long_run", table)
     print(table)
 
 

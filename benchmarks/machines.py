@@ -4,7 +4,8 @@ python benchmarks/machines.py    (half a minute)
 
 What the coordinator does with a finished unit (unpickle it, give it its verdict, store it in one transaction) is timed
 here; what dask adds and how long units take are figures of other tables, named below. Workers never wait for the
-coordinator, since all tasks are submitted at once: results wait, in a queue. Writes docs/generated/machines_NAME.md.
+coordinator, since all tasks are submitted at once: results wait, in a queue. Prints both
+tables; the first is `machines_limits` in docs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 import linmdp
 from linmdp.io.units import human_bytes
-from linmdp.report.tables import markdown
+from linmdp.report.tables import in_pages, into_pages, markdown
 from linmdp.results.rows import row_bytes
 from linmdp.results.store import Store, machine
 from linmdp.results.verdict import verdict
@@ -50,9 +51,9 @@ class Unit(NamedTuple):
 
 def units() -> list[Unit]:
     """Four kinds of task; their times are those of the tables of `sweeps.py` (for 1,000 episodes) and `gpu.py`."""
-    costs = {(row[0], row[1]): float(row[3].split()[0]) for row in cells("bench_sweeps_costs.md")}
+    costs = {(row[0], row[1]): float(row[3].split()[0]) for row in cells("bench_sweeps_costs")}
     small, paper = "synthetic:S=100,A=5,d=10,H=20", "synthetic"
-    exact = next(row[1] for row in cells("bench_gpu.md") if row[0].startswith("exact: 512 seeds x K=12,000"))
+    exact = next(row[1] for row in cells("bench_gpu") if row[0].startswith("exact: 512 seeds x K=12,000"))
     return [
         Unit("lock, K=1,000", 8, 1_000, 8 * costs["lock", "lsvi-ucb:beta=1,lam=1"], CORES, "core"),
         Unit(f"{small}, K=1,000", 8, 1_000, 8 * costs[small, "lsvi-ucb:beta=0.05"], CORES, "core"),
@@ -62,8 +63,8 @@ def units() -> list[Unit]:
 
 
 def cells(table: str) -> list[list[str]]:
-    """The rows of a table in docs/generated."""
-    lines = (ROOT / "docs/generated" / table).read_text().splitlines()
+    """The rows of a table of the docs."""
+    lines = in_pages(sorted((ROOT / "docs").glob("*.md")), table).splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
 
 
@@ -137,11 +138,10 @@ def main() -> None:
                 cost = f"${hours * PRICES[unit.price] / runs * 1e3:,.2g}"
                 rows.append((*kind, f"{found.busy / found.wall:.0%}", clock(found.wait), cost))
     heads = ("a unit", "its runs", "on one worker", "the coordinator", "sent", "stored", "machines that it can serve")
-    (ROOT / "docs/generated/machines_limits.md").write_text(markdown(heads, limits) + "\n")
+    first = markdown(heads, limits)
+    into_pages((ROOT / "docs").glob("*.md"), "machines_limits", first)
     heads = ("a unit", "machines", "runs", "wall time", "runs a second", "coordinator busy", "results wait, 95%")
-    table = markdown((*heads, "cost of 1,000 runs"), rows)
-    (ROOT / "docs/generated/machines_simulated.md").write_text(table + "\n")
-    print(table)
+    print(first, markdown((*heads, "cost of 1,000 runs"), rows), sep="\n\n")
 
 
 if __name__ == "__main__":

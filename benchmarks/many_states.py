@@ -2,7 +2,7 @@
 
 python benchmarks/many_states.py [EPISODES]    (default: 3; some seconds an episode)
 
-Writes docs/generated/bench_many_states.md.
+Its table is `bench_many_states` in docs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from linmdp.io.units import human_bytes
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 
 ROOT = Path(__file__).parent.parent
 ENV = "synthetic:S=100000,A=8,d=64,H=10"
@@ -41,7 +41,7 @@ def main() -> None:
     rows = [measured(agent, episodes) for agent in AGENTS]
     heads = ("agent", "episodes", "its memory", "features", "whole process", "CPU an episode", "exact regret")
     table = markdown(heads, rows)
-    (ROOT / "docs/generated/bench_many_states.md").write_text(table + "\n")
+    into_pages((ROOT / "docs").glob("*.md"), "bench_many_states", table)
     print(table)
 
 

@@ -7,7 +7,7 @@ The store stays in DIR, and so do the rows of the table: a call that was stopped
 The runs are made up: regret and rewards of one run on a lock with noise of their own, four environments, and 100 seeds
 of each setting of beta. A transaction is that of a unit of 8 runs, as a sweep makes them. `linmdp table` and
 `linmdp report` are run as commands, on up to `READ` runs, and their CPU time is taken, since others may share the
-machine. Writes docs/generated/bench_store.md.
+machine. Its table is `bench_store` in docs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 import linmdp
 from linmdp.io.files import output_folder
 from linmdp.io.units import human_bytes
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 from linmdp.results.store import Store
 from linmdp.types import RunResult
 
@@ -121,7 +121,7 @@ def main() -> None:
         "load of the machine",
     )
     cores = f"{os.cpu_count()} cores. Load: the processes that wanted to run, on average over the minute before."
-    (ROOT / "docs/generated/bench_store.md").write_text(f"{markdown(heads, rows)}\n\n{cores}\n")
+    into_pages((ROOT / "docs").glob("*.md"), "bench_store", f"{markdown(heads, rows)}\n\n{cores}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Sweeps: two workers against one, what a sweep costs beside its runs, and what one run costs.
 
-python benchmarks/sweeps.py                 all parts, written to docs/generated/bench_sweeps_NAME.md
+python benchmarks/sweeps.py                 all parts; those in docs are written there
 python benchmarks/sweeps.py overhead        some of them
 
 The parts that compare take turns and are repeated, so that a neighbour's load falls on each alike.
@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from linmdp.io.units import human_bytes
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 from linmdp.results.rows import row_bytes
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job, jobs_for, run_unit, units
@@ -182,12 +182,12 @@ PARTS = {f.__name__: f for f in (scaling, overhead, costs)}
 
 
 def main() -> None:
-    """All parts, or those named; each is written to docs/generated/bench_sweeps_NAME.md."""
+    """All parts, or those named; where docs have `bench_sweeps_NAME`, it is written there."""
     for name in sys.argv[1:] or PARTS:
         load = os.getloadavg()[0]
         table = PARTS[name]()
         note = f"{os.cpu_count()} cores; load average before it: {load:.1f}."
-        (ROOT / f"docs/generated/bench_sweeps_{name}.md").write_text(f"{table}\n\n{note}\n")
+        into_pages((ROOT / "docs").glob("*.md"), f"bench_sweeps_{name}", f"{table}\n\n{note}")
         print(f"{table}\n{note}\n", flush=True)
 
 

@@ -3,7 +3,7 @@
     python benchmarks/trust.py [SCALE]          default: 1; 0.1 tries a tenth
     python benchmarks/trust.py SCALE PART ...   some parts again; their rows of the table are replaced
 
-The table is printed and written to docs/generated/trust.md. A part of it is a function of SCALE that yields rows; add
+The table is printed and written to docs, reliability. A part of it is a function of SCALE that yields rows; add
 one to PARTS and it is in the table.
 """
 
@@ -39,6 +39,7 @@ import soak
 from faults import Row
 
 import linmdp
+from linmdp.report.tables import in_pages, into_pages
 from linmdp.types import RunResult
 
 TIMES = ("cpu_seconds", "wall_seconds", "costs")
@@ -214,7 +215,7 @@ def main(scale: float, names: Sequence[str] = ()) -> int:
     for name in names:
         if name not in parts:
             raise SystemExit(f"a part is one of {', '.join(parts)}. Got {name!r}.")
-    found, file = list[Row](), ROOT / "docs" / "generated" / "trust.md"
+    found, docs = list[Row](), sorted((ROOT / "docs").glob("*.md"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", linmdp.LinMDPWarning)
         for part in [parts[name] for name in names or parts]:
@@ -223,8 +224,8 @@ def main(scale: float, names: Sequence[str] = ()) -> int:
                 found.append(row)
                 print(f"{row.promise}: {row.trials:,} trials, {row.failures} failures ({row.how})", flush=True)
             print(f"  {part.__name__}: {time.monotonic() - before:.0f} s", file=sys.stderr, flush=True)
-    text = table(found, scale, file.read_text() if names else "")
-    file.write_text(text)
+    text = table(found, scale, in_pages(docs, "trust") if names else "")
+    into_pages(docs, "trust", text)
     print("\n" + text)
     return int(any(row.failures for row in found))
 

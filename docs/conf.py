@@ -12,7 +12,7 @@ from sphinx.writers.html5 import HTML5Translator
 import linmdp
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pages import api, mathml
+from pages import filled, mathml
 
 project = "linmdp"
 version = release = linmdp.__version__
@@ -27,7 +27,7 @@ html_css_files = ["site.css"]
 extensions = ["myst_parser"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "generated"]
+exclude_patterns = ["_build"]
 
 
 def _inline(translator: HTML5Translator, node: Element) -> None:
@@ -40,7 +40,11 @@ def _block(translator: HTML5Translator, node: Element) -> None:
     raise SkipNode
 
 
+def _read(_: Sphinx, name: str, source: list[str]) -> None:
+    source[0] = filled(name, source[0])
+
+
 def setup(app: Sphinx) -> None:
-    """Write the API reference, and give Sphinx the renderer of formulas that docutils has."""
-    (Path(__file__).parent / "generated/api.md").write_text(api(), encoding="utf-8")
+    """Fill pages as they are read, and give Sphinx the renderer of formulas that docutils has."""
+    app.connect("source-read", _read)
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))

@@ -1,4 +1,4 @@
-"""The live page, docs/_static/live.html, and what its learners do, docs/generated/live.md.
+"""The live page, docs/_static/live.html, and what its learners do, a table of docs, live.
 
 .venv/bin/python docs/live_page.py [page] [table]    needs clang, lld and node; a few minutes
 """
@@ -23,11 +23,11 @@ from linmdp.export.learner import learner_of
 from linmdp.export.numbers import template
 from linmdp.export.wasm import export_wasm
 from linmdp.io.files import write_atomic
-from linmdp.report.tables import markdown
+from linmdp.report.tables import into_pages, markdown
 from linmdp.results.stats import mean_interval
 
 DOCS = Path(__file__).parent
-PAGE, TABLE = DOCS / "_static" / "live.html", DOCS / "generated" / "live.md"
+PAGE = DOCS / "_static" / "live.html"
 BETAS = [0, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]
 EPISODES, SEEDS, TAIL = 100, 10, 20
 
@@ -153,7 +153,7 @@ def main() -> None:
     if "page" in wanted:
         write_atomic(PAGE, page(found).encode())
     if "table" in wanted:
-        write_atomic(TABLE, (table(found) + "\n").encode())
+        into_pages([DOCS / "live.md"], "live", table(found))
 
 
 if __name__ == "__main__":

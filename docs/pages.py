@@ -1,7 +1,8 @@
-"""What the site computes: the API reference, and formulas.
+"""What the site adds to its pages: its menu, the API reference, and formulas.
 
-The reference has every public name, what it takes, and what it says of itself; without a description it fails. Formulas
-become MathML by docutils, which reads some TeX in another way than TeX does.
+The pages are plain Markdown, which every viewer shows. The menu follows from the lists of index.md. The reference has
+every public name, what it takes, and what it says of itself; without a description it fails. Formulas become MathML by
+docutils, which reads some TeX in another way than TeX does.
 """
 
 from __future__ import annotations
@@ -43,19 +44,43 @@ GROUPS = {
 """What is shown together; all other names are agents."""
 
 
-def api() -> str:
-    """The page, in Markdown."""
+def filled(name: str, text: str) -> str:
+    """A page with what stands in its source as a comment, and index.md with the menu."""
+    text = re.sub(r"^<!-- api: (.+) -->$", lambda found: api(found[1]), text, flags=re.MULTILINE)
+    return text + menu(text) if name == "index" else text
+
+
+def menu(index: str) -> str:
+    """The pages that the lists of index.md begin with, under its headings."""
+    parts = [(part.partition("\n")[0], re.findall(LISTED, part)) for part in re.split(r"(?m)^## ", index)[1:]]
+    trees = (
+        "\n".join(["```{toctree}", f":caption: {title}", ":hidden:", "", *pages, "```"])
+        for title, pages in parts
+        if pages
+    )
+    return "\n\n" + "\n\n".join(trees) + "\n"
+
+
+LISTED = re.compile(r"^- \[[^\]]*\]\(([\w-]+)\.md\)", re.MULTILINE)
+
+
+def groups() -> dict[str, tuple[str, ...]]:
+    """All public names by topic."""
     named = {name for names in GROUPS.values() for name in names}
-    groups = {**GROUPS, "Agents": tuple(name for name in linmdp.__all__ if name not in named)}
     if missing := named - set(linmdp.__all__):
         raise LookupError(f"not public: {', '.join(sorted(missing))}")
-    return "\n".join(line for title, names in groups.items() for line in (f"## {title}\n", *map(entry, names)))
+    return {**GROUPS, "Agents": tuple(name for name in linmdp.__all__ if name not in named)}
+
+
+def api(topic: str) -> str:
+    """The reference of a topic, in Markdown."""
+    return "\n".join(map(entry, groups()[topic]))
 
 
 def entry(name: str) -> str:
     """One public name."""
     found = getattr(linmdp, name)
-    parts = [f"### `{name}`\n"]
+    parts = [f"## `{name}`\n"]
     if isinstance(found, types.ModuleType):
         members = [f"{name}.{one}" for one in found.__all__]
         return "\n".join(

@@ -1,4 +1,4 @@
-"""Run a study, and write its tables and pictures into docs/generated and docs/images.
+"""Run a study: show its tables and put them into the pages of docs, and its pictures into docs/images.
 
 python -m research                          the studies, and the parts of each
 python -m research STUDY [PART...]          some parts of it, or all
@@ -18,7 +18,7 @@ from linmdp.errors import InvalidParameter, LinMDPError, unknown
 from research.study import HERE, ROOT, Study, write
 
 Part = Callable[[Study], str | None]
-"""Makes the text of docs/generated/PART.md, or writes what it makes by itself and returns nothing."""
+"""Returns the text between `<!-- PART -->` and `<!-- /PART -->`, or writes what it makes by itself."""
 
 
 def studies() -> list[str]:
@@ -67,7 +67,7 @@ def main() -> None:
         text = known[name](study)
         if text is not None:
             write(name, text)
-        print(name, flush=True)
+        print(f"({name})", flush=True)
 
 
 if __name__ == "__main__":

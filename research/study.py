@@ -12,6 +12,7 @@ import numpy as np
 
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.plots import rendered
+from linmdp.report.tables import into_pages
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent
@@ -21,7 +22,7 @@ from linmdp.types import Array, RunResult
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 DOCS = ROOT / "docs"
-GENERATED, IMAGES = DOCS / "generated", DOCS / "images"
+IMAGES = DOCS / "images"
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,14 @@ def by_env(found: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def write(name: str, text: str) -> None:
-    """A part of a page: docs/generated/NAME.md, or the file that is named."""
-    file = GENERATED / (name if "." in name else f"{name}.md")
-    write_atomic(file, (text.rstrip() + "\n").encode())
+    """Show it, and put it into the pages that have a place for it."""
+    print(text.rstrip(), flush=True)
+    into_pages(pages(), name, text)
+
+
+def pages() -> list[Path]:
+    """Where tables stand: README, docs, and the notes of studies."""
+    return [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(HERE.glob("*/*.md"))]
 
 
 def save_picture(figure: Any, name: str) -> None:

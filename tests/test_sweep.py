@@ -106,8 +106,8 @@ def test_all_errors_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_that_of_the_program() -> None:
-    published = Path(__file__).parent.parent / "docs" / "generated" / "sweep-schema.json"
-    assert published.read_text() == sweep_schema(), "run python -m research pages sweep-schema.json"
+    published = Path(__file__).parent.parent / "docs" / "_static" / "sweep-schema.json"
+    assert published.read_text() == sweep_schema(), "run python -m research pages schema"
 
 
 def test_a_store_gives_back_what_was_put_in(tmp_path: Path) -> None:

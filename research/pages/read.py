@@ -14,13 +14,14 @@ import numpy as np
 import linmdp
 from linmdp.agents.exploration.bonus import confidence_width
 from linmdp.envs.planning import policy_value, uniform_policy
+from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import comparison_table, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.sweep import sweep_schema
 from linmdp.types import RunResult
-from research.study import Study, outcome
+from research.study import DOCS, Study, outcome
 
 SYNTHETIC = "synthetic:S=500,A=15,d=30,H=50"
 FAMILIES = ("synthetic", "hypercube", "lock", "riverswim", "sensor", "inventory")
@@ -192,10 +193,15 @@ def record(_: Study) -> str:
     return f"```json\n{json.dumps(found, indent=2)}\n```"
 
 
+def schema(_: Study) -> None:
+    """The JSON schema of sweep files, for editors."""
+    write_atomic(DOCS / "_static" / "sweep-schema.json", sweep_schema().encode())
+
+
 PAGES = (families, verdict, tuned, listing, errors, sweep_errors, record, window, storage, lock, lam, beta, comparison)
-PARTS: dict[str, Callable[[Study], str]] = {page.__name__: page for page in PAGES} | {
+PARTS: dict[str, Callable[[Study], str | None]] = {page.__name__: page for page in PAGES} | {
+    "schema": schema,
     "check": lambda _: cli("check", "synthetic", "--agent", "lsvi-ucb:beta=theory", "--episodes", "1000"),
     "check_small": lambda _: cli("check", "synthetic", "--agent", "lsvi-ucb:beta=0.05", "--episodes", "1000"),
     "check_gym": lambda _: cli("check", "gym:FrozenLake-v1"),
-    "sweep-schema.json": lambda _: sweep_schema(),
 }

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from linmdp.experiments.paper_claims import FAILS, HOLDS, SAME, Claim
-from linmdp.report.tables import markdown
+from linmdp.report.tables import in_pages, markdown
 from linmdp.results.rows import StoredRun
 from linmdp.results.run_folder import read_folder
 from linmdp.results.store import existing_store
-from research.study import GENERATED, IMAGES, Study
+from research.study import IMAGES, Study, pages
 
 GAMES = ("Alien", "Phoenix")
 
@@ -31,7 +31,7 @@ def sections(page: Path) -> dict[str, str]:
 
 def cells(name: str, game: str, mode: str) -> dict[str, dict[str, str]]:
     """The rows of a table of a game by agent, each by the names of its columns."""
-    text = (GENERATED / f"linearize_{name}.md").read_text()
+    text = in_pages(pages(), f"linearize_{name}")
     part = text.partition(f"#### {game}, {mode}")[2].partition("####")[0]
     header, _, *rows = [[c.strip() for c in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"]
     return {row[0]: dict(zip(header, row, strict=True)) for row in rows}

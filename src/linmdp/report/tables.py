@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
+from pathlib import Path
 
 from linmdp.io.units import human_bytes
 from linmdp.report.style import is_baseline
@@ -110,3 +112,22 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [[cell.ljust(w) for cell, w in zip(row, widths, strict=True)] for row in (header, *rows)]
     lines.insert(1, ["-" * w for w in widths])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def into_pages(pages: Iterable[Path], name: str, text: str) -> None:
+    """Put a table where the pages have `<!-- NAME -->` and, below it, `<!-- /NAME -->`."""
+    for page in pages:
+        before = page.read_text(encoding="utf-8")
+        after = _place(name).sub(lambda marks: f"{marks[1]}{text.strip()}\n{marks[3]}", before)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+
+
+def in_pages(pages: Iterable[Path], name: str) -> str:
+    """The table that the first of the pages has there, or nothing."""
+    found = (_place(name).search(page.read_text(encoding="utf-8")) for page in pages)
+    return next((marks[2].strip() for marks in found if marks), "")
+
+
+def _place(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(^<!-- {re.escape(name)} -->\n)(.*?)(^<!-- /{re.escape(name)} -->)", re.DOTALL | re.MULTILINE)
