@@ -19,10 +19,9 @@ import pytest
 
 import chromium
 from linmdp.errors import InvalidData, LinMDPWarning, OutputError
-from linmdp.report.figures import memory_is_wide
 from linmdp.report.html import plotly_script, write_report
 from linmdp.report.payload import embedded
-from linmdp.report.section_data import MOST_AGENTS, growth_of, sections_of
+from linmdp.report.section_data import MOST_AGENTS, growth_of, memory_is_wide, sections_of
 from linmdp.report.style import line_styles
 from linmdp.results.curves import SHOWN, curve_at
 from linmdp.results.run_folder import read_folder
@@ -171,25 +170,10 @@ def test_the_table_shows_the_stored_numbers(folder: Path, page: str) -> None:
     assert f"{np.mean(np.array(last, dtype=float)):.1f} [" in Parsed(page).text
 
 
-def test_figures_lie_beside_the_page_in_both_formats(folder: Path) -> None:
-    names = {p.name for p in (folder / "figures").iterdir()}
-    stems = {
-        "growth-1",
-        "reward-1",
-        "regret-2",
-        "regret-3",
-        "regret-4",
-        *(f"{kind}-{i}" for kind in ("tradeoff", "returns") for i in (1, 2, 3, 4)),
-    }
-    assert names == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
-    assert (folder / "figures" / "regret-2.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (folder / "figures" / "tradeoff-2.svg").read_text()
-
-
 def test_a_report_can_be_written_again_and_is_the_same(folder: Path, tmp_path: Path) -> None:
     written = write_report(folder, tmp_path / "new" / "page.html")
     assert written.page.read_bytes() == (folder / "report.html").read_bytes()
-    assert {p.parent for p in written.figures} == {tmp_path / "new" / "figures"}
+    assert list(written.page.parent.iterdir()) == [written.page]
 
 
 def test_lines_and_store_give_the_same_curves(tmp_path: Path) -> None:
@@ -392,8 +376,9 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def test_a_missing_plotly_names_the_extra(folder: Path) -> None:
-    done = report(str(folder), before="import sys; sys.modules['plotly'] = None")
+@pytest.mark.parametrize("package", ["plotly", "jinja2"])
+def test_a_missing_package_names_the_extra(folder: Path, package: str) -> None:
+    done = report(str(folder), before=f"import sys; sys.modules['{package}'] = None")
     assert done.returncode == 2
     assert "linmdp[report]" in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -402,7 +387,7 @@ def test_a_missing_plotly_names_the_extra(folder: Path) -> None:
 def test_the_command_says_where_the_page_is(tmp_path: Path) -> None:
     done = report(str(lines(tmp_path, runs(seeds=1, agents=("random",)))), "-o", str(tmp_path / "page.html"))
     assert done.returncode == 0
-    assert re.fullmatch(rf"written: {tmp_path}/page\.html \(.* MiB\); 2 figures in {tmp_path}/figures\n", done.stderr)
+    assert re.fullmatch(rf"written: {tmp_path}/page\.html \(.* MiB\)\n", done.stderr)
 
 
 def test_a_folder_that_can_not_take_the_page_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -524,9 +509,9 @@ class TestInChromium:
 
     def test_tables_sort(self, browser: chromium.Browser) -> None:
         table = f"document.querySelector('{SECTION} table')"
-        column = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[7].dataset.key))"
+        column = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[8].dataset.key))"
         for down in (False, True):
-            browser.js(f"{table}.tHead.rows[0].cells[7].firstElementChild.click()")
+            browser.js(f"{table}.tHead.rows[0].cells[8].firstElementChild.click()")
             values = browser.js(column)
             assert values == sorted(values, reverse=down)
 
@@ -536,7 +521,7 @@ class TestInChromium:
         assert browser.pdf().startswith(b"%PDF")
         assert browser.js("window.folded") == 0
         assert browser.js(folded) > 0
-        assert browser.js("[...document.querySelectorAll('img.paper')].every(i => i.naturalWidth > 0)")
+        assert browser.js("[...document.querySelectorAll('.plot')].every(p => p.querySelector('.main-svg'))")
 
     def test_a_phone_needs_no_sideways_scrolling(self, browser: chromium.Browser) -> None:
         browser.size(390, 844, mobile=True)

@@ -171,9 +171,7 @@ def reproduce(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the page, its figures and the store")] = Path(
-        "demo"
-    ),
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the page and the store")] = Path("demo"),
     jobs: opt.Jobs = None,
 ) -> None:
     """What it is for, in a minute: learn CartPole and a lock, compare memory and regret, and write one page."""
@@ -215,9 +213,8 @@ def report(
 
     written = write_report(folder, out)
     size = human_bytes(written.page.stat().st_size)
-    figures = f"; {len(written.figures)} figures in {written.figures[0].parent}" if written.figures else ""
     more = f"; {written.left_out} further pairs of environment and K are not in it" if written.left_out else ""
-    say(f"written: {written.page} ({size}){figures}{more}")
+    say(f"written: {written.page} ({size}){more}")
     stop_if_damaged(written.damaged)
 
 

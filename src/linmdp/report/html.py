@@ -1,135 +1,151 @@
-"""`linmdp report`: one self-contained page of everything in a folder, and its figures beside it."""
+"""`linmdp report`: one self-contained page of everything in a folder."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from linmdp import __version__
 from linmdp.errors import LinMDPError, OutputError, needed
 from linmdp.io.files import output_folder, write_atomic
-from linmdp.report.figures import Drawn, curves_figure, growth_figure, returns_figure, tradeoff_figure
-from linmdp.report.html_elements import spec, text
-from linmdp.report.html_sections import growth_block, header, navigation, overview, section_block
+from linmdp.io.units import human_bytes
+from linmdp.report import narrative
+from linmdp.report.commands import environments, equivalent, parameters
 from linmdp.report.payload import embedded, growth_payload, section_payload, styles_payload
-from linmdp.report.provenance import citation, gallery, provenance, settings, written_tables
-from linmdp.report.section_data import Growth, Section, growth_of, sections_of
-from linmdp.report.story import stylesheet
-from linmdp.report.style import LineStyle, is_baseline, line_styles
-from linmdp.results.run_folder import RunFolder, by_name, read_folder
+from linmdp.report.section_data import ENDS, MEASURES, YS, Growth, Section, growth_of, sections_of
+from linmdp.report.style import is_baseline, line_styles, short_name
+from linmdp.report.tables import HEADER, comparison_rows
+from linmdp.results.run_folder import by_name, read_folder
 from linmdp.types import RunResult
 
 MOST_SECTIONS = 60
-FIGURES = "figures"
+MOST_ROWS = 1000
+SENTENCES = 4
+"""More of them are folded away."""
+
+LARGEST = 4 * 2**20
+"""A picture or a table with more bytes is not shown."""
+MOST_PICTURES = 60
+PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif"}
+"""What is shown, by how the name ends."""
+
+HELPERS: dict[str, Any] = {
+    name: getattr(narrative, name)
+    for name in (
+        "best_of", "comparisons", "count", "exponent", "first_findings", "flagged", "headlines", "number", "of_random",
+        "origin", "others_of", "verdict_of", "verdicts", "warning_numbers", "with_interval",
+    )
+}  # fmt: skip
+HELPERS |= {
+    "bytes": human_bytes,
+    "short": short_name,
+    "equivalent": equivalent,
+    "comparison_rows": comparison_rows,
+    "zip": zip,
+    "HEADER": HEADER,
+    "MEASURES": MEASURES,
+    "ENDS": ENDS,
+    "YS": YS,
+    "few": SENTENCES,
+    "most_rows": MOST_ROWS,
+    "most_pictures": MOST_PICTURES,
+    "memory": HEADER.index("agent memory"),
+    "version": __version__,
+}
+"""What the template calls and names."""
 
 
 class Written(NamedTuple):
     """What `write_report` wrote, how many sections did not go into the page, and which runs are damaged, in words."""
 
     page: Path
-    figures: list[Path]
     left_out: int
     damaged: list[str]
 
 
-def write_report(folder: Path, page: Path | None = None) -> Written:
-    """Read the runs in `folder` and write their page; default: `report.html` in that folder."""
-    plotly = plotly_script()
+def write_report(folder: Path, page: Path | None = None, about: Mapping[str, tuple[str, str]] | None = None) -> Written:
+    """Read the runs in `folder` and write their page; default: `report.html` in that folder.
+
+    `about` gives environments a title and a few words, and leaves them in the order in which they ran.
+    """
+    engine, plotly = template_engine(), plotly_script().replace("\r\n", "\n")
     page = page or folder / "report.html"
     damaged: list[str] = []
-    stored = by_name(read_folder(folder, damaged.append))
+    stored = read_folder(folder, damaged.append)
+    stored = stored if about else by_name(stored)
     if page.is_dir():
         raise OutputError(f"The output file '{page}' must be a file. It is a folder.")
-    beside = output_folder(output_folder(page.parent) / FIGURES)
-    report = _Report(folder, stored, damaged)
-    paths = []
-    for name, drawn in report.figures.items():
-        for kind, data in (("svg", drawn.svg), ("png", drawn.png)):
-            paths.append(beside / f"{name}.{kind}")
-            write_atomic(paths[-1], data)
-    write_atomic(page, report.html(plotly).encode("utf-8", "xmlcharrefreplace"))
-    return Written(page, paths, report.left_out, damaged)
+    output_folder(page.parent)
+    # sorted is stable: the agents keep their order, policies that do not learn come last
+    results = sorted(stored.results, key=lambda r: is_baseline(r.agent))
+    styles, sections, script = line_styles(_by_presence(results)), sections_of(results, MOST_SECTIONS), asset("page.js")
+    envs = _by_env(results, sections)
+    panels = {f"section-{s.number}": section_payload(s, styles) for s in sections}
+    panels |= {f"growth-{number}": growth_payload(grown, styles) for _, _, number, grown in envs if grown}
+    left_out = len({(r.env, r.episodes) for r in results}) - len(sections)
+    text: str = engine.from_string(asset("report.html")).render(
+        title=folder.resolve().name or "results",
+        extent=narrative.extent(results),
+        hashes=f"{script_hash(plotly)} {script_hash(script)}",  # nothing but these two scripts runs
+        style=asset("style.css"),
+        styles=styles,
+        order=list(styles),
+        sections=sections,
+        envs=envs,
+        about=about or {},
+        alarms=len({id(r) for s in sections for r in s.runs if r.warnings}),
+        left_out=left_out,
+        pictures=_pictures(folder),
+        tables=_tables(folder),
+        environments=environments(results),
+        parameters=parameters(results),
+        stored=stored,
+        commands=[*(stored.commands or equivalent(results)), f"linmdp report {shlex.quote(str(folder))}"],
+        machine_names=[f"machine {i}" for i in range(1, 1 + len(stored.machines))],
+        machine_keys=list(dict.fromkeys(key for machine in stored.machines for key in machine)),
+        damaged=damaged,
+        payload=embedded({"styles": styles_payload(styles), "panels": panels}),
+        plotly=plotly,
+        script=script,
+    )
+    write_atomic(page, text.encode("utf-8", "xmlcharrefreplace"))
+    return Written(page, left_out, damaged)
+
+
+def template_engine() -> Any:
+    """Jinja: whatever a page shows is escaped, and a name that it does not know is an error."""
+    words = "'linmdp report' needs {name}, of the extra 'report': pip install 'linmdp[report]'."
+    jinja = needed("jinja2", words, LinMDPError)
+    engine = jinja.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja.StrictUndefined)
+    engine.globals |= HELPERS
+    return engine
 
 
 def plotly_script() -> str:
     """plotly.js, which its Python package brings along."""
-    words = "'linmdp report' needs plotly, the extra 'report': pip install 'linmdp[report]'."
+    words = "'linmdp report' needs plotly, of the extra 'report': pip install 'linmdp[report]'."
     return str(needed("plotly.offline", words, LinMDPError).get_plotlyjs())
 
 
-class _Report:
-    """The parts of one page."""
+def asset(name: str) -> str:
+    """A part of a page."""
+    return (resources.files("linmdp.report") / "page" / name).read_text(encoding="utf-8")
 
-    def __init__(self, folder: Path, stored: RunFolder, damaged: Sequence[str]) -> None:
-        # sorted is stable: the agents keep their order, policies that do not learn come last
-        stored = stored._replace(results=sorted(stored.results, key=lambda r: is_baseline(r.agent)))
-        self.folder, self.stored, self.damaged = folder, stored, damaged
-        self.styles: dict[str, LineStyle] = line_styles(_by_presence(stored.results))
-        self.sections = sections_of(stored.results, MOST_SECTIONS)
-        self.left_out = len({(r.env, r.episodes) for r in stored.results}) - len(self.sections)
-        self.growth = {env: grown for env in _envs(self.sections) if (grown := self._growth(env))}
-        self.gallery = gallery(folder)
-        self.figures: dict[str, Drawn] = {}
-        for s in (section.focused() for section in self.sections):
-            if s.learners:
-                self.figures[f"tradeoff-{s.number}"] = tradeoff_figure(s, self.styles)
-            if s.curves:
-                self.figures[f"{s.measure}-{s.number}"] = curves_figure(s, self.styles)
-            if s.returns:
-                self.figures[f"returns-{s.number}"] = returns_figure(s, self.styles)
-        for number, (env, grown) in enumerate(self.growth.items(), start=1):
-            self.figures[f"growth-{number}"] = growth_figure(env, grown, self.styles)
 
-    def _growth(self, env: str) -> list[Growth]:
-        shown = {s.agent for section in self.sections if section.env == env for s in section.summaries}
-        return growth_of([r for r in self.stored.results if r.env == env and r.agent in shown])
+def script_hash(script: str) -> str:
+    """What allows a script in the policy of a page."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
-    def html(self, plotly: str) -> str:
-        """The whole page."""
-        name = self.folder.resolve().name or "results"
-        script, plotly = _asset("page.js"), plotly.replace("\r\n", "\n")
-        values = {  # by the policy of the page nothing but these two scripts runs, and nothing is ever fetched
-            "scripts": f"{_hash(plotly)} {_hash(script)}",
-            "title": text(name),
-            "style": stylesheet(),
-            "header": header(name, self.stored.results),
-            "navigation": navigation(self.sections, list(self.growth), pictures=bool(self.gallery)),
-            "main": self._main(),
-            "payload": self._payload(),
-            "plotly": plotly,
-            "script": script,
-        }
-        return Template(_asset("page.html")).substitute(values)
 
-    def _main(self) -> str:
-        parts = [overview(self.sections, self.left_out)]
-        alone = len(self.sections) == 1
-        for env in _envs(self.sections):
-            own = [s for s in self.sections if s.env == env]
-            parts.append(f'<section class="env"><h2>{spec(env)}</h2>')
-            parts += [section_block(s, self.styles, self.figures, folded=s is not own[0], alone=alone) for s in own]
-            if env in self.growth:
-                number = 1 + list(self.growth).index(env)
-                parts.append(growth_block(number, self.growth[env], self.styles, self.figures))
-            parts.append("</section>")
-        parts += [
-            self.gallery,
-            written_tables(self.folder),
-            settings(self.stored.results),
-            provenance(self.folder, self.stored, self.damaged),
-            citation(),
-        ]
-        return "\n".join(parts)
-
-    def _payload(self) -> str:
-        panels = {f"section-{s.number}": section_payload(s, self.styles) for s in self.sections}
-        grown = {f"growth-{i}": growth_payload(g, self.styles) for i, g in enumerate(self.growth.values(), start=1)}
-        return embedded({"styles": styles_payload(self.styles), "panels": panels | grown})
+def data_uri(kind: str, data: bytes) -> str:
+    """A picture inside the page."""
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _by_presence(results: Sequence[RunResult]) -> list[str]:
@@ -138,13 +154,38 @@ def _by_presence(results: Sequence[RunResult]) -> list[str]:
     return sorted(dict.fromkeys(r.agent for r in results), key=lambda agent: -counts[agent])
 
 
-def _envs(sections: Sequence[Section]) -> list[str]:
-    return list(dict.fromkeys(s.env for s in sections))
+def _by_env(
+    results: Sequence[RunResult], sections: Sequence[Section]
+) -> list[tuple[str, list[Section], int, list[Growth]]]:
+    """Each environment with its sections, its number, and the agents that ran at several K."""
+    found = []
+    for number, env in enumerate(dict.fromkeys(s.env for s in sections), start=1):
+        own = [s for s in sections if s.env == env]
+        shown = {s.agent for section in own for s in section.summaries}
+        found.append((env, own, number, growth_of([r for r in results if r.env == env and r.agent in shown])))
+    return found
 
 
-def _asset(name: str) -> str:
-    return (resources.files("linmdp.report") / "page" / name).read_text(encoding="utf-8")
+def _pictures(folder: Path) -> list[tuple[str, str, str]]:
+    """Pictures that lie in the folder, each once, as SVG where there is one: name, data, and words where none."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        kind = path.suffix.lower()
+        if kind in PICTURES and not path.name.startswith(".") and path.is_file():
+            found[path.stem] = path if kind == ".svg" else found.get(path.stem, path)
+    return [_picture(path) for path in found.values()]
 
 
-def _hash(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+def _picture(path: Path) -> tuple[str, str, str]:
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if 0 < size <= LARGEST else b""
+    except OSError:
+        return path.name, "", "It cannot be read."
+    return path.name, data_uri(PICTURES[path.suffix.lower()], data) if data else "", f"{human_bytes(size)}: not shown."
+
+
+def _tables(folder: Path) -> list[tuple[str, str]]:
+    """The tables that `linmdp reproduce` wrote into the folder, as they are."""
+    paths = [path for path in sorted(folder.glob("table-*.md")) if path.is_file() and path.stat().st_size <= LARGEST]
+    return [(path.name, path.read_text(errors="replace")) for path in paths]

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from linmdp.io.units import human_bytes
-from linmdp.report.section_data import Section
+from linmdp.report.section_data import Growth, Section
 from linmdp.report.style import is_baseline, short_name
 from linmdp.results.stats import Interval, paired_ratio
 from linmdp.results.summary import Summary, by_agent
+from linmdp.results.verdict import verdict, without_advice
 from linmdp.types import RunResult
 
 
@@ -127,3 +128,75 @@ def _random(section: Section) -> Summary | None:
 
 def _unit(section: Section) -> str:
     return "regret" if section.measure == "regret" else "reward per episode"
+
+
+def extent(results: Sequence[RunResult]) -> str:
+    """How much there is, in a sentence."""
+    agents, envs = len({r.agent for r in results}), len({r.env for r in results})
+    seeds, sizes = len({r.seed for r in results}), sorted({r.episodes for r in results})
+    K = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    return (
+        f"{count(len(results), 'run')} of {count(agents, 'agent')} in {count(envs, 'environment')}, "
+        f"{K} episode{'s' * (sizes[-1] > 1)}, {count(seeds, 'seed')}."
+    )
+
+
+def count(n: int, noun: str) -> str:
+    """3 and "run" as "3 runs"."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def others_of(agents: Sequence[str], main: Sequence[str]) -> dict[str, list[str]]:
+    """The agents that are not in the main comparison, by algorithm."""
+    found: dict[str, list[str]] = {}
+    for agent in (agent for agent in agents if agent not in main):
+        found.setdefault(short_name(agent.partition(":")[0]), []).append(agent)
+    return found
+
+
+def best_of(section: Section) -> Summary:
+    """Who is best: a learner, where there is one."""
+    return min(section.learners or section.summaries, key=section.loss)
+
+
+def verdict_of(section: Section, agent: str) -> str:
+    """Whether an agent has learned, without what to try next."""
+    return without_advice(verdict([r for r in section.runs if r.agent == agent]))
+
+
+def verdicts(section: Section) -> list[str]:
+    """The same of each agent of the main comparison."""
+    return [f"{short_name(a)}: {words}" for a in section.main if (words := verdict_of(section, a))]
+
+
+def first_findings(section: Section) -> list[str]:
+    """The headlines, and what was left out or not evaluated."""
+    found, shown = headlines(section), len(section.summaries)
+    if section.left_out:
+        best = f"the {shown} with the best {section.measure} are shown"
+        found.append(f"{shown + section.left_out} agents have run here; {best}.")
+    every = max(r.eval_every for r in section.runs)
+    if every > 1 and section.measure == "regret":
+        found.append(f"Regret was evaluated in one of every {every} episodes and held in between.")
+    return found
+
+
+def warning_numbers(run: RunResult, found: Sequence[str]) -> str:
+    """Where the warnings of a run stand in a list."""
+    return ", ".join(str(1 + list(found).index(words)) for words in dict.fromkeys(run.warnings)) or "none"
+
+
+def origin(runs: Sequence[RunResult]) -> str:
+    """Which agents and seeds these are."""
+    agents = dict.fromkeys(short_name(r.agent) for r in runs)
+    seeds = sorted({r.seed for r in runs})
+    listed = ", ".join(map(str, seeds[:20])) + ", …" * (len(seeds) > 20)
+    return f"{', '.join(agents)}, seed{'s' * (len(seeds) > 1)} {listed}"
+
+
+def exponent(grown: Growth, measure: str) -> str:
+    """The fitted exponent of K, with its interval where there are several seeds."""
+    if (found := grown.exponents.get(measure)) is None:
+        return "–"
+    mean, low, high = (f"{round(value, 2) + 0.0:.2f}" for value in found)  # + 0.0: no minus before a zero
+    return f"{mean} [{low}, {high}]" if grown.seeds > 1 else mean

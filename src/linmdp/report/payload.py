@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from linmdp.io.units import memory_unit
-from linmdp.report.figures import ENDS, RETURN, YS, memory_is_wide
 from linmdp.report.plots import Curve
-from linmdp.report.section_data import MEASURES, Growth, Section
+from linmdp.report.section_data import ENDS, MEASURES, YS, Growth, Section, memory_is_wide
 from linmdp.report.style import MARKERS, LineStyle
 from linmdp.results.stats import Interval
 
 
-def embedded(payload: dict[str, Any]) -> str:
+def embedded(payload: Any) -> str:
     """JSON that can stand in a script element: no text in it can end the element or start another."""
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -42,7 +41,7 @@ def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str,
     unit, size = memory_unit(max(amounts, default=1))
     return {
         "kind": "section",
-        "y": {"curves": YS[section.measure], "returns": RETURN},
+        "y": {"curves": YS[section.measure], "returns": "return of an episode"},
         "end": ENDS[section.measure],
         "less": section.measure == "regret",
         "bands": section.seeds > 1,

@@ -58,10 +58,10 @@ def drawing(panels: int, size: tuple[float, float], **options: Any) -> Iterator[
             plt.close(figure)
 
 
-def rendered(figure: Figure, kind: str, **options: Any) -> bytes:
+def rendered(figure: Figure, kind: str) -> bytes:
     """The figure as "png" or "svg"; the same figure gives the same bytes."""
     data = io.BytesIO()
-    figure.savefig(data, format=kind, metadata={"Date": None} if kind == "svg" else None, **options)
+    figure.savefig(data, format=kind, metadata={"Date": None} if kind == "svg" else None)
     return data.getvalue()
 
 

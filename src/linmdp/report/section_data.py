@@ -22,6 +22,15 @@ LEAST_SIZES = 3
 GROUPS = 60
 """Groups of episodes whose mean return is a point of a curve."""
 MEASURES = ("regret", "memory", "CPU seconds")
+YS = {"regret": "cumulative exact regret", "reward": "cumulative reward"}
+ENDS = {"regret": "regret at the end", "reward": "reward per episode"}
+WIDE = 20
+"""Memory that differs by more than this factor is drawn on a logarithmic axis."""
+
+
+def memory_is_wide(amounts: Sequence[float]) -> bool:
+    """Whether memory needs a logarithmic axis."""
+    return len(amounts) > 1 and min(amounts) > 0 and max(amounts) > WIDE * min(amounts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@
   const CONFIG = {
     responsive: true, displaylogo: false, scrollZoom: false,
     // named one by one: plotly's own choice has a button that sends the plot to its maker's site
-    modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]], plotlyServerURL: "",
+    toImageButtonOptions: { format: "svg" }, modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]], plotlyServerURL: "",
   };
 
   // the range of a logarithmic axis: rounding errors of a policy without regret must not stretch it
@@ -198,6 +198,8 @@
     return [traces, layout(colours, x, y)];
   }
 
+  let printing = false; // then every plot is drawn, as wide as a sheet
+
   // ---- panels: an element with switches and plots that obey them
 
   function draw(plot, panel, state) {
@@ -205,6 +207,7 @@
     const make = { curves, returns: curves, tradeoff }[kind] || growth;
     const [traces, layout] = make(panel, state, inks(plot), kind);
     layout.uirevision = `${state.scale} ${state.zoom}`;
+    if (printing) layout.width = plot.parentElement.parentElement.classList.contains("three") ? 220 : 660;
     return Plotly.react(plot, traces, layout, CONFIG);
   }
 
@@ -215,7 +218,7 @@
     const chosen = () => new Set(boxes.filter((b) => b.checked).map((b) => Number(b.dataset.agent)));
     const state = { shown: chosen(), scale: "linear", bands: true, zoom: 0 };
     const drawn = new Set();
-    const redraw = () => drawn.forEach((plot) => draw(plot, panel, state));
+    const redraw = () => (printing ? plots : drawn).forEach((plot) => draw(plot, panel, state));
 
     function read() {
       state.shown = chosen();
@@ -317,6 +320,13 @@
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll("details:not([open])")];
     opened.forEach((d) => { d.open = true; });
+    printing = true;
+    redrawAll();
   });
-  addEventListener("afterprint", () => { opened.forEach((d) => { d.open = false; }); opened = []; });
+  addEventListener("afterprint", () => {
+    opened.forEach((d) => { d.open = false; });
+    opened = [];
+    printing = false;
+    redrawAll();
+  });
 })();
