@@ -28,15 +28,14 @@ def scores(study: Study) -> str:
 
 
 def families(_: Study) -> str:
-    """What the suite is made of."""
-    rows = []
+    """What the suite is made of: a list for each half."""
+    halves: dict[str, list[str]] = {"made": [], "kept": [], "memory": []}
     for name in dict.fromkeys(task.family for task in general_suite("quick").tasks):
         family = FAMILIES[name]
-        words = (sys.modules[family.make.__module__].__doc__ or "").splitlines()[0].rstrip(".")
-        episodes = " / ".join(f"{family.episodes[scale]:,}" for scale in ("quick", "full"))
-        rows.append((family.half, name, words, str(family.H), episodes, family.extra or "-"))
-    rows.sort(key=lambda row: ("made", "kept", "memory").index(row[0]))
-    return markdown(("half", "family", "what it is", "H at most", "episodes, quick / full", "extra"), rows)
+        words = (sys.modules[family.make.__module__].__doc__ or "").splitlines()[0].rstrip(".").partition(", ")[0]
+        extra = f" (extra `{family.extra}`)" if family.extra else ""
+        halves[family.half].append(f"- `{name}`: {words.partition(' (needs')[0]}{extra}")
+    return "\n\n".join(f"*{half}*\n\n" + "\n".join(sorted(names)) for half, names in halves.items())
 
 
 def perturbations(_: Study) -> str:
