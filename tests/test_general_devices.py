@@ -6,13 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.general_anchors import (
+    ARCADE,
+    PLANS,
+    GridPlan,
+    Policy,
+    best_return,
+    first_move,
+    mean_return,
+    normal_nodes,
+    random_return,
+)
 
-from linmdp.envs.general import FAMILIES, instance
-from linmdp.envs.general.base import Policy, mean_return
-from linmdp.envs.general.boards import first_move
-from linmdp.envs.general.breakout import Ball
-from linmdp.envs.general.explored import explored
-from linmdp.envs.general.gridded import GridPlan, normal_nodes
+from linmdp.envs.general import instance
+from linmdp.envs.general.arcade import Ball
+from linmdp.envs.general.base import explored
 
 SEEDS = range(3)
 
@@ -27,23 +35,19 @@ def agrees(env: Any, policy: Policy, value: float, unit: float, lots: int = 60) 
 @pytest.mark.parametrize("name", ["thermostat", "dosing"])
 def test_a_plan_on_a_grid_promises_what_it_earns(name: str, seed: int) -> None:
     env: Any = instance(name, seed)
-    best, uniform = FAMILIES[name].best, FAMILIES[name].random
-    assert best is not None
-    value = best(env)
-    unit = value - uniform(env)
-    assert agrees(env, env.plan.policy, value, unit, lots=20)
+    value, plan = best_return(name, env), PLANS[name](env)
+    unit = value - random_return(env)
+    assert agrees(env, plan.policy, value, unit, lots=20)
     starts = np.array([(env.reset(seed=s), env.x)[1] for s in range(500)])
-    promised = env.plan.q(0, starts).max(axis=0).mean()
+    promised = plan.q(0, starts).max(axis=0).mean()
     assert abs(promised - value) <= 0.05 * unit  # the grid blurs corners of the reward
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_bandits_pay_the_best_known_to_who_knows_the_means(seed: int) -> None:
     env: Any = instance("bandits", seed)
-    best, uniform = FAMILIES["bandits"].best, FAMILIES["bandits"].random
-    assert best is not None
-    value = best(env)
-    unit = value - uniform(env)
+    value = best_return("bandits", env)
+    unit = value - random_return(env)
     assert agrees(env, lambda env: int(env.paid(env.context).argmax()), value, unit, lots=1000)
     rng = np.random.default_rng(0)
     assert agrees(env, lambda env: int(rng.integers(env.A)), value - unit, unit, lots=1000)
@@ -151,7 +155,7 @@ def test_who_plays_well_is_not_caught(name: str) -> None:
             env.reset(seed=k)
             over = False
             while not over:
-                _, _, terminated, truncated, _ = env.step(env.policy())
+                _, _, terminated, truncated, _ = env.step(ARCADE[name](env))
                 over = terminated or truncated
             assert env.h == env.H
 
@@ -162,7 +166,7 @@ def test_planning_does_not_touch_the_game(name: str) -> None:
     env.reset(seed=3)
     for _ in range(20):
         seen, law = env.show(), env.np_random.bit_generator.state
-        action = env.policy()
+        action = ARCADE[name](env)
         assert np.array_equal(env.show(), seen)
         assert env.np_random.bit_generator.state == law
         env.step(action)

@@ -9,14 +9,15 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from benchmarks.general_anchors import Policy, beamed, best_return, mean_return, planned, random_return, shortest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import linmdp
 from linmdp.envs.general import FAMILIES, NAMES, PACKAGES, instance
-from linmdp.envs.general.base import Instance, Policy, TableInstance, mean_return, planned, random_return, tabulated
-from linmdp.envs.general.pendulums import Pendulums
-from linmdp.envs.general.physics import Floats, beamed, turned
+from linmdp.envs.general.base import Instance, TableInstance, tabulated
+from linmdp.envs.general.physics import Floats, turned
+from linmdp.envs.general.swings import Arms, Pendulums
 
 SEEDS = range(3)
 
@@ -90,12 +91,11 @@ def test_episodes_end_in_one_way_at_their_last_step(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if FAMILIES[name].extra is None])
 def test_the_best_is_more_than_random_play_and_than_every_constant_action(name: str) -> None:
-    family = FAMILIES[name]
     for seed in SEEDS[:2]:
         env = drawn(name, seed)
-        if family.best is None or isinstance(env, TableInstance):  # tables have a test of their own
+        if isinstance(env, TableInstance):  # tables have a test of their own
             continue
-        best, uniform = family.best(env), family.random(env)
+        best, uniform = best_return(name, env), random_return(env)
         assert best > uniform
         slack = 0.02 * (best - uniform) + 1e-9
         for a in range(env.A):
@@ -149,7 +149,7 @@ def test_a_law_of_motion_is_the_same_for_one_state_and_for_many(name: str) -> No
 
 
 def test_an_arm_without_torque_keeps_its_energy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linmdp.envs.general.arms.TAU", 0.01)
+    monkeypatch.setattr(Arms, "tau", 0.01)
     env: Any = next(env for env in (instance("arms", seed) for seed in range(20)) if env.A == 3)
     (m1, m2), (l1, l2), g = env.masses, env.lengths, env.g
 
@@ -175,9 +175,7 @@ def test_what_a_beam_search_finds_is_what_planning_on_a_grid_earns() -> None:
         assert isinstance(env, Pendulums)
         if env.noise.any() or not env.hangs:
             continue
-        best, uniform = FAMILIES["pendulums"].best, random_return(env)
-        assert best is not None
-        planning = best(env)
+        planning, uniform = best_return("pendulums", env), random_return(env)
         found = beamed(env, lambda x: -np.abs(turned(x[0])), np.array([0.1, 0.3]))
         assert found - uniform == pytest.approx(planning - uniform, rel=0.1)
         compared += 1
@@ -186,8 +184,6 @@ def test_what_a_beam_search_finds_is_what_planning_on_a_grid_earns() -> None:
 
 def test_the_shortest_way_through_an_empty_room_is_counted() -> None:
     pytest.importorskip("minigrid", reason="the extra 'minigrid' is not installed")
-    from linmdp.envs.general.minigrids import shortest
-
     env: Any = gymnasium.make("MiniGrid-Empty-5x5-v0").unwrapped
     env.reset(seed=0)
     assert shortest(env) == 5  # two ahead, a turn, two ahead

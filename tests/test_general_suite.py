@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import general_anchors
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
@@ -24,12 +25,10 @@ from linmdp.envs.general import NAMES, instance
 from linmdp.envs.general import general as general_env
 from linmdp.envs.general.base import Instance
 from linmdp.envs.general.perturb import PERTURBATIONS, DoesNotApply, original, perturbed
-from linmdp.experiments.anchors import main as anchors_command
 from linmdp.experiments.general import (
     GeneralAnchor,
     GeneralSuite,
     GeneralTask,
-    anchors_of,
     general_suite,
     known_anchors,
 )
@@ -189,16 +188,16 @@ def test_steps_before_the_first_episode_count_as_random_play_and_the_last_episod
 
 
 def test_anchors_of_the_suite_are_those_of_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(general, "anchors_path", lambda: tmp_path / "anchors.json")
-    monkeypatch.setattr("sys.argv", ["anchors", "general", "chains"])
+    for module in (general, general_anchors):
+        monkeypatch.setattr(module, "anchors_path", lambda: tmp_path / "anchors.json")
     shipped = json.loads((Path(general.__file__).parent / "general-1.json").read_text())
-    anchors_command()
+    general_anchors.write_anchors(["chains"])
     assert known_anchors() == {"chains": shipped["chains"]}
 
 
 def test_every_family_has_anchors_and_room_between_them() -> None:
     known = known_anchors()
-    assert tuple(known) == NAMES, "run python -m linmdp.experiments.anchors general FAMILY"
+    assert tuple(known) == NAMES, "run python benchmarks/general_anchors.py FAMILY"
     for name, found in known.items():
         assert len(found) == 3, name
         for one in (GeneralAnchor(**anchor) for anchor in found):
@@ -208,17 +207,15 @@ def test_every_family_has_anchors_and_room_between_them() -> None:
 
 
 def test_an_instance_whose_best_is_no_better_than_random_play_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(general, "instance", lambda name, number: Clerk(SPACES["number"]))
-    family: Any = type("F", (), {"best": staticmethod(lambda env: -9.0), "random": staticmethod(lambda env: 5.0)})
-    monkeypatch.setattr(general, "FAMILIES", {"clerk": family})
-    assert anchors_of_clerk(monkeypatch, family, random=-3.0).best == 5.0  # that of the constant action 1
-    with pytest.raises(linmdp.LinMDPError, match="must have a policy better than random play"):
-        anchors_of_clerk(monkeypatch, family, random=5.0)
-
-
-def anchors_of_clerk(monkeypatch: pytest.MonkeyPatch, family: Any, random: float) -> GeneralAnchor:
-    monkeypatch.setattr(family, "random", staticmethod(lambda env: random))
-    return anchors_of("clerk", 0, None)
+    monkeypatch.setattr(general_anchors, "instance", lambda name, number: Clerk(SPACES["number"]))
+    monkeypatch.setattr(general_anchors, "best_return", lambda name, env: -9.0)
+    for random in (-3.0, 5.0):
+        monkeypatch.setattr(general_anchors, "random_return", lambda env, random=random: random)
+        if random < 5:
+            assert general_anchors.anchors_of("clerk", 0).best == 5.0  # that of the constant action 1
+            continue
+        with pytest.raises(linmdp.LinMDPError, match="must have a policy better than random play"):
+            general_anchors.anchors_of("clerk", 0)
 
 
 class Careless(linmdp.RandomAgent):

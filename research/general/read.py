@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 
 from linmdp.envs.general import FAMILIES
@@ -32,7 +31,7 @@ def families(_: Study) -> str:
     halves: dict[str, list[str]] = {"made": [], "kept": [], "memory": []}
     for name in dict.fromkeys(task.family for task in general_suite("quick").tasks):
         family = FAMILIES[name]
-        words = (sys.modules[family.make.__module__].__doc__ or "").splitlines()[0].rstrip(".").partition(", ")[0]
+        words = (family.make.__doc__ or "").splitlines()[0].rstrip(".").partition(", ")[0]
         extra = f" (extra `{family.extra}`)" if family.extra else ""
         halves[family.half].append(f"- `{name}`: {words.partition(' (needs')[0]}{extra}")
     return "\n\n".join(f"*{half}*\n\n" + "\n".join(sorted(names)) for half, names in halves.items())

@@ -1,7 +1,6 @@
 """What scores of `linmdp benchmark` lie between: the value of the random policy, and of the best one known.
 
     python -m linmdp.experiments.anchors [VERSION]              writes benchmark-VERSION.json; about 6 minutes
-    python -m linmdp.experiments.anchors general [FAMILY...]    writes general-1.json, of these families or of all
 
 Where the model is known both are exact: V of the random policy and V*, averaged over the episodes. So they are where
 Gymnasium has a table of the task. Elsewhere random play is played, and the best known is a bound that no policy can
@@ -19,7 +18,6 @@ import numpy as np
 from linmdp.envs.drift import DriftingEnv
 from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
-from linmdp.experiments.general import write_anchors
 from linmdp.experiments.suite import LATEST, SCALES, SuiteTask, anchors_file, tasks_of
 from linmdp.io.files import write_atomic
 from linmdp.runner.registry import make_env
@@ -115,9 +113,6 @@ def _cell(state: Array, sides: tuple[float, ...]) -> tuple[int, ...]:
 
 def main() -> None:
     """Write the anchors of a suite, task by task."""
-    if sys.argv[1:2] == ["general"]:
-        write_anchors(sys.argv[2:])
-        return
     version = sys.argv[1] if len(sys.argv) > 1 else LATEST
     found = {}
     for task in tasks_of(version):

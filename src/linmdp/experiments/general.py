@@ -10,17 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.envs.general import FAMILIES, NAMES, instance
-from linmdp.envs.general.base import Family, Instance, Policy, TableInstance, mean_return
+from linmdp.envs.general.base import Family
 from linmdp.envs.general.perturb import PERTURBATIONS, DoesNotApply, original, perturbed
-from linmdp.errors import InvalidData, InvalidParameter, unknown
+from linmdp.errors import InvalidParameter
 from linmdp.experiments import study
-from linmdp.experiments.suite import SCALES
-from linmdp.io.files import write_atomic
 from linmdp.types import Array
 
 VERSION = "general-1"
-TRIED = 200
-"""Episodes of each constant policy and of random play in which the shortest is looked for."""
 
 
 class GeneralAnchor(NamedTuple):
@@ -127,59 +123,3 @@ def general_suite(scale: str) -> GeneralSuite:
 
 def _facts(family: Family) -> dict[str, Any]:
     return {key: getattr(family, key) for key in ("name", "half", "H", "episodes", "extra")}
-
-
-def anchors_of(name: str, number: int, shipped: float | None) -> GeneralAnchor:
-    """The anchors of an instance; `shipped` is the best return that is known already, if any."""
-    family, env = FAMILIES[name], instance(name, number)
-    constants = _constants(env)
-    random, action = float(family.random(env)), int(np.argmax(constants))
-    best = shipped if family.best is None else float(family.best(instance(name, number)))
-    if best is None:
-        raise InvalidData(f"The best return of instance {number} of '{name}' must be in {anchors_path().name}.")
-    best = max(best, float(constants[action]))
-    if not best > random:
-        raise InvalidData(f"Instance {number} of '{name}' must have a policy better than random play. Got {best:g}.")
-    return GeneralAnchor(random, best, float(constants[action]), action, _shortest(env))
-
-
-def _constants(env: Instance) -> Array:
-    """What an episode is worth to each constant action, (A,)."""
-    if isinstance(env, TableInstance):
-        return env.model.values()[2]
-    return np.array([mean_return(env, _always(a)) for a in range(env.A)])
-
-
-def _always(action: int) -> Policy:
-    return lambda env: action
-
-
-def _shortest(env: Instance) -> int:
-    """Steps of the shortest episode of random and constant play."""
-    rng, shortest = np.random.default_rng(1), env.H
-    policies = [_always(a) for a in range(env.A)] + [lambda env: int(rng.integers(env.A))]
-    env.reset(seed=1)
-    for policy in policies:
-        for _ in range(TRIED // len(policies) + 1):
-            over = False
-            while not over:
-                _, _, terminated, truncated, _ = env.step(policy(env))
-                over = terminated or truncated
-            shortest = min(shortest, env.h)
-            env.reset()
-    return shortest
-
-
-def write_anchors(names: list[str]) -> None:
-    """Compute the anchors of these families, or of all, and write them beside those that are known."""
-    for name in names:
-        if name not in NAMES:
-            unknown("family of the general suite", name, NAMES)
-    known, instances = known_anchors(), max(study(VERSION)["instances"][scale] for scale in SCALES)
-    for name in names or NAMES:
-        before = known.get(name, [])
-        shipped = [float(one["best"]) for one in before] + [None] * (instances - len(before))
-        known[name] = [anchors_of(name, i, shipped[i])._asdict() for i in range(instances)]
-        print(name, *known[name], sep="\n  ", flush=True)
-        kept = {each: known[each] for each in NAMES if each in known}
-        write_atomic(anchors_path(), (json.dumps(kept, indent=1) + "\n").encode())

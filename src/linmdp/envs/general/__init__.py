@@ -1,13 +1,8 @@
-"""The general suite: families of tasks, each a generator whose instances are drawn from their seeds.
-
-A family is a file of this folder with a `FAMILY`. Nothing of it is imported before one of its instances is needed.
-"""
+"""The general suite: families of tasks, each a generator whose instances are drawn from their seeds."""
 
 from __future__ import annotations
 
-import importlib
 import zlib
-from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,74 +10,35 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from linmdp.envs.general.base import Family, Instance
+from linmdp.envs.general import (  # noqa: F401 (each adds its families)
+    arcade,
+    bandits,
+    boards,
+    carts,
+    chains,
+    devices,
+    foreign,
+    gambles,
+    grids,
+    landers,
+    linear_mdps,
+    mazes,
+    rooms,
+    swings,
+    umbrella,
+)
+from linmdp.envs.general.base import FAMILIES, Instance
 from linmdp.errors import InvalidParameter, check_int, unknown
 
-NAMES = (
-    "admission",
-    "arms",
-    "asterix",
-    "bandits",
-    "battery",
-    "blind_poles",
-    "box2d_landers",
-    "breakout",
-    "cards",
-    "catch",
-    "chains",
-    "deep_sea",
-    "dice",
-    "doors",
-    "dosing",
-    "freeway",
-    "grids",
-    "hills",
-    "invaders",
-    "inventory",
-    "landers",
-    "linear_mdps",
-    "locks",
-    "mazes",
-    "minigrids",
-    "misleading",
-    "pendulums",
-    "poles",
-    "ram_games",
-    "sensor",
-    "swingups",
-    "thermostat",
-    "traffic",
-    "traps",
-    "umbrella",
-)
-"""Of all families, in the order of the alphabet."""
-
+__all__ = ["FAMILIES", "NAMES", "PACKAGES", "general", "instance"]
+NAMES = tuple(sorted(FAMILIES))
 PACKAGES = {"box2d": "Box2D", "minigrid": "minigrid", "linearize": "ale_py"}
 """What the optional dependencies of families are imported as."""
 
 
-class Families(Mapping[str, Family]):
-    """Every family by its name, imported on first use."""
-
-    def __getitem__(self, name: str) -> Family:
-        if name not in NAMES:
-            raise KeyError(name)
-        family: Family = importlib.import_module(f"linmdp.envs.general.{name}").FAMILY
-        return family
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
-
-    def __len__(self) -> int:
-        return len(NAMES)
-
-
-FAMILIES = Families()
-
-
 def instance(name: str, seed: int) -> Instance:
     """The instance of a family that is drawn from this seed; always the same one."""
-    if name not in NAMES:
+    if name not in FAMILIES:
         unknown("family of the general suite", str(name), NAMES)
     seed = check_int("general", "instance", seed, low=0)
     family = FAMILIES[name]

@@ -1,10 +1,4 @@
-"""Bandits with contexts: what an action pays depends on what is seen before, and nothing that is done matters later.
-
-An episode is one to four steps, each with a context of its own. In a third of the instances the context is one of a
-few numbers, and each number and action has a mean of its own, paid with noise or as 0 or 1. In a third it is a vector
-and the mean of an action is linear in it. In a third the mean is a sum of a few bumps and waves of the vector, or of
-its first two coordinates, so that the others tell nothing.
-"""
+"""Bandits with contexts: what an action pays depends on what is seen before, and nothing that is done matters later."""
 
 from __future__ import annotations
 
@@ -14,11 +8,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.general.base import Family, Instance
+from linmdp.envs.general.base import Instance, family
 from linmdp.types import Array
-
-CONTEXTS = 10_000
-"""Contexts that the best return is averaged over where they are infinitely many."""
 
 
 class Bandit(Instance):
@@ -47,11 +38,9 @@ class Bandit(Instance):
         return self.scale * (mean + self.shift)
 
     def begin(self) -> None:
-        """A context."""
         self.context = self.draw(self.np_random)
 
     def move(self, action: int) -> tuple[float, bool]:
-        """Pay, and draw the next context."""
         mean = float(self.paid(self.context)[action])
         self.context = self.draw(self.np_random)
         if self.coins:
@@ -60,12 +49,19 @@ class Bandit(Instance):
         return mean + self.scale * self.noise * self.np_random.standard_normal(), False
 
     def show(self) -> Any:
-        """The context."""
         return self.context
 
 
-def make(rng: np.random.Generator) -> Bandit:
-    """Draw a bandit of one of three kinds."""
+@family("bandits", "made", H=4, episodes={"quick": 600, "full": 1500})
+def bandits(rng: np.random.Generator) -> Bandit:
+    """Bandits with contexts: what an action pays depends on what is seen before, and nothing that is done matters
+    later.
+
+    An episode is one to four steps, each with a context of its own. In a third of the instances the context is one of a
+    few numbers, and each number and action has a mean of its own, paid with noise or as 0 or 1. In a third it is a
+    vector and the mean of an action is linear in it. In a third the mean is a sum of a few bumps and waves of the
+    vector, or of its first two coordinates, so that the others tell nothing.
+    """
     A, kind = int(rng.integers(2, 7)), rng.integers(3)
     if kind == 0:
         n = int(rng.integers(3, 16))
@@ -98,26 +94,3 @@ def make(rng: np.random.Generator) -> Bandit:
         return mean
 
     return Bandit(rng, A, space, draw, bumps)
-
-
-def best(env: Any) -> float:
-    """The mean of the best action over many contexts, H times."""
-    rng = np.random.default_rng(0)
-    return float(env.H * np.mean([env.paid(env.draw(rng)).max() for _ in range(CONTEXTS)]))
-
-
-def uniform(env: Any) -> float:
-    """The mean of all actions over the same contexts, H times."""
-    rng = np.random.default_rng(0)
-    return float(env.H * np.mean([env.paid(env.draw(rng)).mean() for _ in range(CONTEXTS)]))
-
-
-FAMILY = Family(
-    name="bandits",
-    half="made",
-    make=make,
-    H=4,
-    episodes={"quick": 600, "full": 1500},
-    best=best,
-    random=uniform,
-)

@@ -1,17 +1,17 @@
-"""What the families of the general suite are made of: instances of at most H steps, and what play in them is worth.
+"""What the families of the general suite are made of: instances of at most H steps.
 
 An instance knows what an agent does not: its hidden state, and where that is finite the exact table of its transitions,
-from which it is also played. So the anchors of its scores (0 is random play, 1 the best known) are computed.
+from which it is also played.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import gymnasium
 import numpy as np
@@ -20,9 +20,6 @@ from gymnasium import spaces
 from linmdp.envs import planning
 from linmdp.envs.planning import Optimum, uniform_policy
 from linmdp.types import Array, BoolArray, IntArray
-
-PLAYED = 200
-"""Episodes that a value is averaged over where it is not computed exactly."""
 
 
 class Instance(gymnasium.Env[Any, Any]):
@@ -59,14 +56,12 @@ class Instance(gymnasium.Env[Any, Any]):
         """What is observed of the state."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
         super().reset(seed=seed)
         self.h = 0
         self.begin()
         return self.show(), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step; the H-th is the last."""
         reward, over = self.move(int(action))
         self.h += 1
         last = self.h >= self.H
@@ -130,7 +125,7 @@ def _always(actions: IntArray, h: int) -> IntArray:
     return actions
 
 
-Outcomes = Iterable[tuple[float, int | None, float]]
+Outcomes = Iterable[tuple[float, Any, float]]
 """Chance, next state (None where the episode is over) and reward of what an action may lead to."""
 
 
@@ -147,6 +142,39 @@ def tabulated(S: int, A: int, H: int, start: Any, outcomes: Callable[[int, int],
                 following[s, a, k] = s if to is None else to
     first = np.eye(S)[start] if isinstance(start, int) else np.asarray(start, dtype=np.float64)
     return Table(H=H, chance=chance, next=following, reward=reward, over=over, start=first)
+
+
+S = TypeVar("S", bound=Hashable)
+
+
+def explored(start: Mapping[S, float], A: int, H: int, outcomes: Callable[[S, int], Outcomes]) -> tuple[Table, list[S]]:
+    """The table of all states that can be reached from `start`, by any names, and what its states are.
+
+    Parameters
+    ----------
+    start : the chance of each first state
+    outcomes : of (state, action): chance, next state (None where the episode is over) and reward of each outcome;
+        those of chance 0 are left out, and equal ones are put together
+    """
+    number = {s: i for i, s in enumerate(start)}
+    states = list(start)
+    rows: list[list[list[tuple[float, int | None, float]]]] = []
+    for s in states:  # grows while it is read
+        rows.append([])
+        for a in range(A):
+            chances: dict[tuple[int | None, float], float] = {}
+            for p, to, reward in outcomes(s, a):
+                if p <= 0:
+                    continue
+                if to is not None and to not in number:
+                    number[to] = len(states)
+                    states.append(to)
+                key = None if to is None else number[to], reward
+                chances[key] = chances.get(key, 0.0) + p
+            rows[-1].append([(p, to, reward) for (to, reward), p in chances.items()])
+    first = np.zeros(len(states))
+    first[: len(start)] = list(start.values())
+    return tabulated(len(states), A, H, first, lambda s, a: rows[s][a]), states
 
 
 class TableInstance(Instance):
@@ -174,54 +202,18 @@ class TableInstance(Instance):
         self._start = model.start.cumsum()
 
     def begin(self) -> None:
-        """Draw the first state."""
         u = self.np_random.random() * self._start[-1]
         self.state = int(self._start.searchsorted(u, side="right"))
 
     def move(self, action: int) -> tuple[float, bool]:
-        """Draw an outcome."""
         self.state, reward, over = self.model.draw(self.state, action, self.np_random.random())
         return reward + self.noise * self.np_random.standard_normal() if self.noise else reward, over
 
     def show(self) -> Any:
-        """The observation of the state."""
         return self._shown(self.state)
 
 
-Policy = Callable[[Any], int]
-"""From an instance, hidden state and all, to an action."""
-
-
-def mean_return(env: Instance, policy: Policy, episodes: int = PLAYED, seed: int = 0) -> float:
-    """What a policy that may look at the hidden state earns per episode, by play."""
-    env.reset(seed=seed)
-    total = 0.0
-    for _ in range(episodes):
-        over = False
-        while not over:
-            _, reward, terminated, truncated, _ = env.step(policy(env))
-            total, over = total + reward, terminated or truncated
-        env.reset()
-    return total / episodes
-
-
-def planned(env: Any) -> Policy:
-    """The best policy of a `TableInstance`."""
-    Q = env.model.optimum.Q
-    return lambda env: int(Q[env.h, env.state].argmax())
-
-
-def exact_best(env: Any) -> float:
-    """The best return of a `TableInstance`."""
-    return float(env.model.start @ env.model.optimum.V[0])
-
-
-def random_return(env: Instance) -> float:
-    """What random play earns per episode: exactly where the table is known, else by play."""
-    if isinstance(env, TableInstance):
-        return env.model.worth(uniform_policy(env.model))
-    rng = np.random.default_rng(0)
-    return mean_return(env, lambda env: int(rng.integers(env.A)))
+Make = TypeVar("Make", bound=Callable[[np.random.Generator], Instance])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,15 +222,11 @@ class Family:
 
     Attributes
     ----------
-    name : also that of its file
     half : "made" where learners may be made on it, "kept" where they are only judged, "memory" where what is seen does
         not tell enough, so that nobody without a memory can do well: it stands apart and is no part of the means
     make : draws an instance
     H : the most steps of an episode; those of an instance are its own `H`
     episodes : of a run, by scale ("quick", "full"); at most about 2,500 and 6,000 steps in all
-    best : the best known return of an instance: exact planning, or the best of some policies made by hand. None where
-        it takes so long that its result is shipped
-    random : the return of random play
     extra : the optional dependency of the package that it needs
     """
 
@@ -246,10 +234,24 @@ class Family:
     half: Literal["made", "kept", "memory"]
     make: Callable[[np.random.Generator], Instance]
     H: int
-    episodes: dict[str, int] = field(default_factory=dict)
-    best: Callable[[Any], float] | None = exact_best
-    random: Callable[[Any], float] = random_return
+    episodes: dict[str, int]
     extra: str | None = None
+
+
+FAMILIES: dict[str, Family] = {}
+"""Every family that has been imported, by its name."""
+
+
+def family(
+    name: str, half: Literal["made", "kept", "memory"], *, H: int, episodes: dict[str, int], extra: str | None = None
+) -> Callable[[Make], Make]:
+    """A decorator that makes a family of what draws its instances."""
+
+    def known(make: Make) -> Make:
+        FAMILIES[name] = Family(name=name, half=half, make=make, H=H, episodes=episodes, extra=extra)
+        return make
+
+    return known
 
 
 def runs(H: int) -> dict[str, int]:

@@ -1,23 +1,14 @@
-"""Grid worlds: walk to a goal around walls and pits, on ground that may be slippery.
-
-The state is a cell; actions are up, right, down and left. With the chance of a slip the walker goes to one of the two
-sides instead; at walls and edges it stays. A pit ends the episode, or costs and puts the walker back to its start; the
-goal pays and ends the episode, or pays and puts the walker back to its start, so that a day has many walks.
-
-Drawn: the size, the cells of start, goal, walls and pits (so that a path is left), the slip, what steps, pits and the
-goal pay, noise on rewards, H, and what is seen: the number of the cell, its row and column as whole numbers or as
-floats, a board with a 1 in the cell, or a small picture of everything. The best return is exact.
-"""
+"""Grid worlds: walk to a goal around walls and pits, on ground that may be slippery."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.general.base import Family, Outcomes, Table, TableInstance, runs, tabulated
+from linmdp.envs.general.base import Outcomes, Table, TableInstance, family, runs, tabulated
 from linmdp.types import IntArray
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
@@ -81,6 +72,15 @@ def shown_as(kind: str, cells: IntArray) -> tuple[spaces.Space[Any], Callable[[i
     return spaces.Box(0, 255, pictures.shape[1:], np.uint8), lambda s: pictures[s].copy()
 
 
+def drawn(
+    rng: np.random.Generator, model: Table, kinds: Sequence[str], cells: IntArray, noises: Sequence[float], unit: float
+) -> TableInstance:
+    """Played from its table, shown in one of these ways, with one of these noises on rewards (in units)."""
+    space, shown = shown_as(str(rng.choice(kinds)), cells)
+    noise = float(rng.choice(noises)) * unit
+    return TableInstance(model, space=space, shown=shown, noise=noise, ends=bool(rng.random() < 0.5))
+
+
 def drawn_table(rng: np.random.Generator, cells: IntArray, start: int) -> Table:
     """The table of a grid with drawn slips and rewards."""
     slip = float(rng.choice([0.0, 0.1, 0.3]))
@@ -103,8 +103,19 @@ def drawn_table(rng: np.random.Generator, cells: IntArray, start: int) -> Table:
     return tabulated(cells.size, 4, H, start, outcomes)
 
 
-def make(rng: np.random.Generator) -> TableInstance:
-    """A grid that is worth walking: the best policy earns clearly more than random play and every constant action."""
+@family("grids", "made", H=80, episodes=runs(50))
+def grids(rng: np.random.Generator) -> TableInstance:
+    """Grid worlds: walk to a goal around walls and pits, on ground that may be slippery.
+
+    The state is a cell; actions are up, right, down and left. With the chance of a slip the walker goes to one of the
+    two sides instead; at walls and edges it stays. A pit ends the episode, or costs and puts the walker back to its
+    start; the goal pays and ends the episode, or pays and puts the walker back to its start, so that a day has many
+    walks.
+
+    Drawn: the size, the cells of start, goal, walls and pits (so that a path is left), the slip, what steps, pits and
+    the goal pay, noise on rewards, H, and what is seen: the number of the cell, its row and column as whole numbers or
+    as floats, a board with a 1 in the cell, or a small picture of everything. The best return is exact.
+    """
     rows, columns = (int(n) for n in rng.integers(4, 8, size=2))
     while True:
         cells, start = drawn_cells(rng, rows, columns)
@@ -112,9 +123,4 @@ def make(rng: np.random.Generator) -> TableInstance:
         best, uniform, constant = model.values()
         if best - max(constant) > 0.3 * (best - uniform) > 0:
             break
-    space, shown = shown_as(str(rng.choice(SHOWN)), cells)
-    noise = float(rng.choice([0.0, 0.0, 0.1])) * (best - uniform) / 4
-    return TableInstance(model, space=space, shown=shown, noise=noise, ends=bool(rng.random() < 0.5))
-
-
-FAMILY = Family(name="grids", half="made", make=make, H=80, episodes=runs(50))
+    return drawn(rng, model, SHOWN, cells, (0.0, 0.0, 0.1), (best - uniform) / 4)

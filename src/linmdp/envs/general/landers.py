@@ -1,33 +1,32 @@
-"""Landers: bring a small craft down on a pad, softly and upright, with one main engine and two that turn it.
-
-The state is (place, height, their velocities, angle, angular velocity). The actions do nothing, turn to the left, fire
-the main engine along the axis of the craft, turn to the right; gravity pulls and wind blows all the time. The episode
-ends on the ground (a prize on the pad, a fine for a hard or tilted touch, else nothing), with a fine out of sight or
-upside down, or after H steps. Engines cost fuel, and in most instances each step pays what it brings closer to
-resting upright on the pad, as in Gymnasium's LunarLander.
-
-Drawn: gravity, the engines, the wind and its gusts, the pad, the start, the prices, H. The best known return is that of
-the best of some controllers by hand, with drawn gains.
-"""
+"""Landers: bring a small craft down on a pad, softly and upright, with one main engine and two that turn it."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linmdp.envs.general.base import Family, mean_return, runs
+from linmdp.envs.general.base import family, runs
 from linmdp.envs.general.physics import Numbers, Physics
-from linmdp.types import Array
 
 TAU, SIDES, TOP = 0.1, 1.5, 2.2
 LEFT, MAIN, RIGHT = 1, 2, 3
 
 
+@family("landers", "kept", H=160, episodes=runs(80))
 class Landers(Physics):
-    """One place to land on."""
+    """Landers: bring a small craft down on a pad, softly and upright, with one main engine and two that turn it.
+
+    The state is (place, height, their velocities, angle, angular velocity). The actions do nothing, turn to the left,
+    fire the main engine along the axis of the craft, turn to the right; gravity pulls and wind blows all the time. The
+    episode ends on the ground (a prize on the pad, a fine for a hard or tilted touch, else nothing), with a fine out of
+    sight or upside down, or after H steps. Engines cost fuel, and in most instances each step pays what it brings
+    closer to resting upright on the pad, as in Gymnasium's LunarLander.
+
+    Drawn: gravity, the engines, the wind and its gusts, the pad, the start, the prices, H. The best known return is
+    that of the best of some controllers by hand, with drawn gains.
+    """
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.gravity = rng.uniform(0.15, 0.4)
@@ -69,28 +68,3 @@ class Landers(Physics):
         """How close a state is to resting upright on the pad; 0 there."""
         at, height, vx, vy, angle, _ = x
         return -100 * ((at**2 + height**2) ** 0.5 + (vx**2 + vy**2) ** 0.5 + abs(angle))
-
-
-def controlled(gains: Array, env: Any) -> int:
-    """Lean against place and speed, brake as the ground comes near."""
-    lean, brake, slow, fall, damp, dead = gains
-    at, height, vx, vy, angle, spin = env.state
-    wanted = min(max(lean * at + brake * vx, -0.5), 0.5)
-    turn = wanted - angle - damp * spin
-    if vy < -(slow + fall * height) and abs(angle) < 0.7:
-        return MAIN
-    return 0 if abs(turn) < dead else LEFT if turn > 0 else RIGHT
-
-
-def best(env: Landers) -> float:
-    """The best of some drawn gains on few episodes, played on others."""
-    rng = np.random.default_rng(0)
-    low, high = np.array([0.2, 0.5, 0.05, 0.05, 0.3, 0.03]), np.array([1.0, 3.0, 0.2, 0.4, 1.5, 0.15])
-    drawn = rng.uniform(low, high, size=(60, 6))
-    tried = [mean_return(env, partial(controlled, gains), 6, seed=1) for gains in drawn]
-    first = np.argsort(tried)[-5:]
-    chosen = max(first, key=lambda i: mean_return(env, partial(controlled, drawn[i]), 30, seed=2))
-    return mean_return(env, partial(controlled, drawn[chosen]), 100, seed=3)
-
-
-FAMILY = Family(name="landers", half="kept", make=Landers, H=160, episodes=runs(80), best=best)

@@ -1,15 +1,4 @@
-"""Mazes with a door and its key, of which only the surroundings are seen.
-
-Two rooms are parted by a wall with a locked door; the key and the start are on the near side, the goal on the far side.
-The walker moves in four directions (walking over the key takes it, walking with it against the door opens it), or it
-steers: turn left, turn right, walk, use what is ahead. The goal ends the episode; lava, in some instances, does too.
-
-It sees the 3 x 3 or 5 x 5 cells around it, or ahead of it where it steers, as codes: a box of bytes, whole numbers one
-by one, or one number that is a hash of them all. Different places may look the same.
-
-Drawn: the rooms, what lies where, steering, lava, the view and its form, the chance that an action does nothing, what
-the goal, the key and a step pay, H. The best return is that of who knows the place (exact).
-"""
+"""Mazes with a door and its key, of which only the surroundings are seen."""
 
 from __future__ import annotations
 
@@ -21,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.general.base import Family, TableInstance, runs
-from linmdp.envs.general.explored import explored
+from linmdp.envs.general.base import TableInstance, explored, family, runs
 from linmdp.types import IntArray
 
 FLOOR, WALL, KEY, DOOR, OPEN, GOAL, LAVA, SELF, BEARER = range(9)
@@ -75,8 +63,21 @@ def view(cells: IntArray, s: Place, size: int, steers: bool) -> IntArray:
     return window[:size, size - 1 - half : size + half].astype(np.uint8)
 
 
-def make(rng: np.random.Generator) -> TableInstance:
-    """A maze whose goal is worth the walk and is found by no constant action."""
+@family("mazes", "kept", H=100, episodes=runs(75))
+def mazes(rng: np.random.Generator) -> TableInstance:
+    """Mazes with a door and its key, of which only the surroundings are seen.
+
+    Two rooms are parted by a wall with a locked door; the key and the start are on the near side, the goal on the far
+    side. The walker moves in four directions (walking over the key takes it, walking with it against the door opens
+    it), or it steers: turn left, turn right, walk, use what is ahead. The goal ends the episode; lava, in some
+    instances, does too.
+
+    It sees the 3 x 3 or 5 x 5 cells around it, or ahead of it where it steers, as codes: a box of bytes, whole numbers
+    one by one, or one number that is a hash of them all. Different places may look the same.
+
+    Drawn: the rooms, what lies where, steering, lava, the view and its form, the chance that an action does nothing,
+    what the goal, the key and a step pay, H. The best return is that of who knows the place (exact).
+    """
     steers, size, idle = bool(rng.random() < 0.5), int(rng.choice([3, 5])), float(rng.choice([0.0, 0.0, 0.1]))
     unit = rng.uniform(0.5, 5.0)
     step, prize, found = -unit * float(rng.choice([0.0, 0.01])), unit, unit * float(rng.choice([0.0, 0.3]))
@@ -119,6 +120,3 @@ def shown_as(kind: str, views: list[IntArray]) -> tuple[spaces.Space[Any], Calla
         sizes = np.full(views[0].size, BEARER + 1)
         return spaces.MultiDiscrete(sizes), lambda s: views[s].ravel().astype(np.int64)
     return spaces.Discrete(HASHES), lambda s: zlib.crc32(views[s].tobytes()) % HASHES
-
-
-FAMILY = Family(name="mazes", half="kept", make=make, H=100, episodes=runs(75))

@@ -57,13 +57,51 @@ def original(env: Env, returns: Array) -> Array:
     """The returns of episodes in the units of the instance itself."""
     while isinstance(env, gymnasium.Wrapper):
         if isinstance(env, Repaid):
-            inner: Any = env.unwrapped
-            returns = (returns - env.shift * inner.H) / env.factor
+            returns = (returns - env.shift * env.H) / env.factor
         env = env.env
     return returns
 
 
-class Repaid(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Changed(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An instance whose steps are changed; random numbers are its own, so that those of the instance stay as they are.
+
+    Attributes
+    ----------
+    H, h : steps of an episode at most, and of this one so far
+    """
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        inner: Any = env.unwrapped
+        self.H, self.h, self.rng = int(inner.H), 0, np.random.default_rng(0)
+
+    def shown(self, observation: Any) -> Any:
+        """What is seen in place of an observation."""
+        return observation
+
+    def paid(self, reward: float, last: bool) -> float:
+        """What is paid in place of a reward, which may be the last one."""
+        return reward
+
+    def ended(self, terminated: bool, truncated: bool) -> tuple[bool, bool]:
+        """How an end is reported."""
+        return terminated, truncated
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self.h = 0
+        if seed is not None:
+            self.rng = np.random.default_rng([seed, 1])
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self.shown(observation), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.h += 1
+        paid = self.paid(float(reward), terminated or truncated)
+        return self.shown(observation), paid, *self.ended(terminated, truncated), info
+
+
+class Repaid(Changed):
     """Rewards times `factor`, plus `shift` a step.
 
     Where an episode ends early the last reward has the shifts of the steps that are left: every episode is worth H
@@ -72,88 +110,41 @@ class Repaid(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: Env, *, factor: float = 1.0, shift: float = 0.0) -> None:
         super().__init__(env)
-        self.factor, self.shift, self._h = factor, shift, 0
+        self.factor, self.shift = factor, shift
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        self._h = 0
-        return self.env.reset(seed=seed, options=options)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self._h += 1
-        inner: Any = self.env.unwrapped
-        shifts = 1 + (inner.H - self._h if terminated or truncated else 0)
-        return observation, self.factor * float(reward) + self.shift * shifts, terminated, truncated, info
+    def paid(self, reward: float, last: bool) -> float:
+        return self.factor * reward + self.shift * (1 + (self.H - self.h if last else 0))
 
 
-class Drawing(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """With random numbers of its own, so that those of the instance stay what they are."""
-
-    def __init__(self, env: Env) -> None:
-        super().__init__(env)
-        self.rng = np.random.default_rng(0)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        if seed is not None:
-            self.rng = np.random.default_rng([seed, 1])
-        return self.env.reset(seed=seed, options=options)
-
-
-class NoisyRewards(Drawing):
+class NoisyRewards(Changed):
     """Gaussian noise on every reward."""
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, float(reward) + NOISE * self.rng.standard_normal(), terminated, truncated, info
+    def paid(self, reward: float, last: bool) -> float:
+        return reward + NOISE * self.rng.standard_normal()
 
 
-class NoiseBeside(Drawing):
+class NoiseBeside(Changed):
     """Coordinates that say nothing beside each observation: whole numbers up to `most`, or real ones where it is 0."""
 
     def __init__(self, env: Env, space: spaces.Space[Any], most: int) -> None:
         super().__init__(env)
         self.observation_space, self._most = space, most
 
-    def _shown(self, observation: Any) -> Any:
+    def shown(self, observation: Any) -> Any:
         most = self._most
         noise = self.rng.integers(most + 1, size=BESIDE) if most else self.rng.uniform(-1, 1, size=BESIDE)
         return np.append(observation, noise).astype(self.observation_space.dtype)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        observation, info = super().reset(seed=seed, options=options)
-        return self._shown(observation), info
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._shown(observation), reward, terminated, truncated, info
-
-
-class Ends(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Ends(Changed):
     """The end of the H-th step is reported as a termination, or as a truncation."""
 
     def __init__(self, env: Env, *, terminated: bool) -> None:
         super().__init__(env)
-        self._terminated, self._h = terminated, 0
+        self._terminated = terminated
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        self._h = 0
-        return self.env.reset(seed=seed, options=options)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self._h += 1
-        inner: Any = self.env.unwrapped
-        if self._h >= inner.H:
-            terminated, truncated = self._terminated, not self._terminated
-        return observation, reward, terminated, truncated, info
+    def ended(self, terminated: bool, truncated: bool) -> tuple[bool, bool]:
+        return (self._terminated, not self._terminated) if self.h >= self.H else (terminated, truncated)
 
 
 def _random_play(env: Env) -> tuple[list[Any], float]:
@@ -182,6 +173,10 @@ def _shown_as(env: Env, space: spaces.Space[Any], function: Callable[[Any], Any]
     return TransformObservation(env, function, space)
 
 
+def _refuse(what: str, env: Env) -> DoesNotApply:
+    return DoesNotApply(f"This perturbation is for {what}. Got {env.observation_space}.")
+
+
 def _box(low: Any, high: Any, dtype: Any) -> spaces.Box:
     return spaces.Box(np.asarray(low).astype(dtype), np.asarray(high).astype(dtype), dtype=dtype)
 
@@ -191,8 +186,15 @@ def _is_box(space: spaces.Space[Any], kinds: str) -> bool:
     return isinstance(space, spaces.Box) and space.dtype.kind in kinds and not is_image(space)
 
 
-def _refuse(what: str, env: Env) -> DoesNotApply:
-    return DoesNotApply(f"This perturbation is for {what}. Got {env.observation_space}.")
+def _counted(space: spaces.Space[Any]) -> Any:
+    """The space as a MultiDiscrete one, if it is made of whole numbers that can be counted; else None."""
+    if isinstance(space, spaces.Discrete):
+        return _numbers([space.n], [space.start])
+    return space if isinstance(space, spaces.MultiDiscrete) else None
+
+
+def _numbers(sizes: Any, start: Any, dtype: Any = np.int64) -> spaces.MultiDiscrete:
+    return spaces.MultiDiscrete(np.asarray(sizes), dtype=dtype, start=np.asarray(start))
 
 
 def _vector(env: Env) -> Any:
@@ -250,20 +252,14 @@ def _shifted(env: Env, rng: Rng) -> Env:
     return _linear(env, np.eye(k), rng.uniform(-10, 10, size=k) * _spans(env))
 
 
-def _numbers(sizes: Any, start: Any, dtype: Any = np.int64) -> spaces.MultiDiscrete:
-    return spaces.MultiDiscrete(np.asarray(sizes), dtype=dtype, start=np.asarray(start))
-
-
 def _twice(x: Any) -> Any:
-    return np.concatenate([x, x], axis=-1)
+    return np.concatenate(2 * [np.atleast_1d(x)], axis=-1)
 
 
 def _doubled(env: Env, rng: Rng) -> Env:
     space: Any = env.observation_space
-    if isinstance(space, spaces.Discrete):
-        return _shown_as(env, _numbers(2 * [space.n], 2 * [space.start]), lambda x: np.array([x, x]))
-    if isinstance(space, spaces.MultiDiscrete):
-        return _shown_as(env, _numbers(_twice(space.nvec), _twice(space.start), space.dtype), _twice)
+    if (whole := _counted(space)) is not None:
+        return _shown_as(env, _numbers(_twice(whole.nvec), _twice(whole.start), whole.dtype), _twice)
     if _is_box(space, "fiu"):
         return _shown_as(env, _box(_twice(space.low), _twice(space.high), space.dtype), _twice)
     raise _refuse("numbers and arrays that are no picture", env)
@@ -271,12 +267,10 @@ def _doubled(env: Env, rng: Rng) -> Env:
 
 def _beside(env: Env, rng: Rng) -> Env:
     space: Any = env.observation_space
-    if isinstance(space, spaces.Discrete):
-        after = _numbers([space.n, *BESIDE * [VALUES]], [space.start, *BESIDE * [0]])
-        return NoiseBeside(env, after, VALUES - 1)
-    if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
-        after = _numbers(np.append(space.nvec, BESIDE * [VALUES]), np.append(space.start, BESIDE * [0]), space.dtype)
-        return NoiseBeside(env, after, VALUES - 1)
+    whole = _counted(space)
+    if whole is not None and len(whole.shape) == 1:
+        sizes, start = np.append(whole.nvec, BESIDE * [VALUES]), np.append(whole.start, BESIDE * [0])
+        return NoiseBeside(env, _numbers(sizes, start, whole.dtype), VALUES - 1)
     if not isinstance(space, spaces.Box) or len(space.shape) != 1:
         raise _refuse("numbers and vectors", env)
     # of whole numbers the noise has as many values as a bit or a byte in them
@@ -299,10 +293,8 @@ def _actions_twice(env: Env, rng: Rng) -> Env:
 
 def _as_floats(env: Env, rng: Rng) -> Env:
     space: Any = env.observation_space
-    if isinstance(space, spaces.Discrete):
-        low, high = np.array([space.start]), np.array([space.start + space.n - 1])
-    elif isinstance(space, spaces.MultiDiscrete):
-        low, high = space.start, space.start + space.nvec - 1
+    if (whole := _counted(space)) is not None:
+        low, high = whole.start, whole.start + whole.nvec - 1
     elif _is_box(space, "iu"):
         low, high = space.low, space.high
     else:
@@ -311,17 +303,14 @@ def _as_floats(env: Env, rng: Rng) -> Env:
 
 
 def _onehot(env: Env, rng: Rng) -> Env:
-    space: Any = env.observation_space
-    if isinstance(space, spaces.Discrete):
-        sizes, start = np.array([space.n]), np.array([space.start])
-    elif isinstance(space, spaces.MultiDiscrete):
-        sizes, start = space.nvec.ravel(), space.start.ravel()
-    else:
+    whole = _counted(env.observation_space)
+    if whole is None:
         raise _refuse("whole numbers that can be counted", env)
+    sizes = whole.nvec.ravel()
     n = int(sizes.sum())
     if n > WIDEST:
         raise _refuse(f"at most {WIDEST} values in all", env)
-    first = np.append(0, sizes[:-1].cumsum()) - start
+    first = np.append(0, sizes[:-1].cumsum()) - whole.start.ravel()
 
     def shown(x: Any) -> Array:
         row = np.zeros(n, dtype=np.float32)

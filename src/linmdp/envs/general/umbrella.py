@@ -1,11 +1,4 @@
-"""Memory of one thing: what was seen at the start decides what is right at another time.
-
-In half of the instances, in the manner of bsuite's umbrella, the first observation is a forecast, and what is taken at
-the first step is carried until the last one, which pays if it fits the forecast and costs if not; nothing that is done
-in between matters. What is carried stays visible, the forecast does not. In the other half the fitting action is asked
-for at the last step, so that whoever forgets can only guess. Each step between pays a random coin. Shown are the
-forecast (only at the first step; else 0), what is carried, the steps that are left, and some coins that tell nothing.
-"""
+"""Memory of one thing: what was seen at the start decides what is right at another time."""
 
 from __future__ import annotations
 
@@ -14,15 +7,20 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.general.base import Family, TableInstance, runs
-from linmdp.envs.general.explored import explored
-
-State = tuple[int, int, int]
-"""Step, the forecast (from 1 on), what is carried (0: nothing yet)."""
+from linmdp.envs.general.base import Outcomes, TableInstance, explored, family, runs
 
 
+@family("umbrella", "memory", H=15, episodes=runs(15))
 class Umbrella(TableInstance):
-    """The forecast and the coins beside what is carried."""
+    """Memory of one thing: what was seen at the start decides what is right at another time.
+
+    In half of the instances, in the manner of bsuite's umbrella, the first observation is a forecast, and what is taken
+    at the first step is carried until the last one, which pays if it fits the forecast and costs if not; nothing that
+    is done in between matters. What is carried stays visible, the forecast does not. In the other half the fitting
+    action is asked for at the last step, so that whoever forgets can only guess. Each step between pays a random coin.
+    Shown are the forecast (only at the first step; else 0), what is carried, the steps that are left, and some coins
+    that tell nothing.
+    """
 
     def __init__(self, rng: np.random.Generator) -> None:
         H, A = int(rng.integers(3, 16)), int(rng.integers(2, 4))
@@ -30,7 +28,7 @@ class Umbrella(TableInstance):
         won, order = float(rng.choice([1.0, 10.0])), rng.permutation(A) + 1
         lost = -won * float(rng.choice([0.0, 1.0]))
 
-        def outcomes(state: State, action: int) -> list[tuple[float, State | None, float]]:
+        def outcomes(state: tuple[int, int, int], action: int) -> Outcomes:
             h, forecast, carried = state
             if h == at:
                 carried = int(order[action])
@@ -44,15 +42,10 @@ class Umbrella(TableInstance):
         super().__init__(model, space=space)
 
     def move(self, action: int) -> tuple[float, bool]:
-        """A coin for each step before the last one."""
         reward, over = super().move(action)
         return reward if over else self.coin * float(1 - 2 * self.np_random.integers(2)), over
 
     def show(self) -> Any:
-        """The forecast only at the start."""
         h, forecast, carried = self.states[self.state]
         seen = [forecast if self.h == 0 else 0, carried, self.H - max(h, self.h)]
         return np.array([*seen, *self.np_random.integers(2, size=self.coins)])
-
-
-FAMILY = Family(name="umbrella", half="memory", make=Umbrella, H=15, episodes=runs(15))
