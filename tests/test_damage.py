@@ -147,6 +147,24 @@ def test_a_store_of_an_older_version_is_read_and_added_to(tmp_path: Path) -> Non
     assert nothing == []
 
 
+def test_that_the_number_of_runs_is_lost_is_said(copy: Path) -> None:
+    changed(copy, "DELETE FROM meta WHERE key = 'runs'")
+    found, (said,) = rows_of(copy)
+    assert len(found) == 9
+    assert said.endswith("must hold a known number of runs. It holds 9")
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"SQLite format 3"])
+@pytest.mark.parametrize("what", ["table", "report"])
+def test_a_file_that_was_cut_short_is_no_store_without_runs(what: str, data: bytes, tmp_path: Path) -> None:
+    """SQLite takes it for an empty one, and would write over it."""
+    (tmp_path / "runs.sqlite").write_bytes(data)
+    done = command(what, str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no store" in done.stderr
+    assert (tmp_path / "runs.sqlite").read_bytes() == data
+
+
 @pytest.mark.parametrize("name", ["runs.sqlite", "runs.sqlite-wal", "runs.sqlite-journal"])
 def test_a_symbolic_link_is_not_followed_out_of_the_folder(name: str, whole: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()

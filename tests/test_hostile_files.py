@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import linmdp
+from linmdp.export.write import export_policy
 from linmdp.features.learned import read_model
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.linearize.data import read_dataset
@@ -237,7 +238,6 @@ def test_the_sizes_in_the_words_about_an_agent_must_be_those_of_its_task(size: s
         ("lsvi-ucb-fold:lam=0.1,M=6", "auto_beta.arm", 100),
         ("lsvi-ucb-fold:lam=0.1,M=6", "planner.storage.buffer.times", 0.0),
         ("lsvi-ucb:lam=0.1,storage=states", "planner.storage.1.0.next", 1000),
-        ("lsvi-ucb", "planner.exploration.repeats", 0),
         ("lsvi-ucb", "planner.w", 1e300),
         ("q-learning:c=0.1", "N", -1),
     ],
@@ -255,6 +255,49 @@ def test_what_has_to_be_positive_or_in_range_is_so_on_loading(
     path.write_bytes(packed("agent", words, file.arrays | {name: np.full_like(file.arrays[name], value)}))
     with pytest.raises(linmdp.InvalidData, match="of a saved agent must be"):
         linmdp.load_agent(path, env)
+
+
+FOLD = "lsvi-ucb-fold:lam=0.1,beta=0.1,M=10"
+
+
+@pytest.mark.parametrize("shape", [(9, 0), (9, 10, 2)])
+def test_transitions_that_are_counted_are_there_on_loading(shape: tuple[int, ...], tmp_path: Path) -> None:
+    """Before the first one comes, the shape of states is not known, and a file may say any."""
+    env, path = linmdp.make_env("gym:CartPole-v1,H=10,features=fourier,order=1"), tmp_path / "agent"
+    linmdp.make_agent(FOLD, env, 8).save(path)
+    file = read_tensors(path, "agent")
+    words = {k: v for k, v in file.meta.items() if k != "sha256"}
+    changed = {"count": np.full(9, 7), "state": np.zeros(shape), "following": np.zeros(shape)}
+    arrays = {f"planner.storage.buffer.{name}": array for name, array in changed.items()}
+    path.write_bytes(packed("agent", words, file.arrays | arrays))
+    with pytest.raises(linmdp.InvalidData, match="of a saved agent must have states of its task"):
+        linmdp.load_agent(path, env)
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("Lambda", lambda agent, env, folder: linmdp.run(env, agent, episodes=1, verdict=False)),
+        ("Lambda_inv", lambda agent, env, folder: export_policy(agent, folder / "c", real="double", run="")),
+    ],
+)
+def test_a_matrix_that_has_no_inverse_is_one_line(name: str, use: Any, tmp_path: Path) -> None:
+    """Each number of it can be, so that it loads; the planning that inverts it is not the next one."""
+    env, path = linmdp.make_env("gym:CartPole-v1,H=10,features=fourier,order=1"), tmp_path / "agent"
+    agent = linmdp.make_agent(FOLD, env, 8)
+    linmdp.run(env, agent, episodes=8, verdict=False)
+    agent.save(path)
+    file = read_tensors(path, "agent")
+    words = {k: v for k, v in file.meta.items() if k != "sha256"}
+    odd = np.ones_like(file.arrays["planner.ridge.Lambda"])
+    if name == "Lambda_inv":  # any two of three numbers can go together so, and not all three
+        odd[...] = np.eye(odd.shape[-1])
+        odd[:, :3, :3] = [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]]
+    changed = {f"planner.ridge.{name}": odd, "planner.ridge.absorbed": np.array(512)}
+    path.write_bytes(packed("agent", words, file.arrays | changed))
+    loaded = linmdp.load_agent(path, env)
+    with pytest.raises(linmdp.InvalidData, match="a regression has no solution"):
+        use(loaded, env, tmp_path)
 
 
 def test_what_can_be_done_with_a_mutated_store_or_agent_goes_well_or_is_one_line() -> None:

@@ -241,18 +241,18 @@ class LSVIAgent(Agent):
         beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
         if self._planner.storage.must_plan or beaten:
             self._plan[:] = True
-        if self._plan.any() or self._store.any():
-            self._planner.prepare(self._plan, self._store, self._plan)
-        if self._plan.any():
-            self._do_plan()
+        with solvable(self.name):
+            if self._plan.any() or self._store.any():
+                self._planner.prepare(self._plan, self._store, self._plan)
+            if self._plan.any():
+                self._do_plan()
 
     def _do_plan(self) -> None:
         whole = bool(self._plan.all())
         if whole and self._auto_beta:  # a Q that is not planned again keeps the width that it was planned with
             self.beta_value = self._auto_beta.choose()
             self._planner.change_beta(self.beta_value)
-        with solvable(self.name):
-            self._planner.plan(self._plan, whole=whole, rng=self.rng)
+        self._planner.plan(self._plan, whole=whole, rng=self.rng)
         self.note_choice(self._planner)
         if whole:
             self.schedule.planned()

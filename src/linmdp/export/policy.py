@@ -7,6 +7,7 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.exploration.bonus import Bonus, Inflated
 from linmdp.agents.exploration.evidence import Evidence
+from linmdp.agents.held import solvable
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.export.numbers import filled, reals, rows, wholes
@@ -30,17 +31,19 @@ def policy_code(agent: Agent, kind: str, blocks: int) -> tuple[str, int]:
     if not all(isinstance(metric, np.ndarray) for metric in metrics):
         invalid("a policy to export", "storage", "one that has the inverse of Lambda", agent._storing.name)
     first = slice(0, None, horizon.stride) if len(weights) > 1 else slice(0, 1)  # the steps whose Q is kept
+    with solvable(agent.name):
+        packed = [packed_factor(metric, blocks) for metric in metrics]
     values = {
         "stride": horizon.stride,
         "weights": "\n".join(_row(reals(w, "double")) for w in weights),
-        "factors": "\n".join(_row(reals(packed_factor(metric, blocks), kind)) for metric in metrics),
+        "factors": "\n".join(_row(reals(factor, kind)) for factor in packed),
         "betas": rows(reals(explore.beta[first], "double")),
         "least": rows(reals(_lows(explore)[first], "double")),
         "most": rows(reals(explore.caps[first], "double")),
     }
     p = task.d // blocks
-    factors = len(metrics) * blocks * p * (p + 1) // 2 * (4 if kind == "float" else 8)
-    return filled("policy_weights.c", values), 8 * (weights.size + 3 * len(weights)) + factors
+    factor_bytes = len(metrics) * blocks * p * (p + 1) // 2 * (4 if kind == "float" else 8)
+    return filled("policy_weights.c", values), 8 * (weights.size + 3 * len(weights)) + factor_bytes
 
 
 def _lows(explore: Bonus) -> Array:

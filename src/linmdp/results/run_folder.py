@@ -18,7 +18,7 @@ from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, ch
 from linmdp.io.files import write_atomic
 from linmdp.results.curves import SHOWN, curve_at, is_long, spaced, thinned, whole
 from linmdp.results.rows import check_record
-from linmdp.results.store import Damaged, Store
+from linmdp.results.store import Damaged, Store, existing_store
 from linmdp.types import NUMBER, RunResult
 
 LINES = "results.jsonl"
@@ -144,7 +144,7 @@ def _from_store(folder: Path, damaged: Damaged | None) -> RunFolder:
             where["runs"] += 1
             yield run.key, _drawn(run.result)
 
-    with closing(Store(folder)) as store:
+    with closing(existing_store(folder)) as store:
         with _no_collection():
             runs = _once(read(store))
         commands = store.notes("command")

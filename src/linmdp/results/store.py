@@ -38,8 +38,13 @@ LARGEST_VALUE = 1 << 24
 PATIENCE = 60.0
 """Seconds to wait for another program that writes to the same store."""
 
+BEGINNING = b"SQLite format 3\0"
+"""Of every file of SQLite. It would take a shorter one for an empty one, and write over it."""
+
 COUNT = "runs"
-"""In `meta`: how many runs were stored. Stores of older versions do not say it."""
+"""In `meta`: how many runs were stored. Stores of older versions, whose runs have no checksum, do not say it."""
+
+SIGNED_ROW = "SELECT 1 FROM runs WHERE record LIKE '{\"checksum\"%' LIMIT 1"
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -63,7 +68,8 @@ KIND = "CASE WHEN json_valid(record) THEN json_extract(record, '$.env', '$.episo
 
 def existing_store(folder: Path) -> Store:
     """The store in a folder, which must be there."""
-    if not (folder / "runs.sqlite").is_file():
+    path = folder / "runs.sqlite"
+    if not path.is_file() or not path.stat().st_size:
         raise InvalidData(f"There is no store of a sweep, run or compare (runs.sqlite) in '{folder}'.")
     return Store(folder)
 
@@ -108,6 +114,10 @@ class Store:
             if path.is_symlink():
                 raise InvalidData(f"'{path}' must be a file of its own folder. It is a symbolic link: not followed.")
         path, log = self.path, beside[1]
+        if path.is_file() and path.stat().st_size:
+            with path.open("rb") as file:
+                if file.read(len(BEGINNING)) != BEGINNING:
+                    raise InvalidData(f"'{path}' is no store of linmdp. It is left as it is.")
         if os.access(path.parent, os.W_OK) or not path.exists():
             return sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
         if log.is_file() and log.stat().st_size:  # the last runs are in the log alone, which goes with a file
@@ -137,8 +147,9 @@ class Store:
         """Nothing is written before it is known that the file is ours; nothing in it may run as SQL."""
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
         self._db.execute("PRAGMA trusted_schema = OFF")
-        if not self._db.execute("SELECT name FROM sqlite_master").fetchall():
-            self._db.executescript(f"BEGIN; {SCHEMA} INSERT INTO meta VALUES ('version', '{VERSION}'); COMMIT;")
+        if self._db.execute("PRAGMA page_count").fetchone() == (0,):
+            words = f"('version', '{VERSION}'), ('{COUNT}', '0')"
+            self._db.executescript(f"BEGIN; {SCHEMA} INSERT INTO meta VALUES {words}; COMMIT;")
         there = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
         if there != {statement.strip() for statement in SCHEMA.split(";") if statement.strip()}:
             raise InvalidData(f"'{self.path}' is no store of linmdp. It is left as it is.")
@@ -236,9 +247,10 @@ class Store:
         """Where the runs are, in order. That some are gone is told to `damaged`."""
         with self._errors("cannot be read"):
             places = sorted({place for (place,) in self._db.execute("SELECT rowid FROM runs")})
-            said = self._db.execute("SELECT value FROM meta WHERE key = ?", (COUNT,)).fetchone()
-        if damaged and said and said[0] != str(len(places)):
-            damaged(f"'{self.path}' must hold {said[0]:.20} runs. It holds {len(places)}")
+            (said,) = self._db.execute("SELECT value FROM meta WHERE key = ?", (COUNT,)).fetchone() or (None,)
+            older = said is None and bool(places) and not self._db.execute(SIGNED_ROW).fetchone()
+        if damaged and said != str(len(places)) and not older:
+            damaged(f"'{self.path}' must hold {said or 'a known number of':.20} runs. It holds {len(places)}")
         return places
 
     def _rows(self, columns: str, places: Sequence[int], damaged: Damaged | None) -> Iterator[list[Any]]:

@@ -119,6 +119,7 @@ class Transitions(Component):
             if not self.finite and saved.ndim >= 2 and saved.shape[:2] in ((H, 0), (H, self.M)):
                 setattr(self, name, np.zeros_like(saved))  # of a shape that only the first state has shown
         super().load_state_dict(state)
+        self._check_states()
         S = self.features.S if isinstance(self.features, TableFeatures) else None
         for name, low, high in (
             ("count", 0, self.M),
@@ -131,3 +132,11 @@ class Transitions(Component):
                 raise InvalidData(f"'{name}' of a saved agent must be in [{low}, {high}] everywhere.")
         if not (self.times > 0)[np.arange(self.M) < self.count[:, None]].all():
             raise InvalidData("'times' of a saved agent must be positive for every transition.")
+
+    def _check_states(self) -> None:
+        """Raise unless the features can read the states, where there are any."""
+        for name in () if self.finite or not self.count.any() else ("state", "following"):
+            try:
+                self.features.phi(getattr(self, name)[0, 0])
+            except (ValueError, IndexError) as error:
+                raise InvalidData(f"'{name}' of a saved agent must have states of its task. {error}") from error
