@@ -30,8 +30,7 @@ from linmdp.envs.general.physics import Floats, Numbers
 from linmdp.envs.planning import uniform_policy
 from linmdp.errors import InvalidData, unknown
 from linmdp.experiments import study
-from linmdp.experiments.general import VERSION, GeneralAnchor, anchors_path, known_anchors
-from linmdp.experiments.suite import SCALES
+from linmdp.experiments.suite import GENERAL, SCALES, Anchor, anchors_file, known_anchors
 from linmdp.io.files import write_atomic
 from linmdp.types import Array, BoolArray, IntArray
 
@@ -495,7 +494,7 @@ TRIED = 200
 """Episodes of each constant policy and of random play in which the shortest is looked for."""
 
 
-def anchors_of(name: str, number: int) -> GeneralAnchor:
+def anchors_of(name: str, number: int) -> Anchor:
     """The anchors of an instance."""
     env = instance(name, number)
     constants = _constants(env)
@@ -503,7 +502,7 @@ def anchors_of(name: str, number: int) -> GeneralAnchor:
     best = max(best_return(name, instance(name, number)), float(constants[action]))
     if not best > random:
         raise InvalidData(f"Instance {number} of '{name}' must have a policy better than random play. Got {best:g}.")
-    return GeneralAnchor(random, best, float(constants[action]), action, _shortest(env))
+    return Anchor(random, best, float(constants[action]), action, _shortest(env))
 
 
 def _constants(env: Instance) -> Array:
@@ -538,12 +537,12 @@ def write_anchors(names: list[str]) -> None:
     for name in names:
         if name not in NAMES:
             unknown("family of the general suite", name, NAMES)
-    known, instances = known_anchors(), max(study(VERSION)["instances"][scale] for scale in SCALES)
+    known, instances = known_anchors(GENERAL), max(study(GENERAL)["instances"][scale] for scale in SCALES)
     for name in names or NAMES:
         known[name] = [anchors_of(name, i)._asdict() for i in range(instances)]
         print(name, *known[name], sep="\n  ", flush=True)
         kept = {each: known[each] for each in NAMES if each in known}
-        write_atomic(anchors_path(), (json.dumps(kept, indent=1) + "\n").encode())
+        write_atomic(anchors_file(GENERAL), (json.dumps(kept, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

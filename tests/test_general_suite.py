@@ -18,25 +18,18 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import linmdp
-import linmdp.experiments.general as general
-import linmdp.experiments.general_runs as runs
+import linmdp.experiments.benchmark as runs
 from command import linmdp as command
 from linmdp.envs.general import NAMES, instance
 from linmdp.envs.general import general as general_env
 from linmdp.envs.general.base import Instance
 from linmdp.envs.general.perturb import PERTURBATIONS, DoesNotApply, original, perturbed
-from linmdp.experiments.general import (
-    GeneralAnchor,
-    GeneralSuite,
-    GeneralTask,
-    general_suite,
-    known_anchors,
-)
-from linmdp.report.general import GeneralBenchmark
+from linmdp.experiments.suite import GENERAL, Anchor, Suite, SuiteTask, known_anchors, suite
+from linmdp.report.benchmark import Benchmark
 from linmdp.results.store import Store
 from linmdp.runner.registry import AGENTS
 
-ANCHOR = GeneralAnchor(random=-10.0, best=30.0, constant=10.0, action=0, shortest=5)
+ANCHOR = Anchor(random=-10.0, best=30.0, constant=10.0, action=0, shortest=5)
 
 
 class Clerk(Instance):
@@ -160,8 +153,11 @@ def test_noise_leaves_the_randomness_of_the_instance_alone() -> None:
     assert 0 < np.abs(gaps).max() < 1e-5
 
 
+TASK = SuiteTask("clerk/0", "clerk", "made", "made", "general:family=poles", 6, ANCHOR, floor=-1.0)
+
+
 def test_scores_are_0_for_random_and_1_for_the_best_and_no_less_than_minus_1() -> None:
-    assert ANCHOR.score(np.array([-10.0, 30.0, 10.0, -500.0, 50.0])).tolist() == [0, 1, 0.5, -1, 1.5]
+    assert TASK.score(np.array([-10.0, 30.0, 10.0, -500.0, 50.0])).tolist() == [0, 1, 0.5, -1, 1.5]
 
 
 @dataclass
@@ -173,10 +169,11 @@ class Played:
     episodes: int
     costs: list[list[float]]
     interactions: int
+    regret: None = None
 
 
 def test_steps_before_the_first_episode_count_as_random_play_and_the_last_episodes_fall_out() -> None:
-    task = GeneralTask("clerk", "made", 0, 5, {"quick": 6}, ANCHOR, factor=2.0, shift=5.0)
+    task = TASK._replace(factor=2.0, shift=5.0)
     run: Any = Played("lsvi-ucb", np.array([5.0, 7, 9, 11, 13, 15]), 6, [[6, 0, 0.0, 30]], 41)
     before = runs.steps_before(run)
     assert before == 11  # 2.2 episodes
@@ -188,19 +185,19 @@ def test_steps_before_the_first_episode_count_as_random_play_and_the_last_episod
 
 
 def test_anchors_of_the_suite_are_those_of_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (general, general_anchors):
-        monkeypatch.setattr(module, "anchors_path", lambda: tmp_path / "anchors.json")
-    shipped = json.loads((Path(general.__file__).parent / "general-1.json").read_text())
+    shipped = known_anchors(GENERAL)
+    monkeypatch.setattr(general_anchors, "anchors_file", lambda version: tmp_path / "anchors.json")
+    monkeypatch.setattr(general_anchors, "known_anchors", lambda version: {})
     general_anchors.write_anchors(["chains"])
-    assert known_anchors() == {"chains": shipped["chains"]}
+    assert json.loads((tmp_path / "anchors.json").read_text()) == {"chains": shipped["chains"]}
 
 
 def test_every_family_has_anchors_and_room_between_them() -> None:
-    known = known_anchors()
+    known = known_anchors(GENERAL)
     assert tuple(known) == NAMES, "run python benchmarks/general_anchors.py FAMILY"
     for name, found in known.items():
         assert len(found) == 3, name
-        for one in (GeneralAnchor(**anchor) for anchor in found):
+        for one in (Anchor(**anchor) for anchor in found):
             assert one.random < one.best
             assert one.constant <= one.best
             assert one.shortest >= 1
@@ -230,26 +227,26 @@ class Careless(linmdp.RandomAgent):
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[GeneralSuite]:
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
     """Two instances of two families, with few episodes."""
-    whole = general_suite("quick")
+    whole = suite("general", "quick")
     grids, hills = (next(t for t in whole.tasks if t.family == name) for name in ("grids", "hills"))
-    tasks = (grids._replace(episodes={"quick": 6}), hills._replace(episodes={"quick": 3}, half="kept"))
+    tasks = (grids._replace(episodes=6), hills._replace(episodes=3, half="kept"))
     small = whole._replace(tasks=tasks, fingerprint="none")
-    monkeypatch.setattr(runs, "general_suite", lambda scale: small)
+    monkeypatch.setattr(runs, "suite", lambda version, scale: small)
     with AGENTS.lent("careless", Careless):
         yield small
 
 
-def benchmark(folder: Path, *agents: str, **options: Any) -> GeneralBenchmark:
+def benchmark(folder: Path, *agents: str, **options: Any) -> Benchmark:
     folder.mkdir(exist_ok=True)
     with closing(Store(folder)) as store:
-        found = runs.run_general(agents, store, processes=1, **options)
+        found = runs.run_benchmark(agents, store, version="general", processes=1, **options)
     assert found is not None
     return found
 
 
-def test_what_fails_has_0_with_its_reason_in_a_line(tmp_path: Path, tiny: GeneralSuite) -> None:
+def test_what_fails_has_0_with_its_reason_in_a_line(tmp_path: Path, tiny: Suite) -> None:
     found = benchmark(tmp_path, "careless", "random")
     grids, hills = found.of("careless")
     assert grids.reason == "RuntimeError: too many actions"
@@ -257,12 +254,12 @@ def test_what_fails_has_0_with_its_reason_in_a_line(tmp_path: Path, tiny: Genera
     assert hills.reason == "" or hills.reason == grids.reason
     assert found.reasons()[0].startswith("careless has 0 on grids/0")
     assert all("\n" not in words for words in found.reasons())
-    assert "made families" in str(found)
-    assert "kept families" in str(found)
+    assert "made tasks" in str(found)
+    assert "kept tasks" in str(found)
 
 
 def test_perturbations_of_actions_and_rewards_do_not_touch_random_and_constant_play(
-    tmp_path: Path, tiny: GeneralSuite
+    tmp_path: Path, tiny: Suite
 ) -> None:
     found = benchmark(tmp_path, "constant", perturb=["noise", "times37", "doubled", "float64", "down"])
     plain = {s.family: s for s in found.scores}
@@ -273,7 +270,7 @@ def test_perturbations_of_actions_and_rewards_do_not_touch_random_and_constant_p
     assert "| times37 " in found.costs("constant")
 
 
-def test_a_warm_up_that_is_counted_takes_the_place_of_episodes(tmp_path: Path, tiny: GeneralSuite) -> None:
+def test_a_warm_up_that_is_counted_takes_the_place_of_episodes(tmp_path: Path, tiny: Suite) -> None:
     """Three episodes of hills are fewer steps than its trial play: nothing is left of the run."""
     counted = benchmark(tmp_path, "lsvi-ucb-fold", "constant")
     given = benchmark(tmp_path, "lsvi-ucb-fold", "constant", warm_up="given")
@@ -284,13 +281,14 @@ def test_a_warm_up_that_is_counted_takes_the_place_of_episodes(tmp_path: Path, t
     assert two.end.any()
     for found in (counted, given):
         assert found.of("constant", "kept")[0].before == 0
-    assert np.array_equal(counted.end("constant"), given.end("constant"))
+    assert np.array_equal(counted.counted("constant"), given.counted("constant"))
 
 
-def test_shifts_are_only_where_all_episodes_have_the_same_length(tiny: GeneralSuite) -> None:
+def test_shifts_are_only_where_all_episodes_have_the_same_length(tiny: Suite) -> None:
     task = tiny.tasks[0]
-    assert task._replace(anchor=task.anchor._replace(shortest=task.H - 1)).perturbed("up") is None
-    after = task._replace(anchor=task.anchor._replace(shortest=task.H)).perturbed("up")
+    H = instance(task.family, 0).H
+    assert task._replace(anchor=task.anchor._replace(shortest=H - 1)).perturbed("up") is None
+    after = task._replace(anchor=task.anchor._replace(shortest=H)).perturbed("up")
     assert after is not None
     assert after.shift > 0
     assert math.isclose(after.factor, 1)
@@ -300,7 +298,7 @@ def test_shifts_are_only_where_all_episodes_have_the_same_length(tiny: GeneralSu
     assert times.env == task.env + ",perturb=times37"
 
 
-def test_variants_are_compared_with_the_first_agent_on_the_same_seeds(tmp_path: Path, tiny: GeneralSuite) -> None:
+def test_variants_are_compared_with_the_first_agent_on_the_same_seeds(tmp_path: Path, tiny: Suite) -> None:
     found = benchmark(tmp_path, "random", "constant", leave_out=True)
     ours = np.stack([s.end for s in found.of("constant", "made")], axis=1)
     base = np.stack([s.end for s in found.of("random", "made")], axis=1)
@@ -312,7 +310,7 @@ def test_variants_are_compared_with_the_first_agent_on_the_same_seeds(tmp_path: 
 
 
 def test_shards_do_every_run_once_and_the_whole_command_only_what_they_left(
-    tmp_path: Path, tiny: GeneralSuite, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     common = ("benchmark", "general", "random", "constant", "--out", str(tmp_path), "-j", "1")
     said = [command(*common, "--shard", f"{i}/2") for i in (1, 2)]
@@ -326,7 +324,7 @@ def test_shards_do_every_run_once_and_the_whole_command_only_what_they_left(
         assert (tmp_path / name).stat().st_size > 300
 
 
-def test_the_same_command_again_says_the_same(tmp_path: Path, tiny: GeneralSuite) -> None:
+def test_the_same_command_again_says_the_same(tmp_path: Path, tiny: Suite) -> None:
     arguments = ("benchmark", "general-1", "random", "--out", str(tmp_path), "-j", "1", "--json")
     first = command(*arguments)
     again = command(*arguments)
@@ -335,8 +333,8 @@ def test_the_same_command_again_says_the_same(tmp_path: Path, tiny: GeneralSuite
     assert first.out == again.out
     record = json.loads(first.out)
     assert (record["suite"], record["agent"], record["scale"]) == ("general-1", "random", "quick")
-    assert set(record["made"]) == {"iqm_end", "mean_end", "iqm_run", "mean_run"}
-    assert {"family", "half", "instance", "end", "whole", "reason", "before", "steps"} <= set(record["tasks"][0])
+    assert set(record["made"]) == {"iqm_end", "mean_end", "iqm_whole", "mean_whole"}
+    assert {"task", "family", "half", "score", "end", "whole", "reason", "before", "steps"} <= set(record["tasks"][0])
 
 
 def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
@@ -346,7 +344,6 @@ def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
         (["general", "random", "--shard", "3/2"], "'shard' parameter of benchmark must be i/n with 1 <= i <= n"),
         (["general", "lsvi-ucb:beta=-1"], "can be made for no task of the suite: The 'beta' parameter"),
         (["random", "--perturb", "all"], "'perturb' parameter of benchmark must be left out but for the suite"),
-        (["random", "--shard", "1/2"], "'shard' parameter of benchmark must be left out but for the suite"),
     ):
         done = command("benchmark", *arguments, "--out", str(tmp_path / "new"))
         assert done.status == 2, done.err
@@ -355,9 +352,9 @@ def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_python_has_it(tiny: GeneralSuite) -> None:
+def test_python_has_it(tiny: Suite) -> None:
     found = linmdp.benchmark(["random", (linmdp.ConstantAgent, {"action": 1})], suite="general", jobs=1)
-    assert isinstance(found, GeneralBenchmark)
+    assert isinstance(found, linmdp.Benchmark)
     assert found.agents == ["random", "constant:action=1"]
     assert len(found.rows()) == 4
     assert found.halves == ["made", "kept"]
@@ -366,7 +363,7 @@ def test_python_has_it(tiny: GeneralSuite) -> None:
         linmdp.benchmark("random", suite=another)
 
 
-def test_a_false_verdict_is_counted(tmp_path: Path, tiny: GeneralSuite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_false_verdict_is_counted(tmp_path: Path, tiny: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Constant play that says it has learned has said too much, on every run below 0.1."""
     honest = benchmark(tmp_path, "constant")
     assert not any(s.false.any() for s in honest.scores)

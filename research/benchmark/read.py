@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import closing
 
 from linmdp.experiments.benchmark import run_benchmark
@@ -11,7 +10,7 @@ from linmdp.io.units import human_bytes
 from linmdp.report.benchmark import Benchmark
 from linmdp.report.tables import markdown
 from linmdp.results.store import Store
-from research.study import IMAGES, Study, write
+from research.study import Study, write
 
 AGENTS = (
     "lsvi-ucb",
@@ -30,15 +29,14 @@ TOLD_APART = 0.02
 
 
 def benchmark(study: Study) -> None:
-    """All tables and the picture, of one benchmark."""
+    """All tables of one benchmark."""
     with closing(Store(output_folder(study.store))) as store:
         found = run_benchmark(AGENTS, store, scale="quick", progress=True, say=print)
-    write("benchmark_scores", found.table())
+    assert found is not None
+    write("benchmark_scores", found.families())
     write("benchmark_kinds", kinds(found))
     write("benchmark_costs", costs(found))
     write("benchmark_reasons", "\n".join(f"- {words}" for words in found.reasons()))
-    picture = next(path for path in found.write_figure(study.store) if path.suffix == ".png")
-    shutil.copy(picture, IMAGES / "benchmark.png")
 
 
 def kinds(found: Benchmark) -> str:

@@ -6,8 +6,8 @@ from contextlib import closing
 
 from linmdp.envs.general import FAMILIES
 from linmdp.envs.general.perturb import PERTURBATIONS
-from linmdp.experiments.general import general_suite
-from linmdp.experiments.general_runs import run_general
+from linmdp.experiments.benchmark import run_benchmark
+from linmdp.experiments.suite import suite
 from linmdp.io.files import output_folder
 from linmdp.report.tables import markdown
 from linmdp.results.store import Store
@@ -20,7 +20,7 @@ def scores(study: Study) -> str:
     """Every agent, with warm-up counted and given; `linmdp benchmark` has other agents and scales."""
     with closing(Store(output_folder(study.store))) as store:
         parts = [
-            run_general(AGENTS, store, scale="quick", warm_up=warm_up, progress=True, say=print)
+            run_benchmark(AGENTS, store, version="general", warm_up=warm_up, progress=True, say=print)
             for warm_up in ("counted", "given")
         ]
     return "\n\n".join(map(str, parts))
@@ -29,7 +29,7 @@ def scores(study: Study) -> str:
 def families(_: Study) -> str:
     """What the suite is made of: a list for each half."""
     halves: dict[str, list[str]] = {"made": [], "kept": [], "memory": []}
-    for name in dict.fromkeys(task.family for task in general_suite("quick").tasks):
+    for name in dict.fromkeys(task.family for task in suite("general", "quick").tasks):
         family = FAMILIES[name]
         words = (family.make.__doc__ or "").splitlines()[0].rstrip(".").partition(", ")[0]
         extra = f" (extra `{family.extra}`)" if family.extra else ""

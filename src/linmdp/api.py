@@ -8,16 +8,15 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, overload
+from typing import Any
 
 from linmdp.agents.base import Agent
 from linmdp.envs.base import LinearModel
-from linmdp.errors import InvalidParameter, check_choice, invalid
-from linmdp.experiments.suite import GENERAL, LATEST, SUITES
+from linmdp.errors import InvalidParameter
+from linmdp.experiments.suite import LATEST
 from linmdp.io.files import output_folder
 from linmdp.report.benchmark import Benchmark
 from linmdp.report.comparison import Comparison
-from linmdp.report.general import GeneralBenchmark
 from linmdp.results.store import Store
 from linmdp.results.verdict import verdict as verdict_of
 from linmdp.runner.batch import jobs_for, run_jobs
@@ -88,29 +87,6 @@ def sweep(
         return Comparison(store.results({run_key(job) for job in planned}))
 
 
-@overload
-def benchmark(
-    agents: AgentLike | Sequence[AgentLike],
-    *,
-    suite: Literal["1"] = ...,
-    scale: str = ...,
-    out: str | Path | None = ...,
-    jobs: int | None = ...,
-    progress: bool = ...,
-) -> Benchmark: ...
-@overload
-def benchmark(
-    agents: AgentLike | Sequence[AgentLike],
-    *,
-    suite: Literal["general", "general-1"],
-    scale: str = ...,
-    out: str | Path | None = ...,
-    jobs: int | None = ...,
-    progress: bool = ...,
-    perturb: str | Sequence[str] = ...,
-    leave_out: bool = ...,
-    warm_up: str = ...,
-) -> GeneralBenchmark: ...
 def benchmark(
     agents: AgentLike | Sequence[AgentLike],
     *,
@@ -121,8 +97,8 @@ def benchmark(
     progress: bool = False,
     perturb: str | Sequence[str] = (),
     leave_out: bool = False,
-    warm_up: str = "counted",
-) -> Benchmark | GeneralBenchmark:
+    warm_up: str | None = None,
+) -> Benchmark:
     """Scores of agents on a fixed suite, from 0 (random policy) to 1 (best known).
 
     Parameters
@@ -133,28 +109,20 @@ def benchmark(
     out : a folder: runs are stored as they finish and those that are stored are not run again
     jobs : processes; default: all cores
     perturb : of the general suite: names of changes that must not matter, or "all"; what each costs
-    leave_out : of the general suite: the agents after the first are variants of it, which are compared with it
-    warm_up : of the general suite: whether random play before the first episode is "counted" or "given"
+    leave_out : the agents after the first are variants of it, which are compared with it
+    warm_up : whether random play before the first episode is "counted" (in the general suite) or "given" (in suite 1)
     """
-    check_choice("benchmark", "suite", suite, SUITES)
+    from linmdp.experiments.benchmark import run_benchmark
+
+    names = [perturb] if isinstance(perturb, str) else perturb
+    more: dict[str, Any] = {"perturb": names, "leave_out": leave_out, "warm_up": warm_up}
     with ExitStack() as lent:
         specs = _agent_specs(agents, lent)
         folder = Path(lent.enter_context(TemporaryDirectory()) if out is None else out)
         store = lent.enter_context(closing(Store(output_folder(folder))))
-        if suite not in GENERAL:
-            from linmdp.experiments.benchmark import run_benchmark
-
-            for name, value in (("perturb", perturb), ("leave_out", leave_out)):
-                if value:
-                    invalid("benchmark", name, "left out but for the suite 'general'", value)
-            return run_benchmark(specs, store, scale=scale, processes=jobs, progress=progress)
-        from linmdp.experiments.general_runs import run_general
-
-        names = [perturb] if isinstance(perturb, str) else perturb
-        more: dict[str, Any] = {"perturb": names, "leave_out": leave_out, "warm_up": warm_up}
-        found = run_general(specs, store, scale=scale, processes=jobs, progress=progress, **more)
-        assert found is not None  # it is no shard
-        return found
+        found = run_benchmark(specs, store, version=suite, scale=scale, processes=jobs, progress=progress, **more)
+    assert found is not None  # it is no shard
+    return found
 
 
 def _env_spec(env: Any, lent: ExitStack) -> str:

@@ -1,4 +1,7 @@
-"""The suites of `linmdp benchmark`: tasks, budgets, seeds, and the two values that scores lie between."""
+"""The suites of `linmdp benchmark`: tasks, budgets, seeds, and the two values that scores lie between.
+
+Suite 1 are tasks that have names. Suite general-1 are instances of every family of `linmdp.envs.general`.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,63 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from linmdp.envs.general import FAMILIES, NAMES, instance
+from linmdp.envs.general.base import Family
+from linmdp.envs.general.perturb import PERTURBATIONS, DoesNotApply, original, perturbed
+from linmdp.errors import InvalidParameter
 from linmdp.experiments import study
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import SB3_AGENTS, agent_parameters
 from linmdp.runner.spec import parse_spec, written_spec
+from linmdp.types import Array
 
-LATEST = "1"
+LATEST, GENERAL = "1", "general-1"
 SCALES = ("quick", "full")
-GENERAL = ("general", "general-1")
-SUITES = (LATEST, *GENERAL)
+SUITES = {LATEST: LATEST, "general": GENERAL, GENERAL: GENERAL}
 """What a suite may be called; the first is the default."""
+HALVES = ("made", "kept", "memory")
+"""Families that learners may be made on, those where they are only judged, and those that need a memory of the past."""
+
+
+class Anchor(NamedTuple):
+    """What an episode is worth to random play, the best known policy, and the best that always plays one `action`.
+
+    `shortest` are the steps of the shortest episode of random and constant play.
+    """
+
+    random: float
+    best: float
+    constant: float = float("nan")
+    action: int = 0
+    shortest: int = 0
 
 
 class SuiteTask(NamedTuple):
-    """An environment, K at each scale and, where memory is tight, the most bytes that an agent may hold."""
+    """A task with K at the scale of the suite.
+
+    Attributes
+    ----------
+    max_bytes : where memory is tight, the most that an agent may hold
+    floor : what is worse than random play has this score at least
+    factor, shift : rewards times `factor`, plus `shift` an episode, are the returns of a perturbed task
+    """
 
     name: str
+    family: str
+    half: str
     kind: str
     env: str
-    episodes: dict[str, int]
+    episodes: int
+    anchor: Anchor
     max_bytes: int | None = None
+    floor: float = 0.0
+    perturb: str = ""
+    factor: float = 1.0
+    shift: float = 0.0
 
     def spec(self, agent: str) -> str:
         """The agent as it is run here: told of the limit, if it has a parameter for that and none is given."""
@@ -37,63 +75,116 @@ class SuiteTask(NamedTuple):
             return agent
         return written_spec(name, given | {"max_bytes": self.max_bytes})
 
-    def jobs(self, agent: str, scale: str, seeds: Sequence[int]) -> list[Job]:
+    def jobs(self, agent: str, seeds: Sequence[int]) -> tuple[Job, ...]:
         """Its runs."""
-        return [Job(self.env, self.spec(agent), self.episodes[scale], seed, 1) for seed in seeds]
+        return tuple(Job(self.env, self.spec(agent), self.episodes, seed, 1) for seed in seeds)
 
+    def score(self, returns: Array | float) -> Array:
+        """0 for random play, 1 for the best known."""
+        span = self.anchor.best - self.anchor.random
+        found: Array = np.maximum(self.floor, (np.asarray(returns) - self.anchor.random) / span)
+        return found
 
-class Anchor(NamedTuple):
-    """What an episode is worth, on average, to the random policy and to the best one that is known."""
+    def perturbed(self, name: str) -> SuiteTask | None:
+        """The same with a perturbation; None where that does not apply.
 
-    random: float
-    best: float
+        Rewards are shifted only where all episodes have the same length: elsewhere what is paid at an early end, so
+        that it is worth what it was, would be a reward of another size.
+        """
+        parsed, given = parse_spec(self.env)
+        if parsed != "general":
+            return None
+        made = instance(self.family, int(str(given["instance"])))
+        if PERTURBATIONS[name].shifts and self.anchor.shortest < made.H:
+            return None
+        try:
+            changed = perturbed(made, name, int(str(given["instance"])))
+        except DoesNotApply:
+            return None
+        at_0, at_1 = original(changed, np.array([0.0, 1.0])).tolist()
+        factor = 1 / (at_1 - at_0)
+        return self._replace(env=f"{self.env},perturb={name}", perturb=name, factor=factor, shift=-at_0 * factor)
 
 
 class Suite(NamedTuple):
-    """Tasks that stay as they are.
+    """The tasks at one scale, which stay as they are: `fingerprint` changes with any of it.
 
-    `max_bytes` is the limit of tasks without one of their own, `anchors` are by task and scale, and `fingerprint`
-    changes with any of it.
+    Attributes
+    ----------
+    measure : the scores that count, of the "whole" run or those at its "end"
+    warm_up : whether steps before the first episode are "counted" or "given", where nobody says
+    max_bytes : the most that an agent may hold, on any task
+    left_out : which families cannot be made here, and why
     """
 
     version: str
-    tasks: tuple[SuiteTask, ...]
-    first_seed: int
-    seeds: dict[str, int]
-    max_bytes: int
-    anchors: dict[str, dict[str, Anchor]]
     fingerprint: str
+    scale: str
+    tasks: tuple[SuiteTask, ...]
+    seeds: range
+    measure: str
+    warm_up: str
+    max_bytes: int | None = None
+    left_out: tuple[str, ...] = ()
 
-    def limit(self, task: SuiteTask) -> int:
-        """The most bytes that an agent may hold."""
-        return task.max_bytes or self.max_bytes
 
-    def seed_range(self, scale: str) -> range:
-        """The seeds of every run."""
-        return range(self.first_seed, self.first_seed + self.seeds[scale])
-
-
-def tasks_of(version: str) -> tuple[SuiteTask, ...]:
-    """The tasks alone, as they are before their anchors are known."""
-    return tuple(SuiteTask(**task) for task in study(f"benchmark-{version}")["tasks"])
+def suite(name: str, scale: str) -> Suite:
+    """A suite by its name."""
+    return _general(scale) if SUITES[name] == GENERAL else _named(SUITES[name], scale)
 
 
 def anchors_file(version: str) -> Path:
     """Where the anchors of a suite are."""
-    return Path(__file__).parent / f"benchmark-{version}.json"
+    return Path(__file__).parent / f"{version if version == GENERAL else f'benchmark-{version}'}.json"
 
 
-def suite(version: str = LATEST) -> Suite:
-    """The suite of a version."""
-    data, known = study(f"benchmark-{version}"), json.loads(anchors_file(version).read_text("utf-8"))
-    anchors = {name: {scale: Anchor(*known[name][scale]) for scale in SCALES} for name in known}
-    text = json.dumps([data, known], sort_keys=True)
-    return Suite(
-        version=data["version"],
-        tasks=tasks_of(version),
-        first_seed=data["seed"],
-        seeds=data["seeds"],
-        max_bytes=data["max_bytes"],
-        anchors=anchors,
-        fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
+def known_anchors(version: str) -> dict[str, Any]:
+    """What is in that file."""
+    known: dict[str, Any] = json.loads(anchors_file(version).read_text("utf-8"))
+    return known
+
+
+def _named(version: str, scale: str) -> Suite:
+    data, known = study(f"benchmark-{version}"), known_anchors(version)
+    tasks = tuple(
+        SuiteTask(
+            task["name"],
+            task["name"],
+            "all",
+            task["kind"],
+            task["env"],
+            task["episodes"][scale],
+            Anchor(*known[task["name"]][scale]),
+            task.get("max_bytes"),
+        )
+        for task in data["tasks"]
     )
+    seeds = range(data["seed"], data["seed"] + data["seeds"][scale])
+    return Suite(version, _fingerprint([data, known]), scale, tasks, seeds, "whole", "given", data["max_bytes"])
+
+
+def _general(scale: str) -> Suite:
+    """Of the families whose anchors are known and whose packages are installed."""
+    data, known = study(GENERAL), known_anchors(GENERAL)
+    families = {name: FAMILIES[name] for name in NAMES if name in known}
+    tasks, left_out = list[SuiteTask](), list[str]()
+    for name, family in sorted(families.items(), key=lambda item: HALVES.index(item[1].half)):
+        try:
+            for i in range(data["instances"][scale]):
+                instance(name, i)
+                env, K = f"general:family={name},instance={i}", family.episodes[scale]
+                anchor = Anchor(**known[name][i])
+                tasks.append(SuiteTask(f"{name}/{i}", name, family.half, family.half, env, K, anchor, floor=-1.0))
+        except InvalidParameter as missing:
+            left_out.append(str(missing))
+    seeds = range(data["seed"], data["seed"] + data["seeds"][scale])
+    fingerprint = _fingerprint([data, known, [_facts(family) for family in families.values()]])
+    return Suite(GENERAL, fingerprint, scale, tuple(tasks), seeds, "end", "counted", None, tuple(left_out))
+
+
+def _facts(family: Family) -> dict[str, Any]:
+    return {key: getattr(family, key) for key in ("name", "half", "H", "episodes", "extra")}
+
+
+def _fingerprint(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,9 +1,8 @@
-"""The scores of `linmdp benchmark`: as a table, as JSON, as a picture, or as a data frame."""
+"""The scores of `linmdp benchmark`: as tables, as JSON, as a picture, or as a data frame."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,99 +10,221 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linmdp.errors import needed
-from linmdp.report.plots import save
-from linmdp.report.style import RC, line_styles, pyplot, short_name
+from linmdp.io.units import human_bytes
+from linmdp.report.plots import drawing, save
+from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import markdown
-from linmdp.results.stats import Interval, mean_interval
-from linmdp.types import Array
+from linmdp.results.aggregate import aggregate, difference, improvement, iqm, mean, profile
+from linmdp.results.stats import Interval
+from linmdp.types import Array, BoolArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ACROSS = 4
-"""Agents that stand side by side: in a table, and in a row of radars."""
+CONSTANT = "best constant action"
+TAUS = np.linspace(-0.25, 1.1, 55)
+SHARED: dict[str, Any] = {"sharey": True, "layout": "constrained"}
 
 
-class TaskScore(NamedTuple):
-    """An agent on a task.
+class Score(NamedTuple):
+    """An agent on a task, perturbed or not.
 
-    `scores` (n,), one per seed, are what it earned on the way from `random` to `best`; `value` is what an episode was
-    worth on average, None where nothing was played. With a `reason` it could not run there, and all scores are 0.
+    Attributes
+    ----------
+    half : where it counts: families that learners may be made on, those where they are only judged, or all
+    whole, end : (n,) scores over all episodes and in the last fifth of them, one per seed
+    value : what an episode was worth on average; None where nothing was played
+    random, best : what it is worth to random play, and to the best known policy: what has score 0 and 1
+    constant : the score of the best constant action; NaN where it is not known
+    false : (n,) whether each run says "learned" where it has not
+    before, steps : of the environment, before the first episode and in the episodes
+    reason : why it failed there, and its scores are 0
     """
 
     task: str
+    family: str
+    half: str
     kind: str
+    perturb: str
     agent: str
     episodes: int
-    scores: Array
+    whole: Array
+    end: Array
     value: float | None
     random: float
     best: float
+    constant: float
+    false: BoolArray
     agent_bytes: int
+    before: float
+    steps: float
     cpu_seconds: float
     reason: str
 
-    @property
-    def score(self) -> Interval:
-        """The mean over the seeds."""
-        return mean_interval(self.scores)
-
 
 class Benchmark:
-    """What agents scored on a suite, by task and on average; 0 is the random policy, 1 the best that is known."""
+    """What agents scored on a suite: 0 is random play, 1 the best that is known.
 
-    def __init__(self, suite: str, fingerprint: str, scale: str, scores: Sequence[TaskScore]) -> None:
-        self.suite, self.fingerprint, self.scale, self.scores = suite, fingerprint, scale, tuple(scores)
+    Parameters
+    ----------
+    measure : the scores that count: "whole", or those at the "end"
+    warm_up : whether steps before the first episode are "counted" or "given"
+    leave_out : the first agent is the base, and the others are variants of it
+    """
+
+    def __init__(
+        self,
+        suite: str,
+        fingerprint: str,
+        scale: str,
+        scores: Sequence[Score],
+        *,
+        measure: str,
+        warm_up: str,
+        leave_out: bool = False,
+    ) -> None:
+        self.suite, self.fingerprint, self.scale = suite, fingerprint, scale
+        self.measure, self.warm_up, self.leave_out = measure, warm_up, leave_out
+        self.scores = tuple(s for s in scores if not s.perturb)
+        self.perturbed = tuple(s for s in scores if s.perturb)
 
     @property
     def agents(self) -> list[str]:
         """In the order in which they were given."""
         return list(dict.fromkeys(s.agent for s in self.scores))
 
-    def of(self, agent: str) -> list[TaskScore]:
-        """The scores of an agent, in the order of the suite."""
-        return [s for s in self.scores if s.agent == agent]
+    @property
+    def halves(self) -> list[str]:
+        """In the order of the suite."""
+        return list(dict.fromkeys(s.half for s in self.scores))
+
+    def of(self, agent: str, half: str | None = None) -> list[Score]:
+        """The scores of an agent, of all tasks or of a half, in the order of the suite."""
+        return [s for s in self.scores if s.agent == agent and half in (None, s.half)]
+
+    def counted(self, agent: str, half: str | None = None, measure: str | None = None) -> Array:
+        """The scores that count, or those of another measure, (seeds, tasks)."""
+        return _stacked(self.of(agent, half), measure or self.measure)
 
     def mean(self, agent: str, kind: str | None = None) -> Interval:
-        """The mean over all tasks, or over those of a kind; its interval is over the seeds."""
-        return mean_interval(np.mean([s.scores for s in self.of(agent) if kind in (None, s.kind)], axis=0))
-
-    def table(self) -> str:
-        """Tasks by agents or, of many agents, agents by tasks; random and best known beside them."""
-        tasks, few = self.of(self.agents[0]), len(self.agents) <= ACROSS
-        names = ["mean", *(s.task for s in tasks)]
-        columns = [["task", *names]]
-        for agent in self.agents:
-            own = [self.mean(agent), *(s.score for s in self.of(agent))]
-            columns.append([agent, *(_interval(i) if few or not n else f"{i.mean:.2f}" for n, i in enumerate(own))])
-        columns += [[policy, *([value] * len(names))] for policy, value in (("random", "0"), ("best known", "1"))]
-        rows = list(zip(*columns, strict=True)) if few else [tuple(column) for column in columns]
-        return markdown([rows[0][0] if few else "agent", *rows[0][1:]], rows[1:])
-
-    def reasons(self) -> list[str]:
-        """Why some agents have 0 on some tasks, a line for each agent and reason."""
-        found: dict[tuple[str, str], list[str]] = {}
-        for s in self.scores:
-            if s.reason:
-                found.setdefault((s.agent, s.reason), []).append(s.task)
-        return [f"{agent} has 0 on {', '.join(tasks)}: {reason}" for (agent, reason), tasks in found.items()]
-
-    def __str__(self) -> str:
-        return "\n\n".join([self.title, self.table(), *self.reasons()])
+        """The mean over all tasks, or over those of a kind."""
+        some = [s for s in self.of(agent) if kind in (None, s.kind)]
+        return aggregate(_stacked(some, self.measure), mean)
 
     @property
     def title(self) -> str:
         """Which suite it is, and how large."""
-        seeds = len(self.scores[0].scores)
-        return f"linmdp benchmark, suite {self.suite}, {self.scale}, {seeds} seeds"
+        tasks, families = self.of(self.agents[0]), len({s.family for s in self.scores})
+        return (
+            f"linmdp benchmark, suite {self.suite}, {self.scale}: {families} families, {len(tasks)} tasks, "
+            f"{len(tasks[0].end)} seeds, warm-up {self.warm_up}"
+        )
+
+    def table(self, half: str) -> str:
+        """Agents on a half: interquartile means and means, at the end and over the run, and what they took."""
+        head = ("agent", "IQM, end", "mean, end", "IQM, run", "mean, run", "false")
+        rows = [self._row(agent, half) for agent in self.agents]
+        constant = np.array([s.constant for s in self.of(self.agents[0], half)])
+        if not np.isnan(constant).any():
+            fixed = [two(float(statistic(constant))) for statistic in (iqm, mean)]
+            rows.append((CONSTANT, *fixed, *fixed, "", "", "", "", ""))
+        return markdown((*head, "memory", "CPU ms", "before", "steps"), rows)
+
+    def _row(self, agent: str, half: str) -> tuple[str, ...]:
+        scores = (self.counted(agent, half, measure) for measure in ("end", "whole"))
+        figures = [shown(aggregate(x, statistic)) for x in scores for statistic in (iqm, mean)]
+        ran = [s for s in self.of(agent, half) if not s.reason]
+        if not ran:
+            return (agent, *figures, "-", "-", "-", "-", "-")
+        false, steps = sum(int(s.false.sum()) for s in ran), sum(s.steps for s in ran)
+        return (
+            agent,
+            *figures,
+            f"{false} of {sum(len(s.end) for s in ran)}",
+            human_bytes(max(s.agent_bytes for s in ran)),
+            f"{1e3 * sum(s.cpu_seconds for s in ran) / max(1.0, steps):.2g}",
+            f"{np.mean([s.before for s in ran]):,.0f}",
+            f"{steps / len(ran):,.0f}",
+        )
+
+    def families(self) -> str:
+        """Families by agents: the mean of the scores that count."""
+        rows = []
+        for half, kind, family in dict.fromkeys((s.half, s.kind, s.family) for s in self.scores):
+            own = [[s for s in self.of(agent, half) if s.family == family] for agent in self.agents]
+            means = [float(np.mean(_stacked(some, self.measure))) for some in own]
+            constant = float(np.mean([s.constant for s in own[0]]))
+            rows.append((kind, family, *map(two, means), "-" if np.isnan(constant) else two(constant)))
+        return markdown(("kind", "task", *self.agents, CONSTANT), rows)
+
+    def improvements(self) -> str:
+        """How probable it is that a run of the first agent is better than one of each other."""
+        first, *others = self.agents
+        rows = [
+            (other, *(shown(improvement(self.counted(first, half), self.counted(other, half))) for half in self.halves))
+            for other in others
+        ]
+        return markdown((f"{first} is better than", *self.halves), rows)
+
+    def left_out(self) -> str:
+        """What each variant scores more than the base, the first agent: on average over the same tasks and seeds."""
+        base, *variants = self.agents
+        parts = [(half, measure) for half in self.halves for measure in ("end", "whole")]
+        rows = [
+            (variant, *(signed(difference(self.counted(variant, *p), self.counted(base, *p))) for p in parts))
+            for variant in variants
+        ]
+        return markdown((f"without: against {base}", *(f"{half}, {part}" for half, part in parts)), rows)
+
+    def costs(self, agent: str) -> str:
+        """What each perturbation costs an agent: means over the tasks that it applies to, and their difference."""
+        plain, rows = {s.task: s for s in self.of(agent)}, []
+        for name in dict.fromkeys(s.perturb for s in self.perturbed):
+            own = [s for s in self.perturbed if s.perturb == name and s.agent == agent]
+            before, failed = [plain[s.task] for s in own], sum(bool(s.reason) for s in own)
+            end, whole = ((_stacked(own, m), _stacked(before, m)) for m in ("end", "whole"))
+            changes = (signed(difference(*pair)) for pair in (end, whole))
+            tasks = str(len(own)) + f" ({failed} failed)" * bool(failed)
+            rows.append((name, tasks, two(float(end[1].mean())), two(float(end[0].mean())), *changes))
+        return markdown((f"perturbation of {agent}", "tasks", "as it is", "after", "change, end", "change, run"), rows)
+
+    def reasons(self) -> list[str]:
+        """Why some agents have 0 on some tasks, a line for each agent and reason."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for s in (s for s in (*self.scores, *self.perturbed) if s.reason):
+            found.setdefault((s.agent, s.reason), []).append(f"{s.task} {s.perturb}".strip())
+        return [f"{agent} has 0 on {', '.join(tasks)}: {reason}" for (agent, reason), tasks in found.items()]
+
+    def __str__(self) -> str:
+        parts = [self.title, *(f"{half} tasks\n\n{self.table(half)}" for half in self.halves)]
+        parts += [self.left_out()] if self.leave_out else []
+        parts += [self.improvements()] if len(self.agents) > 1 else []
+        parts += [self.families()]
+        parts += [self.costs(agent) for agent in self.agents if self.perturbed]
+        return "\n\n".join([*parts, *self.reasons()])
+
+    def _repr_html_(self) -> str:
+        """The tables for notebooks."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def records(self) -> list[dict[str, Any]]:
         """One object for each agent, as `linmdp benchmark --json` prints it."""
-        head = {"suite": self.suite, "fingerprint": self.fingerprint, "scale": self.scale}
+        head = {"suite": self.suite, "fingerprint": self.fingerprint, "scale": self.scale, "warm_up": self.warm_up}
         return [
-            head | {"agent": agent} | _numbers(self.mean(agent)) | {"tasks": [_record(s) for s in self.of(agent)]}
+            head
+            | {"agent": agent, **_numbers(self.mean(agent))}
+            | {half: self._aggregates(agent, half) for half in self.halves}
+            | {"tasks": [_record(s, self.measure) for s in (*self.scores, *self.perturbed) if s.agent == agent]}
             for agent in self.agents
         ]
+
+    def _aggregates(self, agent: str, half: str) -> dict[str, Any]:
+        statistics: dict[str, Callable[[Array], Array]] = {"iqm": iqm, "mean": mean}
+        return {
+            f"{name}_{measure}": _numbers(aggregate(self.counted(agent, half, measure), statistic))
+            for measure in ("end", "whole")
+            for name, statistic in statistics.items()
+        }
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each agent and task."""
@@ -114,93 +235,69 @@ class Benchmark:
         pandas = needed("pandas", "to_pandas() needs pandas: install linmdp with its extra 'pandas'.")
         return pandas.DataFrame(self.rows())
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in self.table().splitlines()]
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines[2:])
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in lines[0])
-        said = "".join(f"<p>{escape(words)}</p>" for words in self.reasons())
-        caption = f"<caption>{escape(self.title)}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
-
     def plot(self) -> Figure:
-        """A radar for each agent: its score on every task, and behind it the best of all that are shown."""
+        """Performance profiles: the fraction of runs above each score."""
         plt = pyplot(screen=True)
         with plt.rc_context(RC):
-            return self._radars(plt)
-
-    def write_figure(self, folder: Path) -> list[Path]:
-        """The same as benchmark.png and benchmark.svg."""
-        plt = pyplot()
-        with plt.rc_context(RC):
-            figure = self._radars(plt)
-            try:
-                return save(figure, folder / "benchmark")
-            finally:
-                plt.close(figure)
-
-    def _radars(self, plt: Any) -> Figure:
-        agents, across = self.agents, min(ACROSS, len(self.agents))
-        down = math.ceil(len(agents) / across)
-        figure: Figure = plt.figure(figsize=(4.2 * across, 3.9 * down + 0.6), layout="constrained")
-        tasks = [s.task for s in self.of(agents[0])]
-        best = np.max([[s.score.mean for s in self.of(agent)] for agent in agents], axis=0)
-        styles = line_styles(agents)
-        for number, agent in enumerate(agents, start=1):
-            axes: Any = figure.add_subplot(down, across, number, projection="polar")
-            _spokes(axes, tasks)
-            if len(agents) > 1:
-                _polygon(axes, best, color="#999999", lw=1, ls=(0, (4, 2)))
-            own = np.array([s.score.mean for s in self.of(agent)])
-            _polygon(axes, own, color=styles[agent].light, lw=2, marker="o", ms=3.5)
-            axes.fill(_angles(len(own)), own, color=styles[agent].light, alpha=0.18, lw=0)
-            axes.set_title(f"{short_name(agent)}: {_interval(self.mean(agent))}", loc="center", pad=14)
-        note = ", dashed: the best shown here" if len(agents) > 1 else ""
-        figure.suptitle(f"{self.title}\n0: random policy, 1: best known{note}", fontsize=9)
+            figure: Figure
+            figure, panels = plt.subplots(1, len(self.halves), figsize=self._size(), squeeze=False, **SHARED)
+            self._profiles(figure, panels[0])
         return figure
 
+    def write_figure(self, folder: Path, name: str = "benchmark") -> list[Path]:
+        """The same as NAME.png and NAME.svg."""
+        with drawing(len(self.halves), self._size(), **SHARED) as (figure, *panels):
+            self._profiles(figure, panels)
+            return save(figure, folder / name)
 
-def _angles(count: int) -> Array:
-    return np.arange(count) * 2 * np.pi / count
+    def _size(self) -> tuple[float, float]:
+        return 4.6 * max(1.2, len(self.halves)), 3.8
+
+    def _profiles(self, figure: Figure, panels: Sequence[Any]) -> None:
+        styles = line_styles(self.agents)
+        for axes, half in zip(panels, self.halves, strict=True):
+            for index, agent in enumerate(self.agents):
+                share, low, high = profile(self.counted(agent, half), TAUS)
+                axes.plot(TAUS, share, **styles[agent].line(index), label=styles[agent].name)
+                axes.fill_between(TAUS, low, high, color=styles[agent].light, alpha=0.12, lw=0)
+            axes.set(title=f"{half} tasks", xlabel="score", xlim=(TAUS[0], TAUS[-1]), ylim=(0, 1.02))
+        panels[0].set_ylabel("fraction of runs above it")
+        panels[-1].legend(fontsize=8)
+        figure.suptitle(self.title, fontsize=9)
 
 
-def _spokes(axes: Any, names: Sequence[str]) -> None:
-    axes.set_theta_offset(np.pi / 2)
-    axes.set_theta_direction(-1)
-    axes.set_ylim(0, 1)
-    axes.set_yticks([0.25, 0.5, 0.75, 1.0], labels=["", "0.5", "", "1"], fontsize=7, color="#666666")
-    axes.set_rlabel_position(180 / len(names))
-    axes.set_xticks(_angles(len(names)), labels=names, fontsize=8)
-    axes.tick_params(axis="x", pad=1)
-    axes.spines["polar"].set_color("#bbbbbb")
-    for label, angle in zip(axes.get_xticklabels(), _angles(len(names)), strict=True):
-        side = np.sin(angle)
-        label.set_horizontalalignment("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
+def _stacked(scores: Sequence[Score], measure: str) -> Array:
+    """(seeds, tasks)."""
+    return np.stack([getattr(s, measure) for s in scores], axis=1)
 
 
-def _polygon(axes: Any, values: Array, **line: Any) -> None:
-    axes.plot(np.append(_angles(len(values)), 0.0), np.append(values, values[0]), clip_on=False, **line)
+def shown(i: Interval) -> str:
+    """A score with its interval."""
+    return _with_interval([two(x) for x in i])
 
 
-def _interval(i: Interval) -> str:
-    return f"{i.mean:.2f}" if i.low == i.high else f"{i.mean:.2f} [{i.low:.2f}, {i.high:.2f}]"
+def signed(i: Interval) -> str:
+    """A difference with its interval."""
+    return _with_interval([f"{round(x, 2) + 0.0:+.2f}" for x in i])
+
+
+def two(x: float) -> str:
+    """A score with two digits, and no minus before 0."""
+    return f"{round(x, 2) + 0.0:.2f}"
+
+
+def _with_interval(texts: list[str]) -> str:
+    middle, low, high = texts
+    return middle if low == high else f"{middle} [{low}, {high}]"
 
 
 def _numbers(i: Interval) -> dict[str, float]:
     return {"score": i.mean, "low": i.low, "high": i.high}
 
 
-def _record(s: TaskScore) -> dict[str, Any]:
-    return {
-        "task": s.task,
-        "kind": s.kind,
-        "episodes": s.episodes,
-        **_numbers(s.score),
-        "scores": s.scores.tolist(),
-        "value": s.value,
-        "random": s.random,
-        "best": s.best,
-        "agent_bytes": s.agent_bytes,
-        "cpu_seconds": s.cpu_seconds,
-        "reason": s.reason,
-    }
+def _record(s: Score, measure: str) -> dict[str, Any]:
+    """A score as JSON has it; what is not known is null."""
+    fields = {key: x.tolist() if isinstance(x, np.ndarray) else x for key, x in s._asdict().items() if key != "agent"}
+    fields["constant"] = None if np.isnan(s.constant) else s.constant
+    scores: Array = getattr(s, measure)
+    return fields | _numbers(aggregate(scores[:, None], mean)) | {"scores": scores.tolist()}

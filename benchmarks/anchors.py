@@ -1,6 +1,6 @@
 """What scores of `linmdp benchmark` lie between: the value of the random policy, and of the best one known.
 
-    python -m linmdp.experiments.anchors [VERSION]              writes benchmark-VERSION.json; about 6 minutes
+    python benchmarks/anchors.py [VERSION]      writes benchmark-VERSION.json; about 6 minutes
 
 Where the model is known both are exact: V of the random policy and V*, averaged over the episodes. So they are where
 Gymnasium has a table of the task. Elsewhere random play is played, and the best known is a bound that no policy can
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ import numpy as np
 from linmdp.envs.drift import DriftingEnv
 from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
-from linmdp.experiments.suite import LATEST, SCALES, SuiteTask, anchors_file, tasks_of
+from linmdp.experiments import study
+from linmdp.experiments.suite import LATEST, SCALES, anchors_file
 from linmdp.io.files import write_atomic
 from linmdp.runner.registry import make_env
 from linmdp.types import Array
@@ -34,20 +36,20 @@ SIDES = {"gym:MountainCar-v0": (0.004, 0.001)}
 """Of the cells of a search, of which each is entered once."""
 
 
-def anchors(task: SuiteTask) -> dict[str, Any]:
+def anchors(task: Mapping[str, Any]) -> dict[str, Any]:
     """[random, best] at each scale, and how they are known."""
-    env: Any = make_env(task.env)
+    env: Any = make_env(task["env"])
     if getattr(env, "model", None) is not None:
-        return {scale: exact(env, task.episodes[scale]) for scale in SCALES} | {"known": "exact, by the model"}
+        return {scale: exact(env, task["episodes"][scale]) for scale in SCALES} | {"known": "exact, by the model"}
     inner: Any = env.env.unwrapped
     if hasattr(inner, "P"):
         return dict.fromkeys(SCALES, tabled(inner, env.task.H)) | {"known": "exact, by Gymnasium's table of the task"}
     rng = np.random.default_rng(0)
     random = float(np.mean([_random_return(inner, env.task.H, seed, rng) for seed in range(PLAYED)]))
-    if task.env in BOUNDS:
-        pair, known = [random, BOUNDS[task.env]], "no policy can earn more"
+    if task["env"] in BOUNDS:
+        pair, known = [random, BOUNDS[task["env"]]], "no policy can earn more"
     else:
-        found = [shortest(inner, seed, SIDES[task.env], env.task.H) for seed in range(STARTS)]
+        found = [shortest(inner, seed, SIDES[task["env"]], env.task.H) for seed in range(STARTS)]
         pair, known = [random, float(np.mean(found))], f"search from {STARTS} first states"
     return dict.fromkeys(SCALES, pair) | {"known": f"{known}; random: {PLAYED} episodes"}
 
@@ -113,11 +115,10 @@ def _cell(state: Array, sides: tuple[float, ...]) -> tuple[int, ...]:
 
 def main() -> None:
     """Write the anchors of a suite, task by task."""
-    version = sys.argv[1] if len(sys.argv) > 1 else LATEST
-    found = {}
-    for task in tasks_of(version):
-        found[task.name] = anchors(task)
-        print(task.name, found[task.name], flush=True)
+    version, found = sys.argv[1] if len(sys.argv) > 1 else LATEST, {}
+    for task in study(f"benchmark-{version}")["tasks"]:
+        found[task["name"]] = anchors(task)
+        print(task["name"], found[task["name"]], flush=True)
     write_atomic(anchors_file(version), (json.dumps(found, indent=1) + "\n").encode())
 
 
