@@ -204,6 +204,7 @@ class Learner:
             saturated=0.0,
             tied=0.0,
             drift=self.agent.drift(),
+            possible=self.agent.more_possible(),
             random_returns=self._random_returns,
             most_return=getattr(self._task_env.unwrapped, "most_return", None),
         )

@@ -141,6 +141,21 @@ class Task:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+class MorePossible(NamedTuple):
+    """How much more the last episodes could have earned, as optimistic values of a wider plan on the same data say.
+
+    Attributes
+    ----------
+    gaps : (n,) the value of the start less the return, of each of these episodes
+    level : the chance that `gaps`, in the mean, are not too small, if the task is linear; 0: nothing is proved
+    nothing : whether these values are all that an episode can pay, so that they say nothing
+    """
+
+    gaps: Array
+    level: float
+    nothing: bool
+
+
 class EpisodeRecord(NamedTuple):
     """What the run loop reports of one episode, to the progress bar and to callbacks."""
 
@@ -216,6 +231,9 @@ class RunResult:
         average over the episodes (docs, bounded memory); None where the storage has no bound
     certificates : its sum over the episodes so far, at those of `cost_points`
     staleness : the same of storage "fold", whose targets grow old, as an estimate and not a bound; None elsewhere
+    certified : how much more an episode could earn than the last ones did, on average, as a wider plan on the same data
+        thinks; None where the agent has none. `certified_interval`: its 95% interval; `certified_kind`: "not a proof",
+        "certified (95%, if linear)": at most that, or "nothing certified"
     interactions : steps that the environment makes for this run alone: random play before the first episode, all
         episodes, and the random play that the verdict compares with; None in a store that did not count them
     costs : [episodes, peak bytes, CPU seconds, steps played] so far, at the episodes of `cost_points`; none in lockstep
@@ -252,6 +270,13 @@ class RunResult:
     )
     certificates: list[float] = field(default_factory=list, metadata=column(list))
     staleness: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "staleness", optional=True))
+    certified: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "certified"))
+    certified_interval: list[float] | None = field(
+        default=None, metadata=column((list, type(None)), "certified_interval", "", optional=True)
+    )
+    certified_kind: str | None = field(
+        default=None, metadata=column((str, type(None)), "certified_kind", "", optional=True)
+    )
     interactions: int | None = field(default=None, metadata=column((int, type(None)), "interactions", optional=True))
     warnings: list[str] = field(default_factory=list, metadata=column(list))
     costs: list[list[float]] = field(default_factory=list, metadata=column(list))

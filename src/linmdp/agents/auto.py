@@ -12,7 +12,7 @@ from linmdp.agents.base import Agent, StateDict
 from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.errors import invalid
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, IntArray, State, Task
+from linmdp.types import Array, IntArray, MorePossible, State, Task
 
 
 class Decision(NamedTuple):
@@ -161,6 +161,9 @@ class Auto(Agent):
 
     def certificate(self) -> float | None:
         return self.inner.certificate()
+
+    def more_possible(self) -> MorePossible | None:
+        return self.inner.more_possible()
 
     def diagnostics(self) -> dict[str, float]:
         return self.inner.diagnostics()

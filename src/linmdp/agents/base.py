@@ -14,7 +14,7 @@ import numpy as np
 
 from linmdp.agents.held import Limits, check_range
 from linmdp.errors import InvalidData, InvalidParameter, check_reward, one_line
-from linmdp.types import Array, BoolArray, IntArray, State, Task, Transition
+from linmdp.types import Array, BoolArray, IntArray, MorePossible, State, Task, Transition
 
 StateDict = dict[str, np.ndarray]
 
@@ -282,6 +282,10 @@ class Agent(ABC):
 
     def staleness(self) -> float | None:
         """The sum, over all steps played, of what folded targets have done to their values, by estimate; else None."""
+        return None
+
+    def more_possible(self) -> MorePossible | None:
+        """How much more the last episodes could have earned, as a wider plan on the same data thinks; None: no plan."""
         return None
 
     def diagnostics(self) -> dict[str, float]:

@@ -13,10 +13,11 @@ import numpy as np
 from linmdp.agents.base import Agent, StateDict, load_array, prefixed, saved_array, under
 from linmdp.agents.budget import Choice
 from linmdp.agents.optimist import Optimist
+from linmdp.agents.scouts import RECENT
 from linmdp.agents.widths import log_term
 from linmdp.errors import InvalidParameter, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, IntArray, State, Task
+from linmdp.types import Array, IntArray, MorePossible, State, Task
 
 MODES = ("mean", "balanced")
 FINEST = 100
@@ -81,7 +82,7 @@ class Insured(Agent):
         {"own_data": True, "delta": 0.01},
         {"M": 5},
     )
-    _arrays = ("_C", "_n", "_least", "_start")
+    _arrays = ("_C", "_n", "_least", "_start", "_recent")
 
     def __init__(
         self,
@@ -129,6 +130,7 @@ class Insured(Agent):
         self._C, self._n = np.zeros(2), np.zeros(2, dtype=np.int64)  # of A and B: certified regret, episodes
         self._least = np.full(task.S or 0, self._B.caps[0])  # of each start so far: the least optimistic value
         self._start = np.zeros(2)  # of this episode: the optimistic value of the start, and the return so far
+        self._recent = np.zeros((RECENT, 2))  # the same of the last ones
         self._k, self._plays, self._seen = 0, 0, -1
 
     def _read_alpha(self, alpha: float | str) -> Fraction:
@@ -192,6 +194,14 @@ class Insured(Agent):
         error = self._span * math.sqrt(math.log(1 / p) / (2 * len(returns)))
         return self.optimistic_value(state) - float(np.mean(returns)) + error
 
+    def more_possible(self) -> MorePossible | None:
+        """By B's values. At a width with a proof that is a certificate, up to the K that the width is for."""
+        if not (n := min(int(self._n.sum()), RECENT)):
+            return None
+        U, G = self._recent[:n].T
+        proved = isinstance(self.width, str) and (self.episodes is None or self._n.sum() <= self.episodes)
+        return MorePossible(U - G, 1 - self.p if proved else 0.0, bool((self._B.caps[0] <= U).all()))
+
     def diagnostics(self) -> dict[str, float]:
         """Its own, then those of A."""
         (C_A, C_B), (n_A, n_B) = self.certified_regret, self.turns
@@ -254,6 +264,7 @@ class Insured(Agent):
 
     def end_episode(self) -> None:
         self._C[self._plays] += self._start[0] - self._start[1]
+        self._recent[int(self._n.sum()) % RECENT] = self._start
         self._n[self._plays] += 1
         self._A.end_episode()
         if self._plays or not self.own_data:

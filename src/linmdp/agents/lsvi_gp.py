@@ -12,6 +12,7 @@ s_g is the scale that makes the targets of step g most likely.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 
@@ -22,8 +23,9 @@ from linmdp.agents.experience import Cells, Experience, code_of, coordinates, ve
 from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
 from linmdp.agents.gp_plan import Plan, no_plan
 from linmdp.agents.returns import Returns
+from linmdp.agents.scouts import Scouts
 from linmdp.errors import InvalidData, check_choice, check_int, check_number
-from linmdp.types import Array, BoolArray, IntArray, State, Task
+from linmdp.types import Array, BoolArray, IntArray, MorePossible, State, Task
 
 CHUNK = 128
 """States whose deviations are computed together, so that planning takes little memory."""
@@ -97,16 +99,15 @@ class LSVIGP(Agent):
         self.experience, self.returns = Experience(self._k, states), Returns(self._L)
         self._plan, self._wide = no_plan(self._k, task.A, dtype), no_plan(self._k, task.A, dtype)
         self._shares, self._tie_draws = np.zeros(4), np.zeros(task.H)
-        # steps so far; at the next planning; episodes; lost by scouts; usual return; episodes in it; value of the start
-        self._numbers = np.zeros(7)
-        self._scouting = False
+        self._numbers = np.zeros(2)  # steps so far, and at the next planning
+        self.scouts = Scouts(self._k, every=every, budget=budget, power=0.5, settled=settled, rate=0.1)
         self._rewards, self._end, self._next = list[float](), False, task.H
 
     # acting
 
     @property
     def _acting(self) -> Plan:
-        return self._wide if self._scouting else self._plan
+        return self._wide if self.scouts.sent else self._plan
 
     def q_values(self, h: int, state: State) -> Array:
         q: Array = self._q(h, vectors(self.task, h, [state]))[0]
@@ -131,8 +132,8 @@ class LSVIGP(Agent):
 
     def act(self, h: int, state: State) -> int:
         q = self.q_values(h, state)
-        if h == 0 and not self._scouting:
-            self._numbers[6] = q.max()
+        if h == 0:
+            self.scouts.thinks(float(q.max()))
         best = self._best(q).nonzero()[0]
         return int(best[int(self._tie_draws[h] * len(best))])
 
@@ -147,18 +148,11 @@ class LSVIGP(Agent):
     def begin_episode(self) -> None:
         self._rewards, self._end, self._next = [], False, 0
         self._tie_draws = self.rng.random(self.task.H)
-        self._numbers[2] += 1
         self._plan_if_due()
-        if self._sends_scout():
-            self._wide, self._scouting = self._planned(self.scout), True
+        again = self.scout > 0 and self.experience.come_again > 0.5
+        if self.scouts.begin(float(np.ptp(self.returns.episode)) if again else 0.0):
+            self._wide = self._planned(self.scout)
             self.policy_version += 1
-
-    def _sends_scout(self) -> bool:
-        k, lost, usual, known, value = self._numbers[2:7]
-        span = self.returns.episode[1] - self.returns.episode[0] if known else 0.0
-        if not (self.scout and span > 0 and k % self.every == 0 and self.experience.come_again > 0.5):
-            return False
-        return bool(lost <= self.budget * math.sqrt(k) * span and value - usual <= self.settled * span)
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         self._next = check_step(self.task, self._next, h, action, reward)
@@ -167,6 +161,8 @@ class LSVIGP(Agent):
         x, y = vectors(self.task, h, [state])[0], vectors(self.task, h + 1, [next_state])[0]
         if not (np.isfinite(x).all() and np.isfinite(y).all()):
             raise InvalidData(f"A state must be finite. Got {next_state!r:.120}.")
+        if h == 0:
+            self.scouts.started(x)
         self.returns.paid(reward)
         self.experience.add(x, action, float(reward), y, self._end)
         self._numbers[0] += 1
@@ -175,18 +171,13 @@ class LSVIGP(Agent):
     def end_episode(self) -> None:
         earned = float(sum(self._rewards))
         self.returns.ended(np.array(self._rewards), self._end)
-        if self._scouting:
-            self._numbers[3] += self._numbers[4] - earned
-        else:
-            self._numbers[5] += 1
-            self._numbers[4] += max(1 / self._numbers[5], 0.1) * (earned - self._numbers[4])
-        self.policy_version += self._scouting  # the next episode is the plan's own again
-        self._wide, self._next, self._scouting = no_plan(self._k, self.task.A, self.dtype), self.task.H, False
-        self._rewards = []
+        self.policy_version += self.scouts.sent  # the next episode is the plan's own again
+        self.scouts.ended(earned)
+        self._wide, self._next, self._rewards = no_plan(self._k, self.task.A, self.dtype), self.task.H, []
 
     def _plan_if_due(self) -> None:
-        steps, due = self._numbers[:2]
-        if self._scouting or not steps or steps < max(due, 1):
+        steps, due = self._numbers
+        if self.scouts.sent or not steps or steps < max(due, 1):
             return
         self._plan = self._planned(0.0)
         self._numbers[1] = max(steps + 1, math.ceil(steps * (1 + self.replan)))
@@ -329,7 +320,7 @@ class LSVIGP(Agent):
 
     @property
     def nbytes(self) -> int:
-        parts = (self.experience, self.returns, self._plan, self._wide)
+        parts = (self.experience, self.returns, self.scouts, self._plan, self._wide)
         return sum(part.nbytes for part in parts) + self._shares.nbytes + self._numbers.nbytes + self._tie_draws.nbytes
 
     def bytes_after(self, episodes: int) -> int:
@@ -342,21 +333,32 @@ class LSVIGP(Agent):
         while size < rows:
             size *= 2
         held = min(Experience.bytes_of(k, self.states), size * (8 * k + 53) + 16 * k + 8)
-        return max(self.nbytes, held + 2 * plan + self.returns.nbytes + 8 * self.task.H + 256)
+        return max(self.nbytes, held + 2 * plan + self.returns.nbytes + self.scouts.nbytes + 8 * self.task.H + 256)
 
     def plannings(self, episodes: int) -> int:
         steps = episodes * self.task.H
         return min(steps, int(math.log(max(steps, 2)) / math.log1p(max(self.replan, 1e-3))) + 20)
+
+    def more_possible(self) -> MorePossible | None:
+        if not (self.updates and self.scout) or self.horizon > self._L:  # a plan for fewer steps is not of an episode
+            return None
+        aside = copy.deepcopy(self, {id(self.task): self.task})
+        aside._wide, aside.scouts.sent = aside._planned(self.scout), True
+        return self.scouts.more_possible(lambda X: aside._q(0, X).max(axis=1), self.task.H * self.task.payable[1])
 
     def diagnostics(self) -> dict[str, float]:
         """Shares of the evidence, and what the scouts have cost."""
         total = float(self._shares[:3].sum()) or 1.0
         names = ("shared", "own", "exact")
         found = {f"{name} share": float(self._shares[i]) / total for i, name in enumerate(names)}
-        return found | {"lost by scouts": float(self._numbers[3]), "states that come again": self.experience.come_again}
+        return found | {
+            "lost by scouts": float(self.scouts.numbers[1]),
+            "states that come again": self.experience.come_again,
+        }
 
     def _parts(self) -> dict[str, Component]:
-        return {"experience": self.experience, "returns": self.returns, "plan": self._plan}
+        parts: dict[str, Component] = {"experience": self.experience, "returns": self.returns, "scouts": self.scouts}
+        return parts | {"plan": self._plan}
 
     def state_dict(self) -> StateDict:
         own = {"shares": self._shares.copy(), "numbers": self._numbers.copy()}
@@ -372,7 +374,6 @@ class LSVIGP(Agent):
             if saved.shape != mine.shape or not np.isfinite(saved).all():
                 raise InvalidData(f"'{name}' of a saved agent must be {mine.shape[0]} finite numbers.")
             mine[:] = saved
-        self._scouting = False
         plan = no_plan(self._k, self.task.A, self.dtype)
         for name, part in {**self._parts(), "plan": plan}.items():
             found = under(name, state)

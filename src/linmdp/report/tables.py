@@ -36,8 +36,8 @@ LESS_NEEDED = ("return, mean", "per episode", "at cap", "resets", "seeds", "CPU 
 def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str, *, chosen: bool = True) -> str:
     """The rows in Markdown, such that they fit a terminal, and below it what was chosen by itself."""
     named = zip(comparison_rows(summaries, name), summaries, strict=True)
-    rows = [(*row, _short(s.certificate), _short(s.staleness)) for row, s in named]
-    table = markdown(*_fitting((*HEADER, "certificate", "staleness"), rows))
+    rows = [(*row, _certified(s), _short(s.certificate), _short(s.staleness)) for row, s in named]
+    table = markdown(*_fitting((*HEADER, "certified", "certificate", "staleness"), rows))
     return "\n\n".join(
         [table, *_chosen([(row[0], s) for row, s in zip(rows, summaries, strict=True)] if chosen else [])]
     )
@@ -55,6 +55,12 @@ def _chosen(named: Sequence[tuple[str, Summary]]) -> list[str]:
         env = ", ".join(together[0] for together in takewhile(lambda each: len(set(each)) == 1, pieces))
     lines = [(name, s.chosen.removeprefix(env).lstrip(", ")) for name, s in named]
     return [f"chosen for all: {env}"] * bool(env) + [f"chosen by {name}: {words}" for name, words in lines if words]
+
+
+def _certified(s: Summary) -> str:
+    """How much more is possible an episode; "~" where that is not proved."""
+    proved = "" if s.certified_kind and s.certified_kind.startswith("certified") else "~"
+    return "-" if s.certified is None else f"{proved}{s.certified:.3g}"
 
 
 def _short(value: float | None) -> str:

@@ -143,8 +143,9 @@ def check_record(said: dict[str, Any]) -> dict[str, Any]:
         elif KINDS[name] is not dict and name != "tied" and isinstance(value, float):
             check_number("a run", name, value)
         check_value(name, value)
-    for value in (*said.get("random_returns", ()), *said.get("certificates", ())):
-        check_number("a run", "random_returns or certificates", value)
+    for name in ("random_returns", "certificates", "certified_interval"):
+        for value in said.get(name) or ():
+            check_number("a run", name, value)
     if not all(isinstance(words, str) for words in said.get("warnings", ())):
         raise ValueError("warnings must be text")
     if not all(isinstance(cost, list) and len(cost) == 4 for cost in said.get("costs", ())):

@@ -22,8 +22,8 @@ class Summary(NamedTuple):
 
     `reward` is that of an episode, `end` that of one in the last tenth (None where only the sum was kept). `curve` is
     the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,); `chosen` says
-    what was chosen for parameters that were left open; `certificate`, `staleness` and `interactions` (steps of the
-    environment) are means, where there are any.
+    what was chosen for parameters that were left open; `certificate`, `staleness`, `certified` and `interactions`
+    (steps of the environment) are means, where there are any.
     """
 
     env: str
@@ -44,6 +44,8 @@ class Summary(NamedTuple):
     chosen: str
     certificate: float | None
     staleness: float | None
+    certified: float | None
+    certified_kind: str | None
     interactions: float | None
 
 
@@ -69,6 +71,8 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         chosen=chosen_words([r.chosen for r in results]),
         certificate=_mean([r.certificate for r in results]),
         staleness=_mean([r.staleness for r in results]),
+        certified=_mean([r.certified for r in results]),
+        certified_kind=first.certified_kind,
         interactions=_mean([r.interactions for r in results]),
     )
 

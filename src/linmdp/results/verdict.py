@@ -40,6 +40,9 @@ ROUNDING = 1e-9
 MOSTLY = 0.5
 """From this fraction of the Q values, or of the states, on it is worth saying."""
 
+UNPROVED, NOTHING = "not a proof", "nothing certified"
+"""Kinds of what is certified, beside "certified (95%, if linear)"."""
+
 USUAL = "lsvi-ucb-fold"
 """The agent that chooses all of its parameters."""
 
@@ -135,10 +138,30 @@ def verdict(runs: Sequence[RunResult], constant: float | None = None) -> str:
         words += f", optimal {number(first.optimal_return)}"
     if found.answer == LEARNED:
         failed = sum(one is not None and one.answer != LEARNED for one in (judge([run], constant) for run in runs))
-        return words + (f" ({failed} of {len(runs)} seeds have not)" if failed and len(runs) > 1 else "")
-    words += f", after {first.episodes:,} episodes{_reason(runs)}"
+        words += f" ({failed} of {len(runs)} seeds have not)" if failed and len(runs) > 1 else ""
+        return words + possible(runs)
+    words += f", after {first.episodes:,} episodes{_reason(runs)}{possible(runs)}"
     tried = advice(first, found.answer)
     return words + (f"{TRY}{tried}" if tried else "")
+
+
+def possible(runs: Sequence[RunResult]) -> str:
+    """How much more an episode could earn, as far as a wider plan on the same data knows; empty where there is none."""
+    found, kinds = [run.certified for run in runs if run.certified is not None], {run.certified_kind for run in runs}
+    if len(found) < len(runs):
+        return ""
+    kind = kinds.pop() if len(kinds) == 1 else UNPROVED
+    if kind not in (UNPROVED, NOTHING):
+        return f"; {kind}: at most {number(max(found))} an episode better"
+    if kind == NOTHING:
+        return f"; {NOTHING}"
+    more = (
+        Interval(found[0], *(runs[0].certified_interval or found * 2))
+        if len(runs) == 1
+        else mean_interval(np.array(found))
+    )
+    much = f"{figures(more)} more an episode possible" if more.mean > 0 else "no more possible"
+    return f"; {UNPROVED}: a wider planner on the same data thinks {much}"
 
 
 def _random(run: RunResult) -> str:

@@ -229,6 +229,7 @@ class RunState:
             saturated=self.probe.saturated,
             tied=self.probe.tied,
             drift=agent.drift(),
+            possible=agent.more_possible(),
             certificate=None if (sum_ := agent.certificate()) is None else (sum_ - self.certified[0]) / k,
             certificates=self.certificates,
             staleness=None if (total := agent.staleness()) is None else (total - self.stale) / k,
