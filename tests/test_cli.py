@@ -200,7 +200,7 @@ def test_bad_input_is_one_line_and_status_2(arguments: list[str], words: str) ->
 
 @pytest.mark.parametrize(
     "arguments",
-    [["run", "lock"], ["run", "lock", "random", "--epsiodes", "3"], ["rum"], ["run", "lock", "random", "-k", "many"]],
+    [["run"], ["run", "lock", "random", "--epsiodes", "3"], ["rum"], ["run", "lock", "random", "-k", "many"]],
 )
 def test_wrong_usage_is_one_line_and_status_2(arguments: list[str]) -> None:
     done = linmdp(*arguments)
