@@ -25,6 +25,9 @@ LEAST, MOST = 1e-10, 1e4
 CLOSE = 1e-6
 """States about which features say as much, up to rounding, are equal: the first of them is chosen."""
 
+LEFT_OUT = 1e-4
+"""A feature that adds less than this to any state is left out, and so are all that would follow."""
+
 SHORT, SHORTER = 0.05, 3.0
 """The share of k that is of a shorter length, and how much shorter that is."""
 
@@ -57,7 +60,7 @@ def smooth(X: Array, p: int, dtype: str) -> Smooth:
     F, left, pivots = np.zeros((n, min(p, n))), np.ones(n), list[int]()
     for j in range(min(p, n)):
         i = int((left > left.max() - CLOSE).argmax())
-        if left[i] < 1e-4:
+        if left[i] < LEFT_OUT:
             break
         F[:, j] = (kernel(distances(X, X[i : i + 1])[:, 0]) - F[:, :j] @ F[i, :j]) / np.sqrt(left[i])
         left = np.maximum(left - F[:, j] ** 2, 0.0)

@@ -14,13 +14,10 @@ from linmdp.agents.storage.base import FADED
 from linmdp.export.cost import COLUMNS, CallCosts, stack_bytes
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
-from linmdp.export.numbers import filled, in_comment, literal, real, signed, unsigned
+from linmdp.export.numbers import TIES, filled, in_comment, literal, real, signed, unsigned
 
 CLOSE = {"float": 1e-5, "double": 1e-10}
 """How far a Q in C may be from that in Python, as a part of its cap (of 1, where that is less)."""
-
-TIES = {"float": 1e-7, "double": TIE}
-"""Q that differ by less are equal. A float has 24 bits: below 1e-7 there is nothing to tell apart."""
 
 SLACK = {"float": 1e-6, "double": 1e-9}
 """Rounding allowed on a reward before it counts as outside its range."""

@@ -9,11 +9,13 @@ from linmdp.agents.algorithms import LSVIUCB, LSVIUCBFold
 from linmdp.agents.base import Agent
 from linmdp.agents.exploration.forgetting import Forgetting, OptWLSVI
 from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.agents.schedules.base import Growing
 from linmdp.agents.schedules.fixed import FixedPhases, LSVIUCBFixed
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.fold import Fold
 from linmdp.errors import InvalidParameter, invalid
+from linmdp.export.gp import check_gp, inner
 
 LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
@@ -101,6 +103,10 @@ class Learner:
 
 def check_exportable(agent: Agent) -> None:
     """Refuse an agent that does what the C library does not."""
+    agent = inner(agent)
+    if isinstance(agent, LSVIGP):
+        check_gp(agent)
+        return
     if type(agent) not in KNOWN:
         *names, last = (known.name for known in KNOWN)
         rule = f"{', '.join(names)} or {last}, unless '--only policy'"

@@ -9,10 +9,13 @@ from string import Template
 
 import numpy as np
 
+from linmdp.agents.base import TIE
 from linmdp.errors import one_line
 from linmdp.types import Array, IntArray
 
 WIDTH = 120
+TIES = {"float": 1e-7, "double": TIE}
+"""Q that differ by less are equal. A float has 24 bits: below 1e-7 there is nothing to tell apart."""
 FOLDER = Path(__file__).parent / "c"
 
 

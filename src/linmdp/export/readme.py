@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.export.cost import M4_INSTRUCTIONS, CallCosts, m4_instructions
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
@@ -38,12 +39,39 @@ def learner_readme(
         "low": f"{low:g}",
         "high": f"{high:g}",
     }
-    return filled("README.md", values | {name: f"{n:,}" for name, n in sizes.items()} | _meaning(learner, names))
+    return filled(
+        "README.md", values | {name: f"{n:,}" for name, n in sizes.items()} | _meaning(learner.S, learner.H, names)
+    )
+
+
+def gp_readme(
+    agent: LSVIGP, names: CNames, *, held: dict[str, int], flash: int, stack: int, kind: str, run: str
+) -> str:
+    """Of `lsvi-gp`, whose structs are so many bytes each."""
+    task = agent.task
+    parts = {
+        "experience": "transitions",
+        "plan": "a plan; there are two",
+        "job": "planning",
+        "returns": "sums of rewards",
+    }
+    values = {
+        "run": _origin(run),
+        "ram": f"{held['learner']:,}",
+        "stack": f"{stack:,}",
+        "flash": f"{flash:,}",
+        "parts": "\n".join(_row(words, f"{held[name]:,}") for name, words in parts.items()),
+        "kind": kind,
+        "spec": f"{agent.name}:states={agent.states},features={agent.features},kept={agent.kept}",
+    }
+    return filled("README_gp.md", values | _meaning(task.S or 0, task.H, names))
 
 
 def policy_readme(learner: Learner, names: CNames, *, flash: int, run: str) -> str:
     """Of a policy alone."""
-    return filled("README_policy.md", {"run": _origin(run), "flash": f"{flash:,}"} | _meaning(learner, names))
+    return filled(
+        "README_policy.md", {"run": _origin(run), "flash": f"{flash:,}"} | _meaning(learner.S, learner.H, names)
+    )
 
 
 def _origin(run: str) -> str:
@@ -54,11 +82,11 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _meaning(learner: Learner, names: CNames) -> dict[str, str]:
+def _meaning(S: int, H: int, names: CNames) -> dict[str, str]:
     """What states and actions are."""
-    if learner.S:
+    if S:
         first = "static const unsigned state = 0;"
-        words = f"A state is a number 0 .. {learner.S - 1}. It counts through these fields, the last one fastest:"
+        words = f"A state is a number 0 .. {S - 1}. It counts through these fields, the last one fastest:"
         rows = [_row(f"`{name}`", f"0 .. {size - 1}") for name, size in names.fields]
         table = ["| field | values |", "|---|---|", *rows]
     else:
@@ -70,4 +98,4 @@ def _meaning(learner: Learner, names: CNames) -> dict[str, str]:
             *(_row(str(i), f"`{name}`") for i, (name, _) in enumerate(names.fields)),
         ]
     actions = "\n".join(_row(str(a), f"`LINMDP_ACTION_{name.upper()}`") for a, name in enumerate(names.actions))
-    return {"states": "\n".join([words, "", *table]), "actions": actions, "H": f"{learner.H:,}", "state": first}
+    return {"states": "\n".join([words, "", *table]), "actions": actions, "H": f"{H:,}", "state": first}

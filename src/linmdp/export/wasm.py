@@ -31,8 +31,9 @@ def export_wasm(
         c = Path(name)
         wrote = export_learner(agent, env, c, real=real, steps=steps, seed=seed, run=run)
         write_texts(c / "wasm", {file: template(f"wasm/{file}") for file in GLUE})
-        library = [path for path in sorted(c.glob("linmdp*.c")) if path.name != "linmdp_policy.c"]
-        test = [*library, c / "linmdp_policy.c", c / "selftest.c", c / "selftest_vectors.c"]
+        everything = sorted(c.glob("linmdp*.c"))
+        library = [path for path in everything if path.name != "linmdp_policy.c"]
+        test = [*everything, c / "selftest.c", c / "selftest_vectors.c"]
         modules = {
             "linmdp.wasm": _compiled(clang, c, [*library, c / "wasm" / "linmdp_wasm.c"], wrote.stack),
             "selftest.wasm": _compiled(clang, c, [*test, c / "wasm" / "selftest_wasm.c"], wrote.stack),

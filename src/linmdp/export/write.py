@@ -9,15 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Agent
+from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.errors import check_choice, check_int, invalid
 from linmdp.export.cost import CallCosts, costs, learner_bytes, stack_bytes
 from linmdp.export.features import feature_code
+from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
 from linmdp.export.header import closeness, config, psi_kind, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
 from linmdp.export.names import c_names, example_code, names_code
 from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
-from linmdp.export.readme import learner_readme, policy_readme
+from linmdp.export.readme import gp_readme, learner_readme, policy_readme
 from linmdp.export.vectors import Step, decisions, moved_by_rounding, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
 
@@ -54,7 +56,10 @@ def export_learner(
     """The policy of `agent`, a learner of its kind, and a self-test of so many steps in `env`."""
     check_choice("export", "real", real, REALS)
     check_int("export", "steps", steps, low=1, high=1_000_000)
+    agent = inner(agent)
     check_exportable(agent)
+    if isinstance(agent, LSVIGP):
+        return _export_gp(agent, env, folder, real=real, steps=steps, seed=seed, run=run)
     learner = learner_of(new_agent(agent, seed))
     code = feature_code(agent, psi_kind(learner, real))
     policy, flash = policy_code(agent, real, code.blocks)
@@ -82,6 +87,24 @@ def export_learner(
         **{name: template(name) for name in (WIDTH if learner.auto else ())},
     }
     return Exported(write_texts(folder, written), **sizes, costs=cost)
+
+
+def _export_gp(agent: LSVIGP, env: Any, folder: Path, *, real: str, steps: int, seed: int, run: str) -> Exported:
+    """The same of `lsvi-gp`. On states that are not finite it has no frozen policy."""
+    recorded, finite = record(env, new_agent(agent, seed), steps, seed, real), agent.task.S is not None
+    names, held = c_names(agent.task, int(np.size(recorded[0].state))), gp_bytes(agent, real)
+    policy, flash = policy_code(agent, real, 1) if finite else ("", 0)
+    chosen, stack = decisions(agent, [s.state for s in recorded]) if finite else [], gp_stack(agent)
+    close = CLOSE[real] * max(1.0, max(float(np.abs(s.q).max()) for s in recorded))
+    written = gp_code(agent, real, run, close) | {
+        "README.md": gp_readme(agent, names, held=held, flash=flash, stack=stack, kind=real, run=run),
+        "example/main.c": example_code(names, finite, real),
+        "linmdp_names.h": names_code(names, finite),
+        "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
+        **{name: template(name) for name in (*SELFTEST, *BOARD)},
+    }
+    written |= {"linmdp_policy.h": template("linmdp_policy.h"), "linmdp_policy.c": policy} if finite else {}
+    return Exported(write_texts(folder, written), ram=held["learner"], stack=stack, flash=flash, costs=None)
 
 
 def _check_rounding(agent: Agent, learner: Learner, recorded: list[Step], real: str, seed: int) -> None:

@@ -11,6 +11,7 @@ typedef struct {
     unsigned long refused;          /* calls that returned a status below 0, or did not where they should */
     unsigned long policy_steps;     /* asked of the frozen policy, */
     unsigned long policy_mistakes;  /* and answered with another action */
+    unsigned long far;              /* steps where a Q is off by more than LINMDP_CLOSE */
     double largest_error;           /* of any Q */
 } linmdp_report;
 

@@ -13,8 +13,8 @@ int main(void)
     linmdp_report report;
     const int failed = linmdp_selftest(&learner, &report);
     printf("bytes %lu\nsteps %lu\nother_actions %lu\nclose_calls %lu\nrefused %lu\npolicy_steps %lu\n"
-           "policy_mistakes %lu\nlargest_error %.3e\n%s\n",
+           "policy_mistakes %lu\nfar %lu\nlargest_error %.3e\n%s\n",
            (unsigned long)sizeof learner, report.steps, report.other_actions, report.close_calls, report.refused,
-           report.policy_steps, report.policy_mistakes, report.largest_error, failed ? "FAILED" : "passed");
+           report.policy_steps, report.policy_mistakes, report.far, report.largest_error, failed ? "FAILED" : "passed");
     return failed;
 }

@@ -1,0 +1,72 @@
+/* linmdp_returns.c: what some steps can pay, as far as has been seen. */
+#include "linmdp_gp.h"
+
+static linmdp_wide larger(linmdp_wide x, linmdp_wide y) { return x > y ? x : y; }
+static linmdp_wide smaller(linmdp_wide x, linmdp_wide y) { return x < y ? x : y; }
+
+void linmdp_widen(linmdp_wide limits[2], linmdp_wide x)
+{
+    limits[0] = smaller(limits[0], x);
+    limits[1] = larger(limits[1], x);
+}
+
+void linmdp_returns_init(linmdp_returns *r)
+{
+    for (unsigned g = 0; g <= LINMDP_L; g++) {
+        r->most[g] = g > 0 ? -LINMDP_WIDE_MAX : 0;
+        r->least[g] = -r->most[g];
+    }
+    r->reward[0] = r->episode[0] = LINMDP_WIDE_MAX;
+    r->reward[1] = r->episode[1] = -LINMDP_WIDE_MAX;
+    r->shortest = UINT32_MAX;
+    r->longest = 0;
+}
+
+unsigned linmdp_horizon(const linmdp_returns *r) { return r->shortest == r->longest ? r->longest : LINMDP_H; }
+
+void linmdp_returns_ended(linmdp_returns *r, const linmdp_wide *sums, unsigned n, int over)
+{
+    for (unsigned g = 1; g <= n && g <= LINMDP_L; g++) {
+        linmdp_wide window[2] = {r->least[g], r->most[g]};
+        for (unsigned t = g; t <= n; t++)
+            linmdp_widen(window, sums[t] - sums[t - g]);
+        r->least[g] = window[0];
+        r->most[g] = window[1];
+    }
+    linmdp_widen(r->episode, sums[n]);
+    r->shortest = n < r->shortest ? n : r->shortest;
+    r->longest = n > r->longest ? n : r->longest;
+    linmdp_wide most = -LINMDP_WIDE_MAX, least = LINMDP_WIDE_MAX;
+    for (unsigned g = 1; over && g <= LINMDP_L; g++) { /* so many steps and fewer, up to the end */
+        const linmdp_wide last = sums[n] - sums[g <= n ? n - g : 0];
+        most = larger(most, last);
+        least = smaller(least, last);
+        r->most[g] = larger(r->most[g], most);
+        r->least[g] = smaller(r->least[g], least);
+    }
+}
+
+/* Beyond what was seen, the sum of two parts. Where every reward is negative the best that may happen is an end. */
+void linmdp_returns_bounds(const linmdp_returns *r, linmdp_wide top[LINMDP_L + 1], linmdp_wide low[LINMDP_L + 1])
+{
+    unsigned far = 1;
+    for (unsigned g = 0; g <= LINMDP_L; g++) {
+        top[g] = r->most[g];
+        low[g] = r->least[g];
+    }
+    top[1] = larger(top[1], r->reward[1]);
+    low[1] = smaller(low[1], r->reward[0]);
+    for (unsigned g = 2; g <= LINMDP_L; g++) {
+        if (r->most[g] > -LINMDP_WIDE_MAX) {
+            far = g;
+            continue;
+        }
+        top[g] = top[far] + top[g - far];
+        low[g] = smaller(low[far], low[far] + low[g - far]);
+    }
+    for (unsigned g = 0; g <= LINMDP_L; g++) {
+        if (r->reward[1] < 0 && g > 0)
+            top[g] = larger(top[g], r->reward[1]);
+        low[g] = smaller(low[g], top[g]);
+    }
+}
