@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_export import STRICT, built, report
 
 import linmdp
 from linmdp.export.gp import gp_bytes, inner
 from linmdp.export.write import Exported, export_learner
+from test_export import STRICT, built, report
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
