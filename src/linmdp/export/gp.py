@@ -41,7 +41,7 @@ def sizes(agent: LSVIGP) -> dict[str, int]:
     there = 2 * N + 2 if task.S is None or clock else min(2 * N + 2, task.S)
     rows = 4 * N + 1 if task.S is None or clock else min(4 * N + 1, 2 * task.S * task.S * task.A)
     found = {"H": task.H, "A": task.A, "K": agent.experience.k, "N": agent.experience.k - clock, "clock": clock}
-    found |= {"states": N, "rows": rows, "held": there, "cells": min(rows, there * task.A)}
+    found |= {"states": N, "rows": rows, "held": there, "cells": min(rows, min(N + 1, there) * task.A)}
     return found | {
         "features": min(agent.features, there),
         "ahead": min(task.H, agent.levels),
