@@ -53,7 +53,7 @@ def config(agent: LSVIGP, kind: str, run: str, close: float) -> str:
     """linmdp_config.h"""
     given = ("length", "noise", "exact", "evidence", "replan", "scout", "every", "budget", "settled")
     values: dict[str, Any] = {name: literal(getattr(agent, name)) for name in given} | sizes(agent)
-    own = {
+    own: dict[str, Any] = {
         "short": gaussian.SHORT,
         "shorter": gaussian.SHORTER,
         "left_out": gaussian.LEFT_OUT,
