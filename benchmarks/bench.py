@@ -282,7 +282,7 @@ def unit_planning() -> list[Row]:
     rows = []
     for name, K in UNITS:
         env: Any = linmdp.make_env(name)
-        agent: Any = linmdp.make_agent("lsvi-ucb-fold", env, episodes=K)
+        agent: Any = linmdp.make_agent("auto", env, episodes=K)
         planning = 0.0
 
         def timed(begin: Callable[[], None] = agent.begin_episode) -> None:
@@ -303,7 +303,7 @@ def control(rounds: int = 2) -> list[Row]:
     rows, cpu, steps = [], 0.0, 0.0
     for seed in range(3):
         env: Any = linmdp.make_env("gym:CartPole-v1")
-        found = [run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=100, seed=seed) for _ in range(rounds)]
+        found = [run(env, linmdp.make_agent("auto", env), episodes=100, seed=seed) for _ in range(rounds)]
         least_cpu, played = min(r.cpu_seconds for r in found), found[0].costs[-1][3]
         plannings = f"{found[0].switches} plannings"
         rows.append(

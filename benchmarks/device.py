@@ -27,13 +27,13 @@ from linmdp.report.tables import into_pages, markdown
 
 STEPS = 10_000
 TASKS = [
-    ("sensor", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95"),
-    ("sensor", "lsvi-ucb-fold:stationary=true,M=48"),
+    ("sensor", "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95"),
+    ("sensor", "lsvi-ucb:storage=centres,lam=0.1,stationary=true,M=48"),
     ("sensor", "lsvi-ucb-fixed:stationary=true,rho=0.5"),
-    ("inventory", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95"),
-    ("riverswim:H=20", "lsvi-ucb-fold:lam=0.1"),
-    ("lock", "lsvi-ucb-fold:lam=0.1"),
-    ("gym:CartPole-v1,H=200,features=rbf,centres=12", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95"),
+    ("inventory", "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95"),
+    ("riverswim:H=20", "lsvi-ucb:storage=centres,lam=0.1"),
+    ("lock", "lsvi-ucb:storage=centres,lam=0.1"),
+    ("gym:CartPole-v1,H=200,features=rbf,centres=12", "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95"),
     ("sensor", "lsvi-ucb:storage=centres,beta=0.5,lam=0.1,stationary=true,discount=0.95"),
     ("sensor", "opt-wlsvi:storage=centres,W=100,beta=0.5,lam=0.1,stationary=true,discount=0.95"),
     (

@@ -29,7 +29,7 @@ from linmdp.linearize.collect import open_game, random_data
 from linmdp.runner.guard import RunStopped
 
 BOUNDS = "reward_low=0,reward_high=1"
-AGENTS = ("lsvi-ucb:beta=0.1,lam=0.1", "lsvi-ucb-fixed", "random", "constant", "lsvi-ucb-fold:M=8")
+AGENTS = ("lsvi-ucb:beta=0.1,lam=0.1", "lsvi-ucb-fixed", "random", "constant", "lsvi-ucb:storage=centres,lam=0.1,M=8")
 
 
 class Broken(AssertionError):
@@ -104,7 +104,13 @@ def sweep(rng: random.Random, folder: Path) -> None:
 
 def check(rng: random.Random, folder: Path) -> None:
     """`linmdp check`."""
-    _command("check", _spec(rng, _shows(rng)), "-k", "20", *rng.choice([[], ["--agent", "lsvi-ucb-fold:M=8"]]))
+    _command(
+        "check",
+        _spec(rng, _shows(rng)),
+        "-k",
+        "20",
+        *rng.choice([[], ["--agent", AGENTS[-1]]]),
+    )
 
 
 def tune(rng: random.Random, folder: Path) -> None:

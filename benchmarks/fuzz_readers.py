@@ -26,7 +26,7 @@ AGENTS = (
     "lsvi-ucb",
     "lsvi-ucb:storage=states",
     "lsvi-ucb-adaptive:m=2,storage=features",
-    "lsvi-ucb-fold:M=4",
+    "lsvi-ucb:storage=centres,lam=0.1,M=4",
     "lsvi-ucb:stationary=true",
     "q-learning:c=0.1",
 )

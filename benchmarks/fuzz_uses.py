@@ -51,11 +51,11 @@ AGENTS = {
         "lsvi-ucb:lam=0.1,storage=states",
         "lsvi-ucb-adaptive:m=2,storage=features,lam=0.1",
         "lsvi-ucb-fixed:lam=0.1",
-        "lsvi-ucb-fold:beta=0.1,lam=0.1,M=6",
+        "lsvi-ucb:storage=centres,beta=0.1,lam=0.1,M=6",
         "lsvi-ucb:storage=sparse,M=12",
         "q-learning:c=0.1",
     ),
-    "numbers": ("lsvi-ucb", "lsvi-ucb:storage=centres,M=20,lam=0.1", "lsvi-ucb-fold:lam=0.1,M=10"),
+    "numbers": ("lsvi-ucb", "lsvi-ucb:storage=centres,M=20,lam=0.1", "lsvi-ucb:storage=centres,lam=0.1,M=10"),
 }
 EPISODES = 8
 

@@ -25,7 +25,7 @@ ENV = "riverswim:S=4,H=3"
 AGENTS = (
     "lsvi-ucb:beta=0.5",
     "lsvi-ucb-fixed:beta=0.5,rho=0.6",
-    "lsvi-ucb-fold:beta=0.5,M=4",
+    "lsvi-ucb:storage=centres,beta=0.5,M=4",
     "lsvi-ucb:stationary=true",
 )
 MERGING = ("lsvi-ucb:storage=centres,beta=0.5,M=2,replan=0.1", "lsvi-ucb:storage=sparse,beta=0.5,M=17,replan=0.1")

@@ -108,7 +108,12 @@ def kills(scale: float) -> Iterator[Row]:
     """A real process under SIGKILL at random moments, then given again until it is done."""
     rng, wanted, points, failures = random.Random(1), max(4, round(50 * scale)), 0, 0
     folder = Path(tempfile.mkdtemp(prefix="linmdp-trust-"))
-    settings = ("lsvi-ucb-fixed:storage=features", "lsvi-ucb", "lsvi-ucb-fold:M=16", "lsvi-ucb-adaptive:storage=states")
+    settings = (
+        "lsvi-ucb-fixed:storage=features",
+        "lsvi-ucb",
+        "lsvi-ucb:storage=centres",
+        "lsvi-ucb-adaptive:storage=states",
+    )
     try:
         number = 0
         while points < wanted:

@@ -62,11 +62,23 @@ def check_install(wheel: Path, scratch: Path) -> str:
     if extra:
         raise SystemExit(f"a core install brought {', '.join(extra)}")
     print(called(python, "-W", "error", "-c", SNIPPET, folder=scratch).strip())
-    result = json.loads(called(linmdp, "run", "lock:H=5", "lsvi-ucb-fold:beta=0.5", "-k", 50, "--json", folder=scratch))
+    result = json.loads(
+        called(linmdp, "run", "lock:H=5", "lsvi-ucb:storage=centres,beta=0.5", "-k", 50, "--json", folder=scratch)
+    )
     assert result["agent_bytes"] > 0
-    for command in ("run gym:CartPole-v1 lsvi-ucb-fold -k 5", "envs", "agents", "check lock --agent lsvi-ucb"):
+    for command in ("run gym:CartPole-v1 auto -k 5", "envs", "agents", "check lock --agent lsvi-ucb"):
         called(linmdp, *command.split(), folder=scratch)
-    called(linmdp, "run", "sensor", "lsvi-ucb-fold:lam=0.1,stationary=true", "-k", 20, "--out", "run", folder=scratch)
+    called(
+        linmdp,
+        "run",
+        "sensor",
+        "lsvi-ucb:storage=centres,lam=0.1,stationary=true",
+        "-k",
+        20,
+        "--out",
+        "run",
+        folder=scratch,
+    )
     called(linmdp, "export", "run", "--c", "firmware", "--steps", 50, folder=scratch)
     return called(linmdp, "--version", folder=scratch).strip()
 

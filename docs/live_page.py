@@ -46,7 +46,7 @@ class Live(NamedTuple):
 TASKS = {
     "cartpole": Live(
         "gym:CartPole-v1,H=200,features=fourier,order=1",
-        "lsvi-ucb-fold:stationary=true,discount=0.95,lam=0.001",
+        "lsvi-ucb:storage=centres,stationary=true,discount=0.95,lam=0.001",
         (200, 300, 500, 1000),
         50,
         "Keep the pole upright and the cart on its track. Every step pays 1; an episode ends when the pole falls, the "
@@ -55,7 +55,7 @@ TASKS = {
     ),
     "sensor": Live(
         "sensor",
-        "lsvi-ucb-fold:stationary=true,discount=0.95,lam=0.001",
+        "lsvi-ucb:storage=centres,stationary=true,discount=0.95,lam=0.001",
         (48, 96, 192, 384),
         8,
         "A sensor node that lives on sunlight: sleep, sample a reading, or send the queue. Readings delivered pay; an "

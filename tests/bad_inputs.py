@@ -141,10 +141,8 @@ COMMANDS: list[tuple[str, str]] = [
     ("run lock lsvi-ucb-adaptive:budget=0", "'budget' parameter of lsvi-ucb-adaptive"),
     ("run lock lsvi-ucb-adaptive:budget=2.5", "'budget' parameter of lsvi-ucb-adaptive"),
     ("run lock lsvi-ucb-adaptive:proxy=none", "'proxy' parameter of lsvi-ucb-adaptive"),
-    ("run lock lsvi-ucb-fold:M=1", "'M' parameter of lsvi-ucb-fold"),
-    ("run lock lsvi-ucb-fold:replan=2", "'replan' parameter of lsvi-ucb-fold"),
-    ("run lock lsvi-ucb-fold:probes=old", "'probes' parameter of lsvi-ucb-fold"),
-    ("run lock lsvi-ucb-fold:correction=no", "'correction' parameter of lsvi-ucb-fold"),
+    ("run lock lsvi-ucb:storage=centres,M=1", "'M' parameter of lsvi-ucb"),
+    ("run lock lsvi-ucb:replan=2", "'replan' parameter of lsvi-ucb"),
     ("run lock constant:action=99", "'action' parameter of constant must be a whole number in [0, "),
     ("run lock constant:action=-1", "'action' parameter of constant"),
     # options

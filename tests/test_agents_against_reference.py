@@ -11,14 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linmdp import LSVIUCB, LinMDPWarning, LSVIUCBAdaptive, LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
+from linmdp import LSVIUCB, LinMDPWarning, LSVIUCBAdaptive, LSVIUCBFixed, TableFeatures, Task
 from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
 from linmdp.agents.horizon import Horizon
 from reference import (
     ReferenceAdaptive,
     ReferenceEvidence,
     ReferenceFixed,
-    ReferenceFold,
     ReferenceLSVI,
     ReferencePHE,
     ReferenceRareSwitch,
@@ -153,57 +152,12 @@ def test_adaptive_is_algorithm_3(
 
 
 @many
-@given(
-    task=tasks(),
-    common=common,
-    run=runs,
-    M=st.integers(2, 5),
-    replan=st.sampled_from((0.0, 0.3)),
-    probes=st.sampled_from(("reservoir", "recent")),
-    correction=st.sampled_from(("slope", "probe", "frozen")),
-)
-def test_fold_is_what_its_page_says(
-    task: Task, common: dict[str, Any], run: dict[str, Any], M: int, replan: float, probes: str, correction: str
-) -> None:
-    own: dict[str, Any] = {"M": M, "replan": replan, "probes": probes, "correction": correction}
-    assert_same(LSVIUCBFold(task, **own, **common), ReferenceFold(task, **own, **common), task, **run)
-
-
-@many
-@given(task=tasks(), common=common, run=runs)
-def test_before_it_folds_fold_is_lsvi_ucb(task: Task, common: dict[str, Any], run: dict[str, Any]) -> None:
-    fold = LSVIUCBFold(task, M=run["episodes"] + 2, replan=0, **common)
-    assert_same(fold, ReferenceLSVI(task, **common), task, **run)
-
-
-@many
-@given(task=tasks(), common=common, run=runs)
-def test_a_fold_with_room_for_all_transitions_is_lsvi_ucb_for_ever(
-    task: Task, common: dict[str, Any], run: dict[str, Any]
-) -> None:
-    assert task.S is not None
-    room = 2 * task.A * task.S**2 + 1  # each may end the episode or not
-    fold = LSVIUCBFold(task, M=room, replan=0, **common)
-    assert_same(fold, ReferenceLSVI(task, **common), task, **run | {"episodes": 3 * run["episodes"]})
-    assert not fold.state_dict()["planner.storage.folded"].any()
-
-
-@many
 @given(task=tasks(), common=common, run=runs, storage=st.sampled_from(STORAGES))
 def test_a_stationary_agent_uses_every_sample_at_every_step(
     task: Task, common: dict[str, Any], run: dict[str, Any], storage: str
 ) -> None:
     fast = LSVIUCB(task, storage=storage, stationary=True, **common)
     assert_same(fast, ReferenceStationary(task, **common), task, **run)
-
-
-@many
-@given(task=tasks(), common=common, run=runs)
-def test_before_it_folds_a_stationary_fold_is_stationary_lsvi_ucb(
-    task: Task, common: dict[str, Any], run: dict[str, Any]
-) -> None:
-    fold = LSVIUCBFold(task, M=(run["episodes"] + 2) * task.H, replan=0, stationary=True, **common)
-    assert_same(fold, ReferenceStationary(task, **common), task, **run)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -264,13 +218,12 @@ def test_perturbed_weights_have_the_covariance_of_perturbed_rewards() -> None:
 
 
 @many
-@given(task=tasks(), common=common, run=runs, storage=st.sampled_from((*STORAGES, "fold")), stationary=st.booleans())
+@given(task=tasks(), common=common, run=runs, storage=st.sampled_from((*STORAGES, "centres")), stationary=st.booleans())
 def test_a_weight_of_two_is_the_same_sample_twice(
     task: Task, common: dict[str, Any], run: dict[str, Any], storage: str, stationary: bool
 ) -> None:
     """In the regression, whatever keeps the samples."""
-    room: dict[str, Any] = {"M": 10_000} if storage == "fold" else {}
-    heavy, twice = (LSVIUCB(task, storage=storage, stationary=stationary, **room, **common) for _ in range(2))
+    heavy, twice = (LSVIUCB(task, storage=storage, stationary=stationary, **common) for _ in range(2))
     heavy._planner.exploration.weight = lambda h, phi: 2.0  # type: ignore[method-assign]
     source = RandomTask(task, run["seed"], run["end_probability"])
     for _ in range(run["episodes"]):
@@ -300,16 +253,15 @@ def test_a_weight_of_two_is_the_same_sample_twice(
 @pytest.mark.parametrize("stationary", [False, True])
 @many
 @given(task=tasks(), common=common, run=runs, K=st.integers(1, 14))
-def test_fixed_and_adaptive_with_a_fold_that_holds_all_are_themselves(
+def test_fixed_and_adaptive_with_centres_that_hold_all_are_themselves(
     stationary: bool, task: Task, common: dict[str, Any], run: dict[str, Any], K: int
 ) -> None:
-    room = 4 * task.H * (2 * task.A * (task.S or 0) ** 2 + 1)
     own: dict[str, Any] = {"rho": 0.6, "episodes": K, "stationary": stationary, **common}
-    assert_same(LSVIUCBFixed(task, storage="fold", M=room, **own), LSVIUCBFixed(task, **own), task, **run)
+    assert_same(LSVIUCBFixed(task, storage="centres", **own), LSVIUCBFixed(task, **own), task, **run)
     own |= {"m": 2, "tau": 0.05 * (1 + np.pi * 1e-5), "budget": 3}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)
-        pair = LSVIUCBAdaptive(task, storage="fold", M=room, **own), LSVIUCBAdaptive(task, **own)
+        pair = LSVIUCBAdaptive(task, storage="centres", **own), LSVIUCBAdaptive(task, **own)
     assert_same(*pair, task, **run)
 
 

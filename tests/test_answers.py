@@ -69,7 +69,7 @@ def test_a_range_that_was_guessed_is_not_called_declared() -> None:
 
 
 def test_one_check_has_one_forecast() -> None:
-    done = command("check", "gym:CartPole-v1,H=50", "--agent", "lsvi-ucb-fold", "--episodes", "50")
+    done = command("check", "gym:CartPole-v1,H=50", "--agent", "auto", "--episodes", "50")
     sizes = re.findall(r"at most (\S+ \S+?)(?: then)?$", done.out, re.MULTILINE)
     assert len(sizes) == 2
     assert len(set(sizes)) == 1
@@ -89,6 +89,6 @@ def test_a_table_of_numbers_is_no_picture() -> None:
 
 def test_a_discount_is_taken_where_steps_are_shared_by_themselves() -> None:
     env = linmdp.make_env("gym:CartPole-v1,H=50")
-    assert linmdp.make_agent("lsvi-ucb-fold:discount=0.99", env).chosen["stationary"] is True  # type: ignore[attr-defined]
+    assert linmdp.make_agent("lsvi-ucb:discount=0.99", env).chosen["stationary"] is True  # type: ignore[attr-defined]
     with pytest.raises(linmdp.InvalidParameter, match="1 unless stationary=true"):
         linmdp.make_agent("lsvi-ucb:discount=0.99,stationary=false", env)

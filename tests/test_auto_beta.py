@@ -67,9 +67,9 @@ def test_a_multiple_that_can_not_be_the_best_is_beaten_and_one_that_can_is_not()
         assert not even.beaten, "a choice between equals may stand until the next planning"
 
 
-def test_fold_does_not_stay_with_a_multiple_that_is_beaten_until_its_next_planning() -> None:
+def test_a_planning_that_waits_does_not_stay_with_a_multiple_that_is_beaten_until_its_next_planning() -> None:
     env: Any = linmdp.make_env("sensor")
-    agent: Any = linmdp.make_agent("lsvi-ucb-fold:lam=0.1,stationary=true", env)
+    agent: Any = linmdp.make_agent("lsvi-ucb:lam=0.1,stationary=true,replan=0.01", env)
     linmdp.run(env, agent, episodes=40, seed=0)
     planned, agent.schedule.due = agent.policy_version, 10**6
     agent._auto_beta.returns[:] = [[9, 9, 9], [9 * 8, 9 * 8, 9 * 1], [9 * 64.1, 9 * 64.1, 9 * 1.1]]
@@ -94,7 +94,7 @@ def test_when_another_multiple_becomes_better_it_changes() -> None:
     [
         "lsvi-ucb:lam=0.1",
         "lsvi-ucb:lam=0.1,storage=states",
-        "lsvi-ucb-fold:lam=0.1",
+        "lsvi-ucb:storage=centres,lam=0.1",
         "lsvi-ucb:lam=0.1,stationary=true",
     ],
 )
@@ -135,7 +135,7 @@ def test_the_width_says_its_value() -> None:
     assert first > 0
 
 
-@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb-fold:M=2000"])
+@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb:storage=centres,lam=0.1,M=2000"])
 def test_a_discounted_q_is_a_fixed_point(agent: str) -> None:
     env: Any = linmdp.make_env("riverswim:H=15")
     join = ":" if ":" not in agent else ","
@@ -152,12 +152,12 @@ def test_a_discount_needs_a_stationary_agent() -> None:
         linmdp.make_agent("lsvi-ucb:discount=0.9", env)
 
 
-@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-adaptive", "lsvi-ucb-fold"])
+@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-adaptive", "lsvi-ucb:storage=centres"])
 def test_one_regression_takes_less_memory_and_learns_sooner(agent: str) -> None:
     env: Any = linmdp.make_env("synthetic:S=40,A=4,d=6,H=20,stationary=true,concentration=0.3")
     found = {}
     for mode in ("false", "true"):
-        own = {"lsvi-ucb-adaptive": ",tau_rel=1e-7", "lsvi-ucb-fold": ",M=60"}.get(agent, "")
+        own = {"lsvi-ucb-adaptive": ",tau_rel=1e-7", "lsvi-ucb:storage=centres": ",M=60"}.get(agent, "")
         made = linmdp.make_agent(f"{agent}:beta=0.05,stationary={mode}{own}", env, episodes=150)
         found[mode] = linmdp.run(env, made, episodes=150, seed=0, eval_every=5)
     regret = {mode: result.regret for mode, result in found.items()}

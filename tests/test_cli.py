@@ -300,7 +300,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
 
 
 def test_set_gives_a_parameter_to_the_agents_that_have_it() -> None:
-    done = linmdp("compare", "inventory", "lsvi-ucb-fold", "--set", "max_bytes=1MiB", "--episodes", "5")
+    done = linmdp("compare", "inventory", "lsvi-ucb", "--set", "max_bytes=1MiB", "--episodes", "5")
     assert done.returncode == 0
-    assert "lsvi-ucb-fold:max_bytes=1MiB: chosen stationary=true, storage=" in done.stderr
+    assert "lsvi-ucb:max_bytes=1MiB: chosen stationary=true, storage=" in done.stderr
     assert "| random " in done.stdout

@@ -53,25 +53,23 @@ SPECS: tuple[str, ...] = (
     "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3",
     "lsvi-ucb-adaptive:rho=0.7,budget=5,m=3,tau_rel=0.05,storage=states",
     "lsvi-ucb-adaptive:rho=0.7,m=2,proxy=phase,tau_c=0.01,storage=features",
-    "lsvi-ucb-fold:M=4",
-    "lsvi-ucb-fold:beta=0.1,M=4",
-    "lsvi-ucb-fold:stationary=true,M=20",
-    "lsvi-ucb-fold:stationary=true,discount=0.9,M=20",
+    "lsvi-ucb:storage=centres,lam=0.1,M=4",
+    "lsvi-ucb:storage=centres,beta=0.1,M=4",
+    "lsvi-ucb:storage=centres,lam=0.1,stationary=true,M=20",
+    "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.9,M=20",
     "lsvi-ucb:beta=0.1",
     "lsvi-ucb:lam=0.1,stationary=true",
     "lsvi-ucb:lam=0.1,stationary=true,discount=0.8,storage=features,dtype=float32",
     "lsvi-ucb-fixed:rho=0.6,stationary=true,storage=states",
     "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3,stationary=true",
-    "lsvi-ucb-fold:M=5,replan=0,correction=probe,probes=recent,dtype=float32",
-    "lsvi-ucb:storage=fold,M=15,replan=0.1",
-    "lsvi-ucb-fixed:rho=0.6,storage=fold,M=5",
-    "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3,storage=fold,M=5",
+    "lsvi-ucb:storage=centres,lam=0.1,M=5,replan=0,dtype=float32",
+    "lsvi-ucb-fixed:rho=0.6,storage=centres,M=5",
+    "lsvi-ucb-adaptive:rho=0.7,budget=0.6,m=3,storage=centres,M=5",
     "lsvi-ucb:storage=states,stationary=false",
     "lsvi-ucb-fixed:lam=auto,rho=0.6",
     "lsvi-ucb-rare-switch:eta=2,beta=0.1,storage=states",
     "lsvi-ucb-rare-switch:stationary=true",
-    "lsvi-ucb-rare-switch:storage=fold,M=6,growth=0.5",
-    "lsvi-phe:storage=fold,M=6,draws=2",
+    "lsvi-ucb-rare-switch:storage=centres,M=6,growth=0.5",
     "q-learning",
     "q-learning:stationary=true,c=0.1",
     "q-learning-greedy",
@@ -185,8 +183,7 @@ def test_counts_do_not_grow_with_the_episodes(spec: str) -> None:
     env, agent = make(ENVS[0], spec, episodes=400)
     before, most = agent.nbytes, agent.bytes_after(400)
     play_for(env, agent, 60)
-    # the first fold makes room for what stands for folded samples; nothing grows after it
-    assert agent.nbytes == (most if "fold" in spec and "M=" in spec else before)
+    assert agent.nbytes == before
     play_for(env, agent, 60)
     assert agent.nbytes <= most
 

@@ -31,7 +31,7 @@ def test_of_a_game_the_ram_is_seen() -> None:
 @pytest.mark.parametrize("game", GAMES)
 def test_every_game_is_linearized_and_learned(game: str) -> None:
     env: Any = linmdp.make_env(f"gym:{game},H=50")
-    result = linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=3, seed=0)
+    result = linmdp.run(env, linmdp.make_agent("auto", env), episodes=3, seed=0)
     assert len(result.rewards) == 3
     model = train(dataset_of(game, None, TINY, transitions=200), TINY)
     assert model.d == TINY.d

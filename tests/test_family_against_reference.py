@@ -416,9 +416,8 @@ def test_windows_by_hand() -> None:
     ("spec", "words"),
     [
         ("lsvi-ucb-sketch:stationary=true", "'stationary' parameter of lsvi-ucb-sketch must be false"),
-        ("lsvi-ucb-sketch:storage=fold", "'storage' parameter of lsvi-ucb-sketch must be 'counts', 'features' or"),
+        ("lsvi-ucb-sketch:storage=centres", "'storage' parameter of lsvi-ucb-sketch must be 'counts', 'features' or"),
         ("lsvi-ucb-sketch:m=1", "'m' parameter of lsvi-ucb-sketch"),
-        ("opt-wlsvi:storage=fold", "'storage' parameter of opt-wlsvi must be any but 'fold'"),
         ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
         ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
         ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),
@@ -430,7 +429,10 @@ def test_windows_by_hand() -> None:
         ("lsvi-ucb-select:gamma=-1", "'gamma' parameter of lsvi-ucb-select"),
         ("lsvi-ucb-select:gamma=some", "'gamma' parameter of lsvi-ucb-select must be a number >= 0, 'auto' or"),
         ("lsvi-ucb-select:gamma=theory", "'M' parameter of lsvi-ucb-select must be given where gamma is 'theory'"),
-        ("lsvi-ucb-select:storage=fold", "'storage' parameter of lsvi-ucb-select must be one that holds the samples"),
+        (
+            "lsvi-ucb-select:storage=centres",
+            "'storage' parameter of lsvi-ucb-select must be one that holds the samples",
+        ),
     ],
 )
 def test_bad_parameters_are_named(spec: str, words: str) -> None:

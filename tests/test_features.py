@@ -85,6 +85,6 @@ def test_counts_need_finite_states() -> None:
     task = linmdp.Task(S=None, A=2, d=3, H=2, reward_range=(0.0, 1.0), features=Moody(np.zeros((2, 3))))
     with pytest.raises(
         linmdp.InvalidParameter,
-        match="parameter of lsvi-ucb must be 'features', 'states', 'merged', 'centres' or 'fold' where",
+        match="parameter of lsvi-ucb must be 'features', 'states', 'merged' or 'centres' where",
     ):
         linmdp.LSVIUCB(task, storage="counts")

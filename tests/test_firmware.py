@@ -17,7 +17,7 @@ from linmdp.export.write import Exported, export_learner, export_policy
 from linmdp.types import Task
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
-FOLD = "lsvi-ucb-fold:stationary=true,discount=0.95,lam=0.001,beta=1"
+CENTRES = "lsvi-ucb:storage=centres,stationary=true,discount=0.95,lam=0.001,beta=1"
 CARTPOLE = "gym:CartPole-v1,H=20,features=fourier,order=1"
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
@@ -77,7 +77,7 @@ def test_gymnasium_tasks_have_names_where_they_fit() -> None:
 @needs_gcc
 def test_the_application_learns_over_a_line(tmp_path: Path) -> None:
     env = linmdp.make_env("sensor")
-    exported("sensor", f"{FOLD},M=96", tmp_path)
+    exported("sensor", f"{CENTRES},M=96", tmp_path)
     subprocess.run(["make", "-s", "-C", tmp_path, "application"], check=True)
     sizes = [size for _, size in env.task.state_fields]
 
@@ -106,7 +106,7 @@ def test_the_application_learns_over_a_line(tmp_path: Path) -> None:
 
 @needs_gcc
 def test_the_application_of_a_task_with_numbers_compiles_and_refuses_what_is_none(tmp_path: Path) -> None:
-    exported(CARTPOLE, f"{FOLD},M=40", tmp_path)
+    exported(CARTPOLE, f"{CENTRES},M=40", tmp_path)
     subprocess.run(["make", "-s", "-C", tmp_path, "application"], check=True)
     line = "0.01 0.02 0.03 0.04\n1 0 0.01 0.02 0.03 0.04\n7 0 0.01 0.02 0.03 0.04\n"
     done = subprocess.run([tmp_path / "application"], input=line, capture_output=True, text=True)
@@ -115,7 +115,7 @@ def test_the_application_of_a_task_with_numbers_compiles_and_refuses_what_is_non
 
 
 def test_the_readme_states_what_the_export_knows(tmp_path: Path) -> None:
-    wrote = exported(CARTPOLE, f"{FOLD},M=40", tmp_path)
+    wrote = exported(CARTPOLE, f"{CENTRES},M=40", tmp_path)
     text = (tmp_path / "README.md").read_text()
     assert wrote.costs is not None
     for number in (wrote.ram, wrote.stack, wrote.flash, wrote.costs.begin_episode.wide):
@@ -125,7 +125,7 @@ def test_the_readme_states_what_the_export_knows(tmp_path: Path) -> None:
     for word in ("From this run: a run.", "`pole_angle`", "`LINMDP_ACTION_PUSH_RIGHT`", "20 steps"):
         assert word in text
     assert "$" not in text
-    finite = exported("sensor", f"{FOLD},M=96", tmp_path / "finite")
+    finite = exported("sensor", f"{CENTRES},M=96", tmp_path / "finite")
     assert finite.files[0].parent == tmp_path / "finite"
     assert "| `queue` | 0 .. 2 |" in (tmp_path / "finite" / "README.md").read_text()
 
@@ -133,7 +133,7 @@ def test_the_readme_states_what_the_export_knows(tmp_path: Path) -> None:
 @needs_gcc
 def test_the_c_of_the_device_page_compiles(tmp_path: Path) -> None:
     """Its two blocks, in a program that declares what a board has."""
-    exported("sensor", FOLD, tmp_path)
+    exported("sensor", CENTRES, tmp_path)
     page = (Path(__file__).parent.parent / "docs" / "device.md").read_text()
     loop, names = re.findall(r"^```c\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
     board = (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp import LSVIUCB, LSVIUCBFold, Task
+from linmdp import LSVIUCB, Task
 from linmdp.agents.storage.frequent import FEWEST, REST, Frequent, most_states
 from linmdp.agents.storage.sparse import END
 from linmdp.features import HashedFeatures
@@ -134,11 +134,6 @@ def test_memory_does_not_grow_and_what_is_said_is_kept() -> None:
     assert sizes[1] == sizes[2] == sizes[3]
     assert max(held) <= agent.chosen["bytes"] <= 300 << 10
     assert np.isfinite(agent.q_values(0, 10**9)).all()
-
-
-def test_fold_has_a_bound_with_no_parameter() -> None:
-    assert isinstance(storage(LSVIUCBFold(task())), Frequent)
-    assert not isinstance(storage(LSVIUCB(task())), Frequent)
 
 
 @pytest.mark.parametrize("stationary", [True, False])

@@ -37,7 +37,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("agent", ["random", "lsvi-ucb-fold:M=4"])
+@pytest.mark.parametrize("agent", ["random", "lsvi-ucb:storage=centres,lam=0.1,M=4"])
 @pytest.mark.parametrize("spec", TASKS)
 def test_every_task_runs_with_its_default_features_and_rewards(spec: str, agent: str) -> None:
     env = linmdp.make_env(spec)
@@ -121,7 +121,7 @@ def test_spaces_of_several_parts_become_states(name: str) -> None:
         assert state in env.observation_space
         assert env.task.features.phi(state).shape == (2, d)
         state, *_ = env.step(1)
-    agent = linmdp.LSVIUCBFold(env.task, M=4, beta=0.1) if d <= 200 else linmdp.RandomAgent(env.task)
+    agent = linmdp.LSVIUCB(env.task, storage="centres", M=4, beta=0.1) if d <= 200 else linmdp.RandomAgent(env.task)
     assert linmdp.run(env, agent, episodes=2).rewards.tolist() == [2.5, 2.5]
 
 

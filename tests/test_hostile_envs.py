@@ -125,7 +125,7 @@ def hostile(fault: str, episode: int = 3) -> Any:
 
 
 @pytest.mark.parametrize("fault", WORDS)
-@pytest.mark.parametrize("spec", ["lsvi-ucb", "lsvi-ucb-fold:M=3", "random"])
+@pytest.mark.parametrize("spec", ["lsvi-ucb", "lsvi-ucb:storage=centres,lam=0.1,M=3", "random"])
 def test_a_fault_stops_the_run_in_one_line_with_its_place(fault: str, spec: str, tmp_path: Path) -> None:
     env = hostile(fault)
     with pytest.raises(RunStopped, match=WORDS[fault]) as stopped:

@@ -55,7 +55,7 @@ BOUNDS: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
 
 
 @pytest.mark.parametrize("task", [{}, {"H": 7}, {"features": "rbf"}, {"reward": "rescale"}, BOUNDS, {"warmup": 1500}])
-@pytest.mark.parametrize("agent", ["lsvi-ucb", "random", "lsvi-ucb-fold", "sb3-dqn:learning_starts=10"])
+@pytest.mark.parametrize("agent", ["lsvi-ucb", "random", "auto", "sb3-dqn:learning_starts=10"])
 def test_interactions_are_all_steps_that_the_environment_made(agent: str, task: dict[str, Any]) -> None:
     if agent.startswith("sb3"):
         pytest.importorskip("stable_baselines3")

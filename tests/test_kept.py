@@ -157,7 +157,7 @@ def test_a_saved_agent_goes_on_and_must_have_links_that_can_be() -> None:
 
 def test_within_few_bytes_unit_vectors_share_one_q_and_keep_few_links() -> None:
     env = linmdp.make_env("gym:FrozenLake-v1")
-    agents: list[Any] = [linmdp.make_agent(f"lsvi-ucb-fold:max_bytes={limit}", env) for limit in ("1GiB", "40KiB")]
+    agents: list[Any] = [linmdp.make_agent(f"lsvi-ucb:max_bytes={limit}", env) for limit in ("1GiB", "40KiB")]
     assert "discount" not in agents[0].chosen
     assert "reason" not in agents[0].chosen
     assert agents[1].chosen["discount"] == 0.99

@@ -48,7 +48,7 @@ class Corridor(gymnasium.Env[Any, Any]):
 
 
 @pytest.mark.parametrize("env", [LAKE, "gym:FrozenLake-v1,H=30", "lock:H=4"])
-@pytest.mark.parametrize("agent", ["lsvi-ucb-fold", FAST])
+@pytest.mark.parametrize("agent", ["auto", FAST])
 def test_learning_in_pieces_with_evaluations_between_is_learning_at_once(env: str, agent: str) -> None:
     whole = linmdp.Learner(env, agent, seed=3).learn(12)
     parts = linmdp.Learner(env, agent, seed=3).learn(5)
@@ -60,7 +60,7 @@ def test_learning_in_pieces_with_evaluations_between_is_learning_at_once(env: st
     np.testing.assert_equal(parts.agent.state_dict(), whole.agent.state_dict())
 
 
-@pytest.mark.parametrize("agent", ["auto", "lsvi-ucb-fold"])
+@pytest.mark.parametrize("agent", ["auto", "lsvi-ucb"])
 @pytest.mark.parametrize("env", [LAKE, "lock:H=4", "gym:CartPole-v1,H=30"])
 def test_a_saved_learner_goes_on_bit_for_bit(env: str, agent: str, tmp_path: Path) -> None:
     first = linmdp.Learner(env, agent, seed=2).learn(6)
@@ -124,8 +124,8 @@ def test_a_callback_hears_of_every_episode_and_can_stop() -> None:
 
 
 def test_a_callback_may_predict_and_evaluate() -> None:
-    plain = linmdp.Learner("gym:CartPole-v1,H=30", "lsvi-ucb-fold").learn(4)
-    looked = linmdp.Learner("gym:CartPole-v1,H=30", "lsvi-ucb-fold")
+    plain = linmdp.Learner("gym:CartPole-v1,H=30", "auto").learn(4)
+    looked = linmdp.Learner("gym:CartPole-v1,H=30", "auto")
 
     def look(record: Any) -> None:
         looked.evaluate(1)
@@ -170,17 +170,17 @@ def test_an_evaluation_is_the_policy_that_learned() -> None:
 
 def test_it_learns_an_environment_that_knows_nothing_of_it_also_wrapped_within_and_without() -> None:
     for env in (Corridor(), TimeLimit(Corridor(), 40), RecordEpisodeStatistics(TimeLimit(Corridor(), 40))):
-        learner = linmdp.Learner(env, "lsvi-ucb-fold").learn(40)
+        learner = linmdp.Learner(env, "auto").learn(40)
         assert learner.evaluate(5).mean == 1
     around = RecordEpisodeStatistics(linmdp.GymTask(TimeLimit(Corridor(), 40)))
-    assert linmdp.Learner(around, "lsvi-ucb-fold").learn(40).evaluate(5).mean == 1
+    assert linmdp.Learner(around, "auto").learn(40).evaluate(5).mean == 1
 
 
 def test_predict_reads_what_the_wrapped_environment_shows() -> None:
     inner = gymnasium.make("CartPole-v1", max_episode_steps=30)
     space = gymnasium.spaces.Box(-1.0, 1.0, (2, 2), np.float32)
     env = TransformObservation(inner, lambda o: np.clip(o, -1, 1).astype(np.float32).reshape(2, 2), space)
-    learner = linmdp.Learner(env, "lsvi-ucb-fold").learn(3)
+    learner = linmdp.Learner(env, "auto").learn(3)
     obs, _ = env.reset(seed=0)
     assert learner.predict(obs)[0] in (0, 1)
     assert learner.predict(np.stack([obs, obs]))[0].shape == (2,)
@@ -189,7 +189,7 @@ def test_predict_reads_what_the_wrapped_environment_shows() -> None:
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_every_stream_of_a_vector_environment_is_learned(mode: AutoresetMode) -> None:
     env = poles(3, mode)
-    learner = linmdp.Learner(env, "lsvi-ucb-fold").learn(9)
+    learner = linmdp.Learner(env, "auto").learn(9)
     assert linmdp.Learner(poles(3, mode)).learn(9).episodes == 9
     assert learner.episodes == 9
     assert learner.steps == sum(learner.returns)  # a step pays 1
@@ -198,7 +198,7 @@ def test_every_stream_of_a_vector_environment_is_learned(mode: AutoresetMode) ->
     actions, _ = learner.predict(env.reset(seed=0)[0])
     assert actions.shape == (3,)
     assert learner.evaluate(2).episodes.shape == (2,)
-    assert linmdp.Learner(poles(3, mode), "lsvi-ucb-fold").learn(9).returns == learner.returns
+    assert linmdp.Learner(poles(3, mode), "auto").learn(9).returns == learner.returns
 
 
 def test_streams_are_episodes_of_the_environment_itself() -> None:
@@ -239,7 +239,7 @@ def test_after_a_fault_learning_goes_on() -> None:
             return super().step(action)
 
     env = Failing()
-    learner = linmdp.Learner(TimeLimit(env, 30), "lsvi-ucb-fold").learn(2)
+    learner = linmdp.Learner(TimeLimit(env, 30), "auto").learn(2)
     env.fails = True
     with pytest.raises(linmdp.InvalidData, match="out of order"):
         learner.learn(50)
@@ -283,12 +283,12 @@ def test_its_spec_makes_the_same_agent() -> None:
     learner = linmdp.Learner("lock:H=4", "lsvi-ucb:lam=0.5", beta=0.05)
     assert learner.spec == "lsvi-ucb:beta=0.05,lam=0.5"
     assert linmdp.Learner("lock:H=4", learner.spec).learn(20).returns == learner.learn(20).returns
-    assert any(line.startswith("d=") for line in linmdp.Learner("CartPole-v1", "lsvi-ucb-fold").reasons)
+    assert any(line.startswith("d=") for line in linmdp.Learner("CartPole-v1", "lsvi-ucb").reasons)
     assert len(repr(learner).splitlines()) == 1
 
 
 def test_it_is_exported_as_the_command_does(tmp_path: Path) -> None:
-    learner = linmdp.Learner("sensor", "lsvi-ucb-fold", M=20).learn(5)
+    learner = linmdp.Learner("sensor", "lsvi-ucb", storage="centres", M=20).learn(5)
     assert any(path.name == "linmdp_learner.c" for path in learner.export_c(tmp_path / "c", steps=50).files)
     assert learner.export_c(tmp_path / "policy", only="policy").ram == 0
     other = linmdp.Learner("sensor", FAST).learn(5)
@@ -328,7 +328,7 @@ class Doors(gymnasium.Env[Any, Any]):
 
 
 @pytest.mark.parametrize("says", ["info", "method"])
-@pytest.mark.parametrize("agent", ["auto", "random", "lsvi-ucb-fold", "stream-q", "constant"])
+@pytest.mark.parametrize("agent", ["auto", "random", "lsvi-ucb", "stream-q", "constant"])
 def test_no_agent_ever_does_what_the_mask_forbids(agent: str, says: str) -> None:
     env = Doors(says)
     learner = linmdp.Learner(TimeLimit(env, 20), agent).learn(10)
@@ -344,7 +344,7 @@ def test_no_agent_ever_does_what_the_mask_forbids(agent: str, says: str) -> None
 def test_masks_hold_in_streams_and_in_runs_and_can_be_left_alone() -> None:
     made = [Doors() for _ in range(2)]
     env = SyncVectorEnv([lambda one=one: TimeLimit(one, 20) for one in made])  # type: ignore[misc]
-    linmdp.Learner(env, "lsvi-ucb-fold").learn(6)
+    linmdp.Learner(env, "auto").learn(6)
     assert made[0].violations == 0  # the others copy the first one in random play
     alone = Doors()
     linmdp.run(TimeLimit(alone, 20), linmdp.make_agent("random", TimeLimit(Doors(), 20)), episodes=5)

@@ -73,7 +73,7 @@ def test_all_forms_of_a_dataset_teach_the_same(lake: dict[str, np.ndarray]) -> N
         np.testing.assert_equal(learned(form), expected)
 
 
-@pytest.mark.parametrize("agent", ["auto", "lsvi-ucb-fold", "q-learning"])
+@pytest.mark.parametrize("agent", ["auto", "lsvi-ucb", "q-learning"])
 def test_a_log_is_observed_as_if_it_had_been_played(lake: dict[str, np.ndarray], agent: str) -> None:
     seen = linmdp.Learner(LAKE, agent).learn_from(lake)
     assert (seen.episodes, seen.returns) == (0, [])

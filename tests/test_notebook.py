@@ -34,7 +34,7 @@ def test_every_cell_runs_and_shows_what_is_stored() -> None:
 
 def test_a_result_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     env = linmdp.make_env("lock:H=3")
-    result = linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=30)
+    result = linmdp.run(env, linmdp.make_agent("auto", env), episodes=30)
     result.env = "<b>lock</b>"
     shown = result._repr_html_()
     assert result.verdict in shown

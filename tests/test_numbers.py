@@ -23,9 +23,9 @@ AGENTS = (
     "lsvi-ucb:stationary=true,discount=0.9",
     "lsvi-ucb-fixed:rho=0.6",
     "lsvi-ucb-adaptive:m=2",
-    "lsvi-ucb-fold:M=12",
-    "lsvi-ucb-fold:M=12,stationary=true",
-    "lsvi-ucb-fold:M=12,stationary=true,discount=0.9",
+    "lsvi-ucb:storage=centres,lam=0.1,M=12",
+    "lsvi-ucb:storage=centres,lam=0.1,M=12,stationary=true",
+    "lsvi-ucb:storage=centres,lam=0.1,M=12,stationary=true,discount=0.9",
 )
 
 
@@ -82,7 +82,9 @@ def test_hostile_features_and_extreme_parameters_give_finite_values(
     assert np.isfinite(learner.beta_value)
 
 
-@pytest.mark.parametrize("agent", ["lsvi-ucb:beta=0.1", "lsvi-ucb-fold:beta=0.1", "lsvi-ucb:beta=0.1,stationary=true"])
+@pytest.mark.parametrize(
+    "agent", ["lsvi-ucb:beta=0.1", "lsvi-ucb:storage=centres,beta=0.1", "lsvi-ucb:beta=0.1,stationary=true"]
+)
 def test_weights_that_are_no_numbers_are_an_error_at_once(agent: str) -> None:
     env: Any = linmdp.make_env("lock")
     learner: Any = linmdp.make_agent(agent, env)

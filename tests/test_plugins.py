@@ -420,7 +420,7 @@ def test_the_command_to_try_imports_what_was_imported(folder: Path) -> None:
 
 
 def test_a_learner_in_an_environment_of_ones_own_is_exported(folder: Path) -> None:
-    run = ("run", "my-lock", "lsvi-ucb-fold:lam=1", "-k", "5", "--out", "kept", "--import", "my_agents")
+    run = ("run", "my-lock", "lsvi-ucb:storage=centres,lam=1", "-k", "5", "--out", "kept", "--import", "my_agents")
     assert command(*run).status == 0
     done = command("export", "kept", "--c", "c", "--steps", "20", "--import", "my_agents")
     assert done.status == 0, done.err

@@ -17,7 +17,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "first-task.md")
 SMALL = {"--episodes": 12, "--seeds": 2}
 """What a number is at most where a command only has to run."""
 
-FIRST = {"first-task.md": "linmdp run gym:FrozenLake-v1,H=60 lsvi-ucb-fold --episodes 300 --out lake"}
+FIRST = {"first-task.md": "linmdp run gym:FrozenLake-v1,H=60 auto --episodes 300 --out lake"}
 """What the page says in words before its commands."""
 
 

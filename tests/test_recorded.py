@@ -24,7 +24,6 @@ ENVS = {
     "gym:CartPole-v1,H=40,features=fourier,order=2": 15,
 }
 HORIZONS = ("", ",stationary=true", ",stationary=true,discount=0.9")
-FOLDS = ("M=40", "M=40,correction=probe,probes=recent", "M=44,replan=0,correction=frozen")
 SCHEDULES = {
     "lsvi-ucb": "",
     "lsvi-ucb-fixed": ",rho=0.6",
@@ -40,12 +39,6 @@ def specs(env: str) -> list[str]:
             f"{agent}:beta={beta},lam=0.1,storage={storage}{horizon}{own}"
             for agent, own in SCHEDULES.items()
             for storage in storages
-            for horizon in HORIZONS
-            for beta in ("0.1", "auto")
-        ),
-        *(
-            f"lsvi-ucb-fold:beta={beta},lam=0.1,{fold}{horizon}"
-            for fold in FOLDS
             for horizon in HORIZONS
             for beta in ("0.1", "auto")
         ),

@@ -30,7 +30,7 @@ from linmdp.runner.guard import RunStopped
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import RunResult, column
 
-ENV, AGENT = "lock:H=3", "lsvi-ucb-fold:beta=0.5"
+ENV, AGENT = "lock:H=3", "lsvi-ucb:storage=centres,beta=0.5"
 OLD = Path(__file__).parent / "data"
 TIMES = ("cpu_seconds", "wall_seconds")
 
@@ -88,7 +88,7 @@ def test_switches_and_choices_are_measured_alone_and_in_lockstep() -> None:
         assert together.chosen == alone.chosen
         assert together.chosen["storage"] == "counts"
     env = linmdp.make_env(ENV)
-    agent = linmdp.make_agent("lsvi-ucb-fold:storage=fold,max_bytes=64KiB", env)
+    agent = linmdp.make_agent("lsvi-ucb:storage=fold,max_bytes=64KiB", env)
     first, second = (linmdp.run(env, agent, episodes=30) for _ in range(2))
     assert second.chosen == agent.chosen  # type: ignore[attr-defined]  # beta is that of the end
     assert first.chosen["M"] > 0
@@ -185,7 +185,16 @@ def test_results_come_in_order_and_only_fresh_ones_are_tracked(tmp_path: Path) -
 
 def test_a_run_killed_again_and_again_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     call = [sys.executable, "-c", "from linmdp.cli import main; main()", "run", "synthetic:S=40,A=3,d=6,H=10"]
-    call += ["lsvi-ucb-fold:beta=0.1,M=20", "-k", "150", "--seeds", "12", "--jobs", "1", "--out"]  # one by one
+    call += [
+        "lsvi-ucb:storage=centres,beta=0.1,M=20",
+        "-k",
+        "150",
+        "--seeds",
+        "12",
+        "--jobs",
+        "1",
+        "--out",
+    ]  # one by one
     calm, hit = tmp_path / "calm", tmp_path / "hit"
     subprocess.run([*call, str(calm)], check=True, capture_output=True)
     there, kills = 0, 0

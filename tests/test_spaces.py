@@ -117,7 +117,7 @@ def test_images_are_seen_as_grey_levels(nested: str) -> None:
     assert env.chosen["image"] == "10x10 grey levels"
     assert env.reset()[0] in env.observation_space
     assert sorted(env.step(1)[0])[-1] == pytest.approx(10)
-    result = linmdp.run(env, linmdp.LSVIUCBFold(env.task, M=4, beta=0.1), episodes=2)
+    result = linmdp.run(env, linmdp.LSVIUCB(env.task, storage="centres", M=4, beta=0.1), episodes=2)
     assert np.isfinite(result.rewards).all()
 
 

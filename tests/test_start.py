@@ -63,7 +63,9 @@ def test_what_was_chosen_is_said_at_the_start_and_in_the_table(tmp_path: Path) -
     assert {"chosen.features", "chosen.d", "chosen.lam", "chosen.stationary"} <= set(header)
 
 
-@pytest.mark.parametrize("spec", ["lsvi-ucb", "lsvi-ucb:beta=0.1,storage=features", "lsvi-ucb-fold:M=20", "lsvi-phe"])
+@pytest.mark.parametrize(
+    "spec", ["lsvi-ucb", "lsvi-ucb:beta=0.1,storage=features", "lsvi-ucb:storage=centres,lam=0.1,M=20", "lsvi-phe"]
+)
 @pytest.mark.parametrize("env", ["synthetic:S=50,A=4,d=60,H=50", "gym:CartPole-v1,H=20"])
 def test_bytes_are_predicted_without_making_the_agent(spec: str, env: str) -> None:
     made: Any = linmdp.make_env(env)
@@ -149,9 +151,7 @@ def test_on_a_terminal_it_is_asked() -> None:
     os.close(mine)
 
 
-@pytest.mark.parametrize(
-    ("env", "agent"), [("gym:CartPole-v1,H=30", "lsvi-ucb-fold"), ("gym:FrozenLake-v1", "lsvi-ucb")]
-)
+@pytest.mark.parametrize(("env", "agent"), [("gym:CartPole-v1,H=30", "auto"), ("gym:FrozenLake-v1", "lsvi-ucb")])
 def test_check_ends_with_a_command_that_runs(env: str, agent: str) -> None:
     done = command("check", env, "--episodes", "15")
     assert done.status == 0
@@ -163,7 +163,7 @@ def test_check_ends_with_a_command_that_runs(env: str, agent: str) -> None:
 def test_check_predicts_what_would_not_fit() -> None:
     done = command("check", "gym:CartPole-v1", "--agent", "lsvi-ucb:storage=features", "--episodes", "20000000")
     assert "more than it may take: use max_bytes=2MiB" in done.out
-    assert done.out.splitlines()[-1].startswith("try: linmdp run gym:CartPole-v1 lsvi-ucb-fold --episodes ")
+    assert done.out.splitlines()[-1].startswith("try: linmdp run gym:CartPole-v1 auto --episodes ")
 
 
 def test_check_says_how_to_go_on_where_a_reward_is_out_of_range() -> None:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp import LSVIUCB, InvalidParameter, LSVIUCBAdaptive, LSVIUCBFixed, LSVIUCBFold, TableFeatures, Task
+from linmdp import LSVIUCB, InvalidParameter, LSVIUCBAdaptive, LSVIUCBFixed, TableFeatures, Task
 from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
+from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.sparse import Links
 from linmdp.features import HashedFeatures, RandomFourier, Scaling, UnitFeatures
 from linmdp.runner.diagnostics import Probe
@@ -170,7 +171,7 @@ def test_states_without_a_bound_are_saved_and_go_on() -> None:
 
 def test_what_needs_a_vector_written_out_is_refused_for_hashed_states() -> None:
     task = unit_task(HashedFeatures(3), None)
-    for storage in ("features", "states", "fold", "counts", "merged"):
+    for storage in ("features", "states", "counts", "merged"):
         with pytest.raises(InvalidParameter, match="storage"):
             LSVIUCB(task, storage=storage, beta=0.1)
     with pytest.raises(InvalidParameter, match="storage"):
@@ -397,14 +398,15 @@ def test_looking_ahead_over_all_steps_is_planning_as_ever() -> None:
         linmdp.make_agent("lsvi-ucb:lookahead=5,stationary=false", env)
 
 
-def test_no_parameter_takes_the_storage_that_is_bounded() -> None:
-    specs = ("riverswim", "hypercube", "synthetic", "gym:Taxi-v3", "gym:CartPole-v1")
-    agents: list[Any] = [linmdp.make_agent("lsvi-ucb-fold", linmdp.make_env(spec)) for spec in specs]
-    assert [agent.chosen["storage"] for agent in agents] == ["sparse", "counts", "fold", "sparse", "merged"]
+def test_an_old_storage_is_read_as_centres() -> None:
     env = linmdp.make_env("riverswim")
-    old: Any = linmdp.make_agent("lsvi-ucb-fold:beta=0.1", env)
-    assert (old.chosen["storage"], old.lam_value, old.horizon.shared) == ("fold", 0.1, False)
-    assert isinstance(old, LSVIUCBFold)
+    with pytest.warns(linmdp.LinMDPWarning, match="'fold' is 'centres' now"):
+        old: Any = linmdp.make_agent("lsvi-ucb:storage=fold,M=5", env)
+    assert isinstance(old._planner.storage, Centres)
+
+
+def test_an_old_name_of_the_learner_is_read() -> None:
+    assert isinstance(linmdp.make_agent("lsvi-ucb-fold", linmdp.make_env("riverswim")), linmdp.Auto)
 
 
 def test_values_at_the_cap_are_no_fault_where_no_episode_can_be_better() -> None:

@@ -95,7 +95,7 @@ JOBS = (
     ("envs",),
     ("agents",),
     ("run", "lock:H=4", "lsvi-ucb", "-k", "20", "--seeds", "4", "--jobs", "2"),
-    ("run", "lock:H=4", "lsvi-ucb-fold:M=4", "-k", "20", "--checkpoint", "{tmp}/saved"),
+    ("run", "lock:H=4", "lsvi-ucb:storage=centres,lam=0.1,M=4", "-k", "20", "--checkpoint", "{tmp}/saved"),
     ("compare", "riverswim:H=5", "lsvi-ucb", "-k", "20", "--out", "{tmp}/compared"),
     ("check", "gym:FrozenLake-v1,H=10", "--agent", "lsvi-ucb"),
     ("run", "linearized:model=phoenix,mode=model,H=4,anchors=8", "lsvi-ucb", "-k", "5"),

@@ -30,7 +30,7 @@ INJECTIONS = (
 @pytest.mark.parametrize("words", INJECTIONS)
 def test_nothing_is_compiled_from_the_words_about_a_run(words: str, tmp_path: Path) -> None:
     env = linmdp.make_env("lock:H=3")
-    agent = linmdp.make_agent("lsvi-ucb-fold:beta=0.5,lam=0.1", env)
+    agent = linmdp.make_agent("lsvi-ucb:storage=centres,beta=0.5,lam=0.1", env)
     export_learner(agent, env, tmp_path, real="double", steps=6, run=words)
     program = built(tmp_path, "-O1", "-Wall", "-Werror")
     assert "evil" not in subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout

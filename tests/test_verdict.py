@@ -195,7 +195,7 @@ def test_what_is_learned_is_most_of_the_way_and_no_less_than_one_action(
 
 def test_the_best_constant_action_is_known_where_the_model_is_and_where_it_was_played() -> None:
     env: Any = linmdp.make_env("riverswim:H=12")
-    found = linmdp.run(env, linmdp.make_agent("lsvi-ucb-fold", env), episodes=5)
+    found = linmdp.run(env, linmdp.make_agent("auto", env), episodes=5)
     ones = np.ones(env.model.S, dtype=int)
     values = policy_value(env.model, lambda h: 0 * ones)[0, 0], policy_value(env.model, lambda h: ones)[0, 0]
     assert found.constant_return == pytest.approx(max(values))
@@ -218,9 +218,9 @@ def test_no_warning_says_that_nothing_was_learned_beside_a_verdict_that_somethin
     [
         ({"saturated": 0.9}, ", 90% of Q at its cap; try: linmdp tune gym:X-v0,H=9 lsvi-ucb --episodes 50"),
         ({"tied": 0.9}, ", 90% of actions tied; try: linmdp tune gym:X-v0,H=9 lsvi-ucb --episodes 50"),
-        ({"rerun": "lock lsvi-ucb:beta=9"}, "; try: linmdp compare lock lsvi-ucb:beta=9 lsvi-ucb-fold --episodes 50"),
-        ({"params": {}}, "after 50 episodes; try: linmdp compare gym:X-v0,H=9 lsvi-ucb lsvi-ucb-fold --episodes 50"),
-        ({"params": {}, "agent": "lsvi-ucb-fold"}, "; try: linmdp run gym:X-v0,H=9 lsvi-ucb --episodes 500"),
+        ({"rerun": "lock lsvi-ucb:beta=9"}, "; try: linmdp compare lock lsvi-ucb:beta=9 auto --episodes 50"),
+        ({"params": {}}, "after 50 episodes; try: linmdp compare gym:X-v0,H=9 lsvi-ucb auto --episodes 50"),
+        ({"params": {}, "agent": "auto"}, "; try: linmdp run gym:X-v0,H=9 lsvi-ucb --episodes 500"),
         ({"rerun": ""}, "random 1, after 50 episodes"),
     ],
 )
@@ -288,7 +288,7 @@ def test_every_agent_of_a_comparison_has_a_line(tmp_path: Path) -> None:
     assert [line.partition(": ")[0] for line in lines] == list(agents)
     assert "lsvi-ucb: learned: 1 an episode" in lines[0]
     assert re.match(r"lsvi-ucb:beta=theory: not better than random: 0.0.*, after 40 episodes", lines[1])
-    assert lines[1].endswith(f"; try: linmdp compare {LOCK} lsvi-ucb:beta=theory lsvi-ucb-fold --episodes 40")
+    assert lines[1].endswith(f"; try: linmdp compare {LOCK} lsvi-ucb:beta=theory auto --episodes 40")
     shown = command("table", str(tmp_path)).out
     assert all(line in shown for line in lines)
     compared = linmdp.compare(LOCK, agents, episodes=40, seeds=2, jobs=1)

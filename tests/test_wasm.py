@@ -21,8 +21,12 @@ CLANG = shutil.which("clang") and shutil.which("wasm-ld")
 needs_wasm = pytest.mark.skipif(not (CLANG and shutil.which("node")), reason="needs clang, wasm-ld and node")
 
 KINDS = [
-    ("sensor:H=12", "lsvi-ucb-fold:lam=0.1,stationary=true,discount=0.95,M=40", "float"),
-    ("gym:CartPole-v1,H=12,features=fourier,order=1", "lsvi-ucb-fold:stationary=true,M=40,beta=0.1", "double"),
+    ("sensor:H=12", "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95,M=40", "float"),
+    (
+        "gym:CartPole-v1,H=12,features=fourier,order=1",
+        "lsvi-ucb:storage=centres,stationary=true,M=40,beta=0.1",
+        "double",
+    ),
     ("gym:CartPole-v1,H=8,features=rbf,centres=6", "lsvi-ucb-fixed:rho=0.5", "float"),
     (
         "gym:CartPole-v1,H=8,features=rbf,centres=6",
@@ -67,7 +71,7 @@ def test_it_does_what_the_python_agent_does(tmp_path: Path, env: str, agent: str
 
 @needs_wasm
 def test_the_loader_learns_refuses_saves_and_restores(tmp_path: Path) -> None:
-    wrote = exported("lock:H=4,A=2", "lsvi-ucb-fold:beta=0.5,M=20", tmp_path)
+    wrote = exported("lock:H=4,A=2", "lsvi-ucb:storage=centres,beta=0.5,M=20", tmp_path)
     found = asked(
         tmp_path,
         """
@@ -108,7 +112,7 @@ def test_the_loader_learns_refuses_saves_and_restores(tmp_path: Path) -> None:
 
 @needs_wasm
 def test_a_width_from_the_data_cannot_be_set(tmp_path: Path) -> None:
-    exported("lock:H=3,A=2", "lsvi-ucb-fold:lam=0.1", tmp_path, steps=20)
+    exported("lock:H=3,A=2", "lsvi-ucb:storage=centres,lam=0.1", tmp_path, steps=20)
     said = asked(tmp_path, "try { learner.beta = 1; } catch (error) { return error.message; }")
     assert said == "beta comes from the data"
 
@@ -150,7 +154,7 @@ def test_the_series_of_the_math_are_exact_to_rounding(tmp_path: Path) -> None:
 @needs_wasm
 def test_a_stored_run_becomes_c_and_webassembly(tmp_path: Path) -> None:
     run, c, wasm = (str(tmp_path / name) for name in ("run", "c", "wasm"))
-    assert command("run", "lock:H=4", "lsvi-ucb-fold:beta=0.5", "-k", "20", "--out", run).status == 0
+    assert command("run", "lock:H=4", "lsvi-ucb:storage=centres,beta=0.5", "-k", "20", "--out", run).status == 0
     done = command("export", run, "--c", c, "--wasm", wasm, "--steps", "50")
     assert done.status == 0, done.err
     assert {path.name for path in Path(wasm).iterdir()} == {
@@ -166,7 +170,7 @@ def test_a_stored_run_becomes_c_and_webassembly(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = str(tmp_path / "run")
-    assert command("run", "lock:H=3", "lsvi-ucb-fold:beta=0.5", "-k", "3", "--out", run).status == 0
+    assert command("run", "lock:H=3", "lsvi-ucb:storage=centres,beta=0.5", "-k", "3", "--out", run).status == 0
     nowhere = command("export", run)
     assert nowhere.status == 2
     assert "'--c' or the '--wasm' of export must be given" in nowhere.err

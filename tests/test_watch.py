@@ -20,7 +20,7 @@ from linmdp.report.html import _pictures
 LAKE = "gym:FrozenLake-v1,is_slippery=false,H=8"
 
 
-@pytest.mark.parametrize("storage", ["features", "states", "counts", "fold"])
+@pytest.mark.parametrize("storage", ["features", "states", "counts", "centres"])
 def test_the_bonus_is_that_of_the_algorithm(storage: str) -> None:
     env = linmdp.make_env("synthetic:S=8,A=3,d=4,H=3")
     agent = linmdp.make_agent(f"lsvi-ucb:beta=0.03,lam=1,storage={storage}", env)
@@ -55,7 +55,7 @@ def test_agents_without_a_bonus_have_none() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("watched") / "lake"
-    assert command("run", LAKE, "lsvi-ucb-fold", "-k", "30", "--out", str(out)).status == 0
+    assert command("run", LAKE, "auto", "-k", "30", "--out", str(out)).status == 0
     done = command("watch", str(out))
     assert (done.status, done.err) == (0, f"written: {out}/watch.html\n")
     return out

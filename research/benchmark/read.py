@@ -14,7 +14,7 @@ from research.study import Study, write
 
 AGENTS = (
     "lsvi-ucb",
-    "lsvi-ucb-fold",
+    "auto",
     "lsvi-ucb-rare-switch",
     "lsvi-ucb-restart",
     "lsvi-ucb-detect",

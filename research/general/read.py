@@ -13,7 +13,7 @@ from linmdp.report.tables import markdown
 from linmdp.results.store import Store
 from research.study import Study
 
-AGENTS = ("random", "lsvi-ucb-fold", "stream-q")
+AGENTS = ("random", "auto", "stream-q")
 
 
 def scores(study: Study) -> str:

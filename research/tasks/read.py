@@ -34,8 +34,8 @@ GYM = (
 )
 DEVICES = {"sensor": "beta=0.3,lam=0.0005", "inventory": "beta=0.5,lam=0.001"}
 TABULAR = ("q-learning", "q-learning:stationary=true", "q-learning-greedy:stationary=true")
-NAMES = ("Fold, no parameter", "tuned", "DQN, defaults", "DQN, tuned", "PPO, defaults", "PPO, tuned", "random")
-TUNED = ("Fold, tuned", "LSVI-UCB, by hand", "Fold")
+NAMES = ("auto, no parameter", "tuned", "DQN, defaults", "DQN, tuned", "PPO, defaults", "PPO, tuned", "random")
+TUNED = ("Centres, tuned", "LSVI-UCB, by hand", "Centres")
 """What stands under "tuned", on a task that has it."""
 
 
@@ -61,8 +61,8 @@ def devices(study: Study) -> str:
     for family, parameters in DEVICES.items():
         env: Any = linmdp.make_env(family)
         best = env.optimum.V[0, 0]
-        fold = ("lam=0.1,stationary=true", f"stationary=true,{parameters}")
-        agents = [f"lsvi-ucb-fold:{given}" for given in (parameters, *fold)]
+        centres = ("lam=0.1,stationary=true", f"stationary=true,{parameters}")
+        agents = [f"lsvi-ucb:storage=centres,{given}" for given in (parameters, *centres)]
         for (_, agent), found in runs(family, [*agents, *TABULAR, "random"], 3000).items():
             behind = [(r.regret[-1] - r.regret[-301]) / 300 / best for r in found if r.regret is not None]
             memory = human_bytes(max(r.peak_bytes for r in found))

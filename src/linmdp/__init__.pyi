@@ -24,7 +24,6 @@ from linmdp.agents import LSVIUCBAdaptive as LSVIUCBAdaptive
 from linmdp.agents import LSVIUCBBatch as LSVIUCBBatch
 from linmdp.agents import LSVIUCBDetect as LSVIUCBDetect
 from linmdp.agents import LSVIUCBFixed as LSVIUCBFixed
-from linmdp.agents import LSVIUCBFold as LSVIUCBFold
 from linmdp.agents import LSVIUCBPlusPlus as LSVIUCBPlusPlus
 from linmdp.agents import LSVIUCBRareSwitch as LSVIUCBRareSwitch
 from linmdp.agents import LSVIUCBRestart as LSVIUCBRestart

@@ -230,7 +230,6 @@ class RunResult:
     certificate : how far the regressions along an episode are from those on all next states, in sum and at most, on
         average over the episodes (docs, bounded memory); None where the storage has no bound
     certificates : its sum over the episodes so far, at those of `cost_points`
-    staleness : the same of storage "fold", whose targets grow old, as an estimate and not a bound; None elsewhere
     certified : how much more an episode could earn than the last ones did, on average, as a wider plan on the same data
         thinks; None where the agent has none. `certified_interval`: its 95% interval; `certified_kind`: "not a proof",
         "certified (95%, if linear)": at most that, or "nothing certified"
@@ -269,7 +268,6 @@ class RunResult:
         default=None, metadata=column((*NUMBER, type(None)), "certificate", optional=True)
     )
     certificates: list[float] = field(default_factory=list, metadata=column(list))
-    staleness: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "staleness", optional=True))
     certified: float | None = field(default=None, metadata=column((*NUMBER, type(None)), "certified"))
     certified_interval: list[float] | None = field(
         default=None, metadata=column((list, type(None)), "certified_interval", "", optional=True)

@@ -1,6 +1,6 @@
 """Agents: LSVI in its variants, tabular baselines, and the policies to compare them with."""
 
-from linmdp.agents.algorithms import LSVIUCB, LSVIUCBFold
+from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.auto import Auto
 from linmdp.agents.base import Agent
 from linmdp.agents.baselines import ConstantAgent, OptimalAgent, RandomAgent
@@ -56,7 +56,6 @@ __all__ = [
     "LSVIUCBBatch",
     "LSVIUCBDetect",
     "LSVIUCBFixed",
-    "LSVIUCBFold",
     "LSVIUCBPlusPlus",
     "LSVIUCBRareSwitch",
     "LSVIUCBRestart",

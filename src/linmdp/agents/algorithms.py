@@ -1,20 +1,13 @@
-"""LSVI-UCB as the paper has it, and with folded samples: both are `LSVIAgent` with other defaults."""
+"""LSVI-UCB as the paper has it: `LSVIAgent` with other defaults."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import USUAL_LAM
 from linmdp.agents.schedules.base import Always, Growing, Schedule
 from linmdp.errors import check_number
 from linmdp.types import Task
-
-FOLD_ALONE = {"M": None, "probes": "reservoir", "correction": "slope"}
-"""Parameters of a fold, and their defaults."""
-
-SMALL = 1 << 20
-"""Bytes that counts may take where memory is to be bounded; a fold takes less, and is not exact."""
 
 
 class LSVIUCB(LSVIAgent):
@@ -32,7 +25,7 @@ class LSVIUCB(LSVIAgent):
     storage : "counts" (finite states: exact, and memory does not grow), "sparse" (unit vectors: exact, in memory for
         the transitions seen), "features" (the paper's), "states", "merged" (states that are not finite: at
         most M transitions), "centres" (any states: next states merged into at most M, with a bound of the error),
-        "fold" (any states: memory does not grow, no proof), "search" (bilinear features, many actions: exact), or
+        "search" (bilinear features, many actions: exact), or
         "auto": search, counts or sparse where states are finite, else merged if beta and lam are "auto", else features
     dtype : "float64" or "float32" for whatever is kept per state or per sample; d x d matrices stay float64
     episodes : K, where a parameter depends on it
@@ -49,12 +42,9 @@ class LSVIUCB(LSVIAgent):
         "merged" or "centres" where states are not finite
     lookahead : steps that are planned ahead, with `stationary`; "auto": 200 with storage "merged" or "centres" where
         states are not finite, if beta and lam are "auto", else all
-    M : with storage "fold": transitions kept per step, and as many probes; default: 4 d, between 64 and 512. With
-        storage "merged": transitions in all; default: 3,000. With storage "centres": next states kept per step (default
-        256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default: all, or
-        16,384 in `lsvi-ucb-fold` where states have no bound.
-    probes : with storage "fold": "reservoir" (an even choice of all that was folded) or "recent" (the last buffer)
-    correction : with storage "fold": how old targets follow V: "slope", "probe" (without slopes) or "frozen"
+    M : with storage "merged": transitions in all; default: 3,000. With storage "centres": next states kept per step
+        (default 256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default:
+        all
     inflate : with storage "centres", or "sparse" and M: the share, from 0 to 1, of the bound of its error that widens
         the bonus; 1 is what the theorem asks (docs, bounded memory)
     """
@@ -66,7 +56,6 @@ class LSVIUCB(LSVIAgent):
         {"beta": "published", "cap": "H", "ties": "first"},
         {"storage": "states", "dtype": "float32"},
         {"stationary": True, "discount": 0.8, "storage": "features"},
-        {"storage": "fold", "M": 20, "replan": 0.1},
         {"lam": 0.1},
         {"lam": "auto", "storage": "features"},
         {"lam": "auto", "stationary": True, "discount": 0.9},
@@ -75,8 +64,6 @@ class LSVIUCB(LSVIAgent):
     )
 
     merges_for_bytes: ClassVar = True
-    usual_replan: ClassVar = 0.0
-    """Where beta or lam is given."""
 
     def __init__(self, task: Task, *, lam: float | str = "auto", replan: float | None = None, **common: Any) -> None:
         self.replan = replan
@@ -84,55 +71,9 @@ class LSVIUCB(LSVIAgent):
 
     def growth(self) -> float:
         """The fraction by which the data grow before the next planning; 0: it plans in every episode."""
-        usual = self.usual_replan
-        if self.auto:
-            usual = 0.1 if self._storing.merges else 0.02
+        usual = 0.0 if not self.auto else 0.1 if self._storing.merges else 0.02
         return check_number(self.name, "replan", usual if self.replan is None else self.replan, low=0.0, high=1.0)
 
     def make_schedule(self) -> Schedule:
         fraction = self.growth()
         return Growing(self.horizon.groups, fraction, by_steps=self.auto) if fraction else Always(self.horizon.groups)
-
-
-class LSVIUCBFold(LSVIUCB):
-    """LSVI-UCB in memory that does not grow, and without forgetting.
-
-    With no parameter the storage is the best that is bounded: "sparse" for unit vectors, "counts" where it is small,
-    "merged" where states are not finite, else "fold". With beta, lam, M, probes, correction or
-    `storage="fold"` given it is `LSVIUCB` with `storage="fold", lam=0.1, replan=0.01`. Ours; no proof
-    for "fold" and "merged".
-
-    Parameters
-    ----------
-    lam, replan, common : as for `LSVIUCB`
-    """
-
-    name = "lsvi-ucb-fold"
-    test_parameters = (
-        {},
-        {"M": 4},
-        {"lam": 0.1},
-        {"stationary": True, "discount": 0.9, "M": 20},
-        {"M": 5, "replan": 0, "correction": "probe", "probes": "recent", "dtype": "float32"},
-    )
-    usual_replan = 0.01
-    bounded: ClassVar = True
-
-    def __init__(self, task: Task, *, storage: str = "auto", lam: float | str = "auto", **common: Any) -> None:
-        asked = [name for name, usual in FOLD_ALONE.items() if common.get(name, usual) != usual]
-        if lam == "auto" and (storage == "fold" or asked):
-            lam = USUAL_LAM
-        super().__init__(task, storage=storage, lam=lam, **common)
-
-    def usual_storage(self, *, table: bool, unit: bool) -> str:
-        if not self.auto:
-            return "fold"
-        if table and not unit:
-            return "counts" if self._counts_bytes() <= SMALL else "fold"
-        return "sparse" if unit else "merged"
-
-    def _counts_bytes(self) -> int:
-        """Bytes of the counts of a regression per step, about."""
-        task = self.task
-        steps = 1 if task.stationary and self.stationary is not False else task.H
-        return 8 * steps * task.d * ((task.S or 0) + task.d) + 9 * steps * (task.S or 0) * task.A

@@ -280,10 +280,6 @@ class Agent(ABC):
         """The sum, over all steps played, of what a bounded storage can have done to their values; else None."""
         return None
 
-    def staleness(self) -> float | None:
-        """The sum, over all steps played, of what folded targets have done to their values, by estimate; else None."""
-        return None
-
     def more_possible(self) -> MorePossible | None:
         """How much more the last episodes could have earned, as a wider plan on the same data thinks; None: no plan."""
         return None

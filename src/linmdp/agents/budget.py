@@ -151,19 +151,6 @@ def adaptive_bytes(s: Sizes, m: int) -> int:
     return 8 * G * (window * s.d + 1) + 8 * (G * window * window + 2 * G * s.d)
 
 
-def fold_bytes(s: Sizes, M: int, *, slopes: bool, e: int, rewards: bool = False) -> int:
-    """Regressions and a `Fold`, and their planning."""
-    G, L, d = s.horizon.groups, s.horizon.levels, s.d
-    matrices = 8 * d * d * (2 * G + L * slopes)
-    delay = DELAY if s.horizon.shared else 1
-    vectors = 8 * d * ((2 + delay) * G + 3 * L) + L * M * (e + 4 * slopes) + 8 * (G + 3 + L + 2 * s.horizon.H) + 2 * G
-    state = 2 * (4 if s.table else s.state)
-    kept = 2 * (G * M * (state + 4 + 1 + 8 + 16 * rewards) + 8 * G)
-    # both sets are looked at at once, each with the features of what followed
-    work = 8 * (6 * d * d + 8 * M * d + 2 * M * (s.A * d + 5 * s.A + 1) + 3 * 16 * s.A * d)
-    return matrices + vectors + kept + work + 8 * (G + 1) * d
-
-
 def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
     """Regressions and a `Merged`, and their planning: features of both ends of all transitions, twice."""
     G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks

@@ -303,10 +303,6 @@ class Insured(Agent):
         """That of A's storage."""
         return self._A.certificate()
 
-    def staleness(self) -> float | None:
-        """That of A's storage."""
-        return self._A.staleness()
-
     def state_dict(self) -> StateDict:
         state = super().state_dict() | {name[1:]: getattr(self, name).copy() for name in self._arrays}
         state["turn"] = np.array([self._k, self._plays, self._seen], dtype=np.int64)

@@ -80,15 +80,13 @@ class LSVIAgent(Agent):
         lookahead: int | str = "auto",
         max_bytes: int | str | None = None,
         M: int | None = None,
-        probes: str = "reservoir",
-        correction: str = "slope",
         inflate: float = 0.0,
     ) -> None:
         super().__init__(task)
         self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
         self.lookahead, self.inflate = lookahead, inflate
-        self.max_bytes, self.M, self.probes, self.correction = max_bytes, M, probes, correction
+        self.max_bytes, self.M = max_bytes, M
         self.auto = self.follows_evidence and lam == beta == "auto" and cap == "remaining"
         check_common(self)
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
@@ -333,10 +331,6 @@ class LSVIAgent(Agent):
 
     def certificate(self) -> float | None:
         found = self._planner.storage.certificate
-        return None if found is None else float(found)
-
-    def staleness(self) -> float | None:
-        found = self._planner.storage.staleness
         return None if found is None else float(found)
 
     def diagnostics(self) -> dict[str, float]:

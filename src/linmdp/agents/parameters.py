@@ -33,8 +33,6 @@ class Common(TypedDict, total=False):
     lookahead: int | str
     max_bytes: int | str | None
     M: int | None
-    probes: str
-    correction: str
     inflate: float
 
 

@@ -78,9 +78,9 @@ def _made(agent: str, env: Env, episodes: int) -> Agent | None:
 
 def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
     """A command that can be run here: within memory, and in ten minutes or so."""
-    usual = "lsvi-ucb" if env.task.S is not None else "lsvi-ucb-fold"
+    usual = "lsvi-ucb" if env.task.S is not None else "auto"
     available = available_memory() or math.inf
-    for name in filter(None, (agent, usual, "lsvi-ucb-fold", "lsvi-ucb-fold:max_bytes=64MiB")):
+    for name in filter(None, (agent, usual, "auto", "lsvi-ucb:max_bytes=64MiB")):
         with suppress(LinMDPError):  # 64 MiB may be too few, and what goes wrong in a run is for the run to say
             learner = _made(name, env, episodes)
             if learner is None or learner.bytes_after(episodes) > available:

@@ -42,7 +42,7 @@ def envs(name: Name = None, modules: opt.Import = None) -> None:
     if name not in ENVS:
         unknown("environment", name, ENVS)
     spec = "gym:FrozenLake-v1" if name == "gym" else name
-    _explain(name, ENVS[name], env_parameters(name), f"linmdp run {spec} lsvi-ucb-fold --episodes 500")
+    _explain(name, ENVS[name], env_parameters(name), f"linmdp run {spec} auto --episodes 500")
 
 
 def agents(name: Name = None, modules: opt.Import = None) -> None:
@@ -53,6 +53,9 @@ def agents(name: Name = None, modules: opt.Import = None) -> None:
     everyone: dict[str, Any] = {**AGENTS, **SB3_AGENTS}
     if name is None:
         for each, agent in everyone.items():
+            if each != agent.name:
+                print(f"{each}\n    An old name of {agent.name}.\n")
+                continue
             try:
                 _list(each, agent, agent_parameters(each))
             except InvalidParameter as error:  # an extra is missing

@@ -56,7 +56,7 @@ def tasks(scale: str) -> list[TaskRuns]:
 
 STUDY = study("tasks")
 TASK_SEEDS = {"quick": 3, "paper": 10}
-KINDS = ("LSVI-UCB", "Fold", "Fixed", "Adaptive", "DQN", "Q-learning", "PPO")
+KINDS = ("LSVI-UCB", "auto", "Centres", "Fixed", "Adaptive", "DQN", "Q-learning", "PPO")
 STYLES = line_styles((*KINDS, "random", "optimal"))
 TAIL = 10
 """The end of a run is its last tenth."""

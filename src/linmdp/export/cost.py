@@ -9,9 +9,6 @@ from linmdp.agents.horizon import SWEEPS
 from linmdp.agents.storage.cover import NEIGHBOURS
 from linmdp.export.learner import Learner
 
-COLUMNS = 8
-"""Columns of J that are brought up to date at once: more need more room, fewer need more looks at the samples."""
-
 
 class Ops(NamedTuple):
     """Multiply-adds in `linmdp_quick` and in `linmdp_wide`, and states made ready."""
@@ -76,15 +73,13 @@ def costs(learner: Learner, blocks: int) -> CallCosts:
     act = Ops(quick=algebra.form, wide=d).times(A).plus(Ops(looks=1))
     observe = Ops(wide=algebra.outer + d + d * learner.counts + A * d * learner.auto, looks=1)
     value, greedy = Ops(wide=(algebra.form + d) * A), Ops(wide=d * A)  # Q of a state, with and without a bonus
-    begin, merging = _solve(learner, algebra, _target(learner, algebra, value)), Ops()
-    if learner.kind == "fold":
-        begin = begin.plus(_fold(learner, algebra, value))
+    begin, merging = _solve(learner, algebra, _target(learner, value)), Ops()
     if learner.kind == "centres":
         observe = observe.plus(_placing(learner, blocks))
         merging = _merging(learner, blocks)
         begin = begin.plus(_fading(learner, algebra))
     if learner.auto:
-        begin = begin.plus(_solve(learner, algebra, _target(learner, algebra, greedy)))
+        begin = begin.plus(_solve(learner, algebra, _target(learner, greedy)))
     return CallCosts(act, observe, begin, merging)
 
 
@@ -96,21 +91,14 @@ def _solve(learner: Learner, algebra: Algebra, target: Ops) -> Ops:
     return target.times(targets).plus(factors, regress.times(backups))
 
 
-def _target(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
+def _target(learner: Learner, value: Ops) -> Ops:
     """sum phi V(s') over all samples, where one V costs `value`."""
-    d, M = learner.d, learner.room
+    d = learner.d
     if learner.kind == "centres":
         return value.plus(Ops(wide=d)).times(learner.centres)
-    if learner.kind == "fixed":
-        if learner.counts:
-            return value.plus(Ops(wide=d, looks=1)).times(learner.S)
-        return value.plus(Ops(wide=d, looks=2)).times(M)
-    buffer = value.plus(Ops(wide=2 * d, looks=2)).times(M)
-    if not learner.follow:
-        return buffer
-    probe = value.plus(Ops(wide=algebra.outer + d + d * learner.slopes, looks=2 + learner.slopes))
-    solve = Ops(wide=algebra.factor + algebra.solve + algebra.product + d + d * d * learner.slopes)
-    return buffer.plus(probe.times(M), solve)
+    if learner.counts:
+        return value.plus(Ops(wide=d, looks=1)).times(learner.S)
+    return value.plus(Ops(wide=d, looks=2)).times(learner.room)
 
 
 def _difference(learner: Learner, blocks: int) -> int:
@@ -148,19 +136,6 @@ def _fading(learner: Learner, algebra: Algebra) -> Ops:
     return Ops(wide=sums * (learner.fade < 1))
 
 
-def _fold(learner: Learner, algebra: Algebra, value: Ops) -> Ops:
-    """What folding adds to a planning: V at the new probes, and the slopes."""
-    d, M = learner.d, learner.room
-    pasts = learner.levels - 1 if learner.levels > 1 else int(learner.ahead > 1)
-    one = value.plus(Ops(looks=1)).times(M).plus(Ops(wide=d * (M // 2) * (learner.S > 0)))
-    if learner.slopes:
-        columns = d * (3 * M * d + algebra.solve + algebra.product + d)
-        one = one.plus(Ops(wide=columns, looks=5 * M * -(-d // min(COLUMNS, d))))
-    if learner.levels == 1 < learner.ahead:
-        one = one.plus(_target(learner, algebra, value))
-    return one.times(pasts)
-
-
 def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
     return ctypes.sizeof(_memory(learner, quick_kind, state, learner.d // blocks, blocks))
@@ -185,28 +160,10 @@ def _memory(learner: Learner, quick_kind: str, state: Any, p: int, blocks: int) 
     if learner.kind == "fixed":
         store = wide * (learner.S * d) if learner.counts else _struct(sample=sample * M, count=ctypes.c_uint32)
         return _struct(core=core, store=store * stores, phase=ctypes.c_uint32, learning=ctypes.c_uint8)
-    if learner.kind == "centres":
-        merging = {"radius": wide, "stays": ctypes.c_uint8 * M} if learner.merges else {}
-        centre = _struct(sums=wide * (d + 1), point=state if learner.S else wide * p)
-        store = _struct(centre=centre * M, **merging, count=ctypes.c_uint16)
-        return _struct(core=core, store=store * stores, clock=ctypes.c_uint32 * 2)
-    best: Any = ctypes.c_int8 if learner.A <= 128 else ctypes.c_int16
-    if learner.S:
-        sample = _struct(times=ctypes.c_uint32, **transition)
-    store = _struct(samples=sample * (2 * M), folded=ctypes.c_uint32, probes=ctypes.c_uint16 * 2)
-    past = {"sums": wide * (d + M)}
-    scratch = {"matrix": wide * packed}
-    if learner.slopes:
-        past |= {"slopes": wide * (d + d * d), "best_ref": best * M}
-        scratch |= {"columns": wide * (min(COLUMNS, d) * d), "best": best * (2 * M)}
-    return _struct(
-        core=core,
-        store=store * stores,
-        past=_struct(**past) * max(learner.levels - 1, 1),
-        scratch=_struct(**scratch),
-        clock=ctypes.c_uint32 * 2,
-        count=ctypes.c_uint16 * stores,
-    )
+    merging = {"radius": wide, "stays": ctypes.c_uint8 * M} if learner.merges else {}
+    centre = _struct(sums=wide * (d + 1), point=state if learner.S else wide * p)
+    store = _struct(centre=centre * M, **merging, count=ctypes.c_uint16)
+    return _struct(core=core, store=store * stores, clock=ctypes.c_uint32 * 2)
 
 
 def _core(learner: Learner, wide: Any, quick: Any, packed: int) -> Any:

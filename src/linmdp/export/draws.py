@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmdp.types import Array, IntArray
+from linmdp.types import Array
 
 _32 = 0xFFFFFFFF
 
@@ -19,11 +19,6 @@ def mixed(x: int) -> int:
 def draw(key: int, index: int) -> int:
     """Number `index` under a key, even over 32 bits."""
     return mixed((key + mixed((index + 0x9E3779B9) & _32)) & _32)
-
-
-def below(key: int, index: int, n: int) -> int:
-    """The same as a whole number below n."""
-    return draw(key, index) * n >> 32
 
 
 class DeviceDraws:
@@ -44,18 +39,3 @@ class DeviceDraws:
         """`size` numbers in [0, 1)."""
         key = self._key()
         return np.array([draw(key, i) / 2**32 for i in range(size)])
-
-    def permutation(self, n: int) -> IntArray:
-        """0 ... n-1 in random order, which is even at its beginning whatever is made of the rest."""
-        key, order = self._key(), list(range(n))
-        for i in range(n):
-            j = i + below(key, i, n - i)
-            order[i], order[j] = order[j], order[i]
-        return np.array(order, dtype=np.int64)
-
-    def hypergeometric(self, good: int, bad: int, drawn: int) -> int:
-        """How many of `good` are among `drawn` out of good + bad."""
-        key, left = self._key(), good
-        for i in range(drawn):
-            left -= below(key, i, good + bad - i) < left
-        return good - left

@@ -11,10 +11,10 @@ from linmdp.agents.base import TIE
 from linmdp.agents.horizon import DIVERGING, SWEEPS, TOLERANCE, Horizon
 from linmdp.agents.storage import centres, cover
 from linmdp.agents.storage.base import FADED
-from linmdp.export.cost import COLUMNS, CallCosts, stack_bytes
+from linmdp.export.cost import CallCosts, stack_bytes
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
-from linmdp.export.numbers import TIES, filled, in_comment, literal, real, signed, unsigned
+from linmdp.export.numbers import TIES, filled, in_comment, literal, real, unsigned
 
 CLOSE = {"float": 1e-5, "double": 1e-10}
 """How far a Q in C may be from that in Python, as a part of its cap (of 1, where that is less)."""
@@ -37,7 +37,6 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | No
         "N": code.states or None,
         "blocks": code.blocks,
         "P": learner.d // code.blocks,
-        "tie": literal(TIE * scale),
         "tie_act": literal(TIES[quick] * scale),
         "low": _safe(low - SLACK[kind] * max(1.0, abs(low)), kind),
         "high": _safe(high + SLACK[kind] * max(1.0, abs(high)), kind),
@@ -52,7 +51,6 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | No
         "quick_suffix": "f" if quick == "float" else "",
         "state": unsigned(max(learner.S - 1, 0)),
         "action": unsigned(learner.A - 1),
-        "best": signed(learner.A - 1),
     }
     return filled("linmdp_config.h", values)
 
@@ -79,7 +77,6 @@ def _conditional(learner: Learner) -> dict[str, Any]:
     ceiling = unit * Horizon(learner.ahead, True, learner.discount).effective_steps if learner.auto else 0.0
     auto = {name: getattr(auto_beta, name.upper()) for name in ("z", "confidence", "memory", "played", "renew")}
     auto |= {"multiples": auto_beta.MULTIPLES, "floor": auto_beta.FLOOR * unit, "ceiling": ceiling}
-    fold = ("reservoir", "follow", "slopes")
     merging = {"neighbours": cover.NEIGHBOURS, "reach": centres.REACH, "share_ridge": cover.RIDGE, "wider": cover.WIDER}
     merging |= {"slack": cover.SLACK}
     groups: list[tuple[bool, dict[str, Any]]] = [
@@ -90,9 +87,7 @@ def _conditional(learner: Learner) -> dict[str, Any]:
         (learner.kind == "centres", {"merges": int(learner.merges), "fades": int(learner.fade < 1)}),
         (learner.merges, merging),
         (learner.fade < 1, {"fade": learner.fade, "faded": FADED}),
-        (learner.kind in ("fold", "centres"), {"replan": learner.replan}),
-        (learner.kind == "fold", {name: getattr(learner, name) for name in fold}),
-        (learner.kind == "fold", {"M": learner.room, "columns": min(COLUMNS, learner.d)}),
+        (learner.kind == "centres", {"replan": learner.replan}),
     ]
     return {name: value if there else None for there, group in groups for name, value in group.items()}
 
@@ -110,7 +105,6 @@ def _cost_words(learner: Learner, code: FeatureCode, costs: CallCosts | None, si
         "flash": f"{code.flash:,}",
         "rows": "\n".join(f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows),
         "look": code.look_words[0].upper() + code.look_words[1:],
-        "compared": f"{learner.room:,}" if learner.kind == "fold" and learner.S > 0 else None,
         "centres": f"{learner.centres:,}" if learner.merges else None,
     }
     return filled("config_costs.h", values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linmdp.agents.algorithms import LSVIUCB, LSVIUCBFold
+from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.base import Agent
 from linmdp.agents.exploration.forgetting import Forgetting, OptWLSVI
 from linmdp.agents.lsvi import LSVIAgent
@@ -13,7 +13,6 @@ from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.agents.schedules.base import Growing
 from linmdp.agents.schedules.fixed import FixedPhases, LSVIUCBFixed
 from linmdp.agents.storage.centres import Centres
-from linmdp.agents.storage.fold import Fold
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.export.gp import check_gp, inner
 
@@ -21,17 +20,10 @@ LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
 
 COMMON = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount", "lookahead"}
-BOUNDED = COMMON | {"M", "replan", "probes", "correction", "max_bytes", "storage"}
 KNOWN: dict[type[Agent], set[str]] = {
-    LSVIUCB: BOUNDED,
-    LSVIUCBFold: BOUNDED,
+    LSVIUCB: COMMON | {"M", "replan", "max_bytes", "storage"},
     OptWLSVI: COMMON | {"W", "B", "M", "max_bytes", "storage"},
     LSVIUCBFixed: COMMON | {"rho", "storage"},
-}
-STORAGES: dict[type[Agent], tuple[str, ...]] = {
-    LSVIUCB: ("fold", "centres"),
-    LSVIUCBFold: ("fold", "centres"),
-    OptWLSVI: ("centres",),
 }
 
 
@@ -41,18 +33,17 @@ class Learner:
 
     Attributes
     ----------
-    kind : "fold", "centres" or "fixed"
+    kind : "centres" or "fixed"
     H, A, d, S : of its task; S is 0 where states are not finite
     ahead : steps that are planned
     groups, levels : regressions, and Q: each H or 1
     cap : the largest value that Q can have
     auto : beta comes from the data; else it is `beta`
-    room : what one regression has room for: M transitions of Fold, those of a phase of Fixed, and centres, one of them
-        for the next state that comes, where there may be more than `centres`, which are merged then
+    room : what one regression has room for: samples of a phase of Fixed, and centres, one of them for the next state
+        that comes, where there may be more than `centres`, which are merged then
     phase : episodes of a phase of Fixed
     counts : Fixed keeps N (d x S) instead of the samples
-    replan : of Fold and centres: when it plans
-    reservoir, follow, slopes : of Fold: how it chooses probes, and how old targets follow V
+    replan : of centres: when it plans
     centres : next states that are kept, at most
     fade : what the weight of each sample is multiplied by with every episode
     """
@@ -79,9 +70,6 @@ class Learner:
     phase: int = 0
     counts: bool = False
     replan: float = 0.0
-    reservoir: bool = False
-    follow: bool = False
-    slopes: bool = False
     centres: int = 0
     fade: float = 1.0
 
@@ -115,11 +103,8 @@ def check_exportable(agent: Agent) -> None:
     for name, value in agent.get_params().items():
         if name not in KNOWN[type(agent)] and value != defaults[name]:
             invalid(f"an exported {agent.name}", name, "left out", value)
-    usual = isinstance(agent, LSVIUCBFold) and agent.auto  # with a lam it has another storage
-    known = STORAGES.get(type(agent))
-    if known and isinstance(agent, LSVIAgent) and not usual and agent._storing.name not in known:
-        rule = f"{' or '.join(map(repr, known))}, unless '--only policy'"
-        invalid(f"an exported {agent.name}", "storage", rule, agent._storing.name)
+    if isinstance(agent, LSVIUCB | OptWLSVI) and agent._storing.name != "centres":
+        invalid(f"an exported {agent.name}", "storage", "'centres', unless '--only policy'", agent._storing.name)
     if isinstance(agent, LSVIAgent) and agent.auto:
         found = f" such as the {agent.chosen['lam']:g} that was chosen here" if "lam" in agent.chosen else ""
         invalid(f"an exported {agent.name}", "lam", f"a number{found}, unless '--only policy'", agent.lam)
@@ -138,9 +123,7 @@ def learner_of(agent: Agent) -> Learner:
     """What goes onto the device, of an agent that has not begun."""
     assert isinstance(agent, LSVIAgent)
     storage = agent._planner.storage
-    if isinstance(storage, Fold):
-        own = _fold_of(agent, storage)
-    elif isinstance(storage, Centres):
+    if isinstance(storage, Centres):
         own = _centres_of(agent, storage)
     else:
         assert isinstance(agent, LSVIUCBFixed)
@@ -150,17 +133,6 @@ def learner_of(agent: Agent) -> Learner:
         if size > LARGEST:
             raise InvalidParameter(f"The {name} of an exported learner must be at most {LARGEST}. Got {size}.")
     return learner
-
-
-def _fold_of(agent: LSVIAgent, storage: Fold) -> dict[str, Any]:
-    return {
-        "kind": "fold",
-        "room": storage.M,
-        "replan": _replan(agent),
-        "reservoir": agent.probes == "reservoir",
-        "follow": agent.correction != "frozen",
-        "slopes": storage.slopes,
-    }
 
 
 def _centres_of(agent: LSVIAgent, storage: Centres) -> dict[str, Any]:

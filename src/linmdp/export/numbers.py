@@ -96,8 +96,3 @@ def table(declaration: str, items: Sequence[str]) -> str:
 def unsigned(largest: int) -> str:
     """The smallest unsigned type that holds 0 ... `largest`."""
     return next(f"uint{bits}_t" for bits in (8, 16, 32) if largest < 2**bits)
-
-
-def signed(largest: int) -> str:
-    """The smallest signed type that holds -1 ... `largest`."""
-    return next(f"int{bits}_t" for bits in (8, 16, 32) if largest < 2 ** (bits - 1))

@@ -17,7 +17,7 @@ GAP = 1e-3
 """Choices of the frozen policy are recorded where the best action is better by so much: no rounding turns them."""
 
 
-CHOSEN = ("storage", "M", "correction")
+CHOSEN = ("storage", "M")
 """Parameters of a learner on a device that `max_bytes` may choose."""
 
 

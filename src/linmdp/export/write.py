@@ -26,7 +26,7 @@ from linmdp.io.files import output_folder, write_atomic
 REALS = ("float", "double")
 VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_value.h", "linmdp_value.c")
 LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
-OWN = {"fold": ("linmdp_clock.h",), "centres": ("linmdp_clock.h",), "fixed": ()}
+OWN = {"centres": ("linmdp_clock.h",), "fixed": ()}
 WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = tuple(f"cortex-m4/{name}" for name in ("startup.c", "board.h", "board.c", "main.c", "cycles.c", "link.ld"))

@@ -40,7 +40,7 @@ RC: dict[str, Any] = {
 }
 
 
-NAMES = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive", "lsvi-ucb-fold": "Fold"}
+NAMES = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive"}
 SHARED = ("beta", "lam", "cap", "ties", "storage")
 
 

@@ -36,7 +36,7 @@ LESS_NEEDED = ("return, mean", "per episode", "at cap", "resets", "seeds", "CPU 
 def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = str, *, chosen: bool = True) -> str:
     """The rows in Markdown, such that they fit a terminal, and below it what was chosen by itself."""
     named = zip(comparison_rows(summaries, name), summaries, strict=True)
-    rows = [(*row, _certified(s), _short(s.certificate), _short(s.staleness)) for row, s in named]
+    rows = [(*row, _certified(s), _short(s.certificate)) for row, s in named]
     table = markdown(*_fitting((*HEADER, "certified", "certificate", "staleness"), rows))
     return "\n\n".join(
         [table, *_chosen([(row[0], s) for row, s in zip(rows, summaries, strict=True)] if chosen else [])]

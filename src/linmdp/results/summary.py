@@ -22,7 +22,7 @@ class Summary(NamedTuple):
 
     `reward` is that of an episode, `end` that of one in the last tenth (None where only the sum was kept). `curve` is
     the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,); `chosen` says
-    what was chosen for parameters that were left open; `certificate`, `staleness`, `certified` and `interactions`
+    what was chosen for parameters that were left open; `certificate`, `certified` and `interactions`
     (steps of the environment) are means, where there are any.
     """
 
@@ -43,7 +43,6 @@ class Summary(NamedTuple):
     cpu_each: Array
     chosen: str
     certificate: float | None
-    staleness: float | None
     certified: float | None
     certified_kind: str | None
     interactions: float | None
@@ -70,7 +69,6 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         cpu_each=np.array([r.cpu_seconds for r in results]),
         chosen=chosen_words([r.chosen for r in results]),
         certificate=_mean([r.certificate for r in results]),
-        staleness=_mean([r.staleness for r in results]),
         certified=_mean([r.certified for r in results]),
         certified_kind=first.certified_kind,
         interactions=_mean([r.interactions for r in results]),

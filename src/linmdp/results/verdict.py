@@ -43,7 +43,7 @@ MOSTLY = 0.5
 UNPROVED, NOTHING = "not a proof", "nothing certified"
 """Kinds of what is certified, beside "certified (95%, if linear)"."""
 
-USUAL = "lsvi-ucb-fold"
+USUAL = "auto"
 """The agent that chooses all of its parameters."""
 
 TRY = "; try: "

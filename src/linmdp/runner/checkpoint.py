@@ -116,7 +116,6 @@ class Checkpoints:
             "before": list(run.before),
             "costs": run.costs,
             "certificates": [run.certified[0], *run.certificates],
-            "stale": run.stale,
             "seconds": [run.clock.cpu, run.clock.wall],
             "evaluated": run.meter.version,
             "probe": run.probe.state(),
@@ -162,7 +161,6 @@ class Checkpoints:
         run.clock.cpu, run.clock.wall = run.clock.cpu + cpu, run.clock.wall + wall
         run.costs[:] = [[float(x) for x in point] for point in state["costs"]]
         run.certified[0], *run.certificates[:] = map(float, state.get("certificates", [0.0]))
-        run.stale = float(state.get("stale", 0.0))
         run.steps = check_int("a checkpoint", "steps", state["steps"], low=k, high=k * run.agent.task.H)
         run.k = run.log.k = k
         run.next_seed = None

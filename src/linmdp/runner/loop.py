@@ -156,7 +156,7 @@ class RunState:
         self.clock, self.notes = Stopwatch(), list[str]()
         self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
         self.certified = [agent.certificate() or 0.0] * 2  # at the start, and before the last episode
-        self.certificates, self.stale = list[float](), agent.staleness() or 0.0
+        self.certificates = list[float]()
 
     def episode(self) -> None:
         """Plan, play and note one episode."""
@@ -232,7 +232,6 @@ class RunState:
             possible=agent.more_possible(),
             certificate=None if (sum_ := agent.certificate()) is None else (sum_ - self.certified[0]) / k,
             certificates=self.certificates,
-            staleness=None if (total := agent.staleness()) is None else (total - self.stale) / k,
             diagnostics=agent.diagnostics(),
             warnings=[*self.notes, *self.findings()],
             interactions=int(getattr(self.env.unwrapped, "interactions", 0)) + self.steps,

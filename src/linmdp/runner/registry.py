@@ -72,7 +72,6 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.LSVIUCB,
             built_in.LSVIUCBFixed,
             built_in.LSVIUCBAdaptive,
-            built_in.LSVIUCBFold,
             built_in.LSVIUCBRareSwitch,
             built_in.LSVIUCBBatch,
             built_in.LSVIUCBRestart,
@@ -103,7 +102,8 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.OptimalAgent,
             built_in.ConstantAgent,
         )
-    },
+    }
+    | {"lsvi-ucb-fold": built_in.Auto},  # its old name
     _check_agent,
 )
 BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "general", "bsuite", "gym")

@@ -13,9 +13,8 @@ from linmdp.agents.horizon import Horizon
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.base import Decision, Power, Schedule, episodes_at
 from linmdp.agents.schedules.restart import window
-from linmdp.agents.storage.base import Sample, Storage
+from linmdp.agents.storage.base import Sample
 from linmdp.agents.storage.samples import LARGEST_BLOCK, faded_after
-from linmdp.errors import invalid
 from linmdp.types import Array, Task
 
 
@@ -82,7 +81,7 @@ class OptWLSVI(LSVIAgent):
     ----------
     W : the window: after W episodes a sample counts about 0.37 times as much as a new one; default: sqrt(dK/B)
     B : how much the task is thought to change (its variation budget), where W is not given
-    lam, common : the parameters of `LSVIUCB`; storage "fold" cannot forget
+    lam, common : the parameters of `LSVIUCB`
     """
 
     name = "opt-wlsvi"
@@ -93,8 +92,6 @@ class OptWLSVI(LSVIAgent):
     ) -> None:
         self.W, self.B = W, B
         super().__init__(task, lam=lam, **common)
-        if type(self._planner.storage).fade is Storage.fade:
-            invalid(self.name, "storage", "any but 'fold', whose samples cannot fade", self.storage)
 
     def usual_storage(self, *, table: bool, unit: bool) -> str:
         return "counts" if table else super().usual_storage(table=table, unit=unit)

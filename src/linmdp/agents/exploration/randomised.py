@@ -36,7 +36,7 @@ class RLSVI(LSVIAgent):
 def refuse_blocks(agent: LSVIAgent) -> None:
     """Refuse storages whose inverses come in blocks."""
     if agent._storing.name in ("sparse", "merged", "centres"):
-        invalid(agent.name, "storage", "'counts', 'features', 'states' or 'fold'", agent._storing.asked)
+        invalid(agent.name, "storage", "'counts', 'features' or 'states'", agent._storing.asked)
 
 
 class Defaulted(Perturbation):

@@ -59,11 +59,9 @@ class Storage(Component):
     own_ends = False
     """Whether `target` and `ahead` count the samples that ended an episode."""
     errors: Array
-    """(H,) how far the targets of each step can be from those of all samples, or for `Fold` are, by estimate."""
+    """(H,) how far the targets of each step can be from those of all samples."""
     certificate: Any = None
     """What these errors add up to over the steps played, ()."""
-    staleness: Any = None
-    """The same of `Fold`, whose errors are estimated and not bounded, ()."""
     spans: Array
     """(H,) the largest difference of two values of a step, where there is either."""
     kernels: Any = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from linmdp.agents.afresh import Afresh
@@ -16,8 +18,7 @@ from linmdp.agents.storage import seen_counts
 from linmdp.agents.storage.base import Parts, Storage
 from linmdp.agents.storage.centres import Centres
 from linmdp.agents.storage.counts import Counts
-from linmdp.agents.storage.fold import CORRECTIONS, PROBES, Fold
-from linmdp.agents.storage.forms import FREQUENT, Forms
+from linmdp.agents.storage.forms import FOLD, FREQUENT, Forms
 from linmdp.agents.storage.frequent import Frequent
 from linmdp.agents.storage.kept import Kept
 from linmdp.agents.storage.merged import Merged
@@ -25,7 +26,7 @@ from linmdp.agents.storage.rows import group_blocks
 from linmdp.agents.storage.samples import Samples
 from linmdp.agents.storage.searched import Searched
 from linmdp.agents.storage.sparse import Sparse
-from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
+from linmdp.errors import InvalidParameter, LinMDPWarning, check_int, invalid
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE
@@ -51,11 +52,11 @@ class StorageChoice(Forms):
     def check(self) -> None:
         """Refuse what does not go together."""
         agent = self.agent
-        check_choice(agent.name, "probes", agent.probes, PROBES)
-        check_choice(agent.name, "correction", agent.correction, CORRECTIONS)
+        if agent.storage == FOLD:
+            warnings.warn(f"{agent.name}: storage 'fold' is 'centres' now.", LinMDPWarning)
         if self.bilinear or self.asked == "search":
             self._check_search()
-        others = "'sparse'" if self.unit else "'features', 'states', 'merged', 'centres' or 'fold'"
+        others = "'sparse'" if self.unit else "'features', 'states', 'merged' or 'centres'"
         if self.asked == "counts" and not self.table:
             invalid(agent.name, "storage", f"{others} where features are not a table", "counts")
         if self.asked == "sparse" and not self.unit:
@@ -68,7 +69,7 @@ class StorageChoice(Forms):
             invalid(agent.name, "storage", f"'sparse' for unit vectors with d over {LARGEST_DENSE}", self.asked)
         if self.unbounded:
             self._check_unwritten("states without a bound", "where states have no bound", "features other than hashed")
-        merging = ("fold", "merged", "centres")
+        merging = ("merged", "centres")
         if agent.own_M:
             if self.asked in merging:
                 invalid(agent.name, "storage", "one that holds the samples as they are", self.asked)
@@ -77,7 +78,7 @@ class StorageChoice(Forms):
         elif self.asked == "sparse" and agent.M is not None:
             check_int(agent.name, "M", agent.M, low=self.fewest_links if self.unbounded else 2, high=10**7)
         elif agent.M is not None:
-            rule = "left out unless storage is 'fold', 'merged', 'centres' or 'sparse'"
+            rule = "left out unless storage is 'merged', 'centres' or 'sparse'"
             invalid(agent.name, "M", rule, agent.M)
 
     def make_horizon(self) -> Horizon:
@@ -153,9 +154,7 @@ class StorageChoice(Forms):
     @property
     def delay(self) -> int:
         """Features that wait for Lambda; 0 where it need not be kept, since it can be made again from the samples."""
-        if self.agent.horizon.shared or self.name in ("counts", "search"):
-            return DELAY
-        return int(self.name == "fold")  # a long wait would take more memory than the rest
+        return DELAY if self.agent.horizon.shared or self.name in ("counts", "search") else 0
 
     @property
     def own_ends(self) -> bool:
@@ -244,17 +243,6 @@ class StorageChoice(Forms):
         if self.name == "centres":
             M = agent.chosen_within.get("M", self.size(self.name))
             return Centres(parts, features, M, self.dtype, self._spans)
-        if self.name == "fold":
-            return Fold(
-                parts,
-                features,
-                M=agent.chosen_within.get("M", self.size(self.name)),
-                probes=agent.probes,
-                correction=agent.chosen_within.get("correction", agent.correction),
-                dtype=self.dtype,
-                state_bytes=agent._state_bytes,
-                spans=self._spans,
-            )
         capacity = agent.chosen_within.get("M", agent.M) if agent.own_M else None
         if not agent.own_M and self._known:
             capacity = agent.samples_after(agent.episodes or 0)

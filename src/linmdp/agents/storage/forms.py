@@ -13,7 +13,6 @@ from linmdp.agents.budget import (
     centres_bytes,
     common_bytes,
     descending,
-    fold_bytes,
     frequent_bytes,
     kept_bytes,
     lsvi_bytes,
@@ -33,7 +32,10 @@ from linmdp.features.unit import is_unit, unit_index
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
 
-STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "centres", "fold", "search")
+STORAGES = ("auto", "features", "states", "counts", "sparse", "merged", "centres", "search")
+FOLD = "fold"
+"""An old value, which is read as "centres"."""
+
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
 
@@ -55,7 +57,8 @@ class Forms:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
         self.bilinear = isinstance(agent._features, BilinearFeatures)
         self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
-        check_choice(agent.name, "storage", agent.storage, STORAGES)
+        if agent.storage != FOLD:
+            check_choice(agent.name, "storage", agent.storage, STORAGES)
 
     @property
     def asked(self) -> str:
@@ -64,7 +67,7 @@ class Forms:
             if self.bilinear:
                 return "search"
             return self.agent.usual_storage(table=self.table, unit=self.unit)
-        return self.agent.storage
+        return "centres" if self.agent.storage == FOLD else self.agent.storage
 
     @property
     def unbounded(self) -> bool:
@@ -73,8 +76,6 @@ class Forms:
 
     def size(self, storage: str) -> int:
         """M of a storage: transitions, or centres, of which there are no more than states."""
-        if storage == "fold":
-            return self.fold_size()
         if self.agent.M is None and storage == "centres":
             usual = CENTRES_OF_ALL if self.agent.horizon.shared else CENTRES
             return max(2, min(usual, self.agent.task.S or usual))
@@ -87,22 +88,10 @@ class Forms:
         """The least M: transitions of different steps, actions, or ends are never merged."""
         return least_merged(self.agent.horizon.groups, self.agent.task.A) if storage == "merged" else 2
 
-    def fold_size(self) -> int:
-        """M of a fold: given, or 4 d within bounds; with one regression space for ten episodes, and for two at least.
-
-        Every fold leaves an error behind, and a buffer that is full after one or two episodes folds often.
-        """
-        agent, steps = self.agent, self.agent.horizon.samples_per_episode
-        if agent.M is None:
-            return max(int(np.clip(max(4 * agent.task.d, 10 * steps), 64, 512)), 2 * steps)
-        return check_int(agent.name, "M", agent.M, low=max(2, steps), high=10**7)
-
     def choices(self) -> Iterator[Choice]:
         """From that which loses least, as far as that is known, to the smallest: see docs, bounded memory."""
         agent, free = self.agent, self.agent.storage == "auto"
-        if self.asked == "fold" and not (free and agent.auto):
-            yield from self._fold_choices()
-        elif self.asked in ("merged", "centres"):
+        if self.asked in ("merged", "centres"):
             size = self.size(self.asked)
             yield from self._sized(self.asked, size, min(max(LEAST_MERGED, self._least(self.asked)), size))
         elif self.asked == "search":
@@ -110,14 +99,12 @@ class Forms:
         elif self.asked == "sparse":
             yield from self._sparse_choices()
         else:
-            storages = ["counts" if self.asked == "fold" else self.asked]
+            storages = [self.asked]
             if free and (self.asked == "features" or agent.episodes is not None):
                 storages.append("states")
             yield from ({"storage": storage, "dtype": dtype} for storage in storages for dtype in self._dtypes())
             if free and agent.merges_for_bytes and self.table:
                 yield from self._sized("centres", self.size("centres"), LEAST_MERGED)
-            if self.asked == "fold":
-                yield from self._fold_choices()
 
     def _sized(self, storage: str, most: int, least: int) -> Iterator[Choice]:
         yield from ({"storage": storage, "M": M} for M in descending(most, least))
@@ -140,19 +127,6 @@ class Forms:
     def fewest_links(self) -> int:
         """M at least, where states have no bound."""
         return FEWEST * self.agent.task.A * self.agent.horizon.groups
-
-    def _fold_choices(self) -> Iterator[Choice]:
-        """Fewer transitions, down to d; then no slopes; then as few transitions as can be, in single precision."""
-        agent, horizon = self.agent, self.agent.horizon
-        least, most = max(2, horizon.samples_per_episode), self.fold_size()
-        enough, dtype = min(most, max(least, agent.task.d)), agent.dtype
-        without = "probe" if agent.correction == "slope" else agent.correction
-        forms = [(without, most, enough, dtype), (without, enough, least, self._dtypes()[-1])]
-        if agent.correction == "slope" and (not horizon.shared or horizon.discounted):
-            forms.insert(0, ("slope", most, enough, dtype))
-        for correction, high, low, kind in forms:
-            for M in descending(high, low):
-                yield {"storage": "fold", "M": M, "correction": correction, "dtype": kind}
 
     @property
     def smaller(self) -> str:
@@ -195,9 +169,6 @@ class Forms:
         if choice["storage"] == "search":
             assert isinstance(agent._features, BilinearFeatures)
             return search_bytes(s, agent._features.p)
-        if choice["storage"] == "fold":
-            e = np.dtype(choice["dtype"]).itemsize
-            return fold_bytes(s, choice["M"], slopes=choice["correction"] == "slope", e=e, rewards=agent.auto)
         return lsvi_bytes(s, choice["storage"], choice["dtype"], held or 0, capacity=agent.own_M or self._known)
 
     @property

@@ -5,5 +5,4 @@
 $rows
  * $look. Besides: a square root for each action of a state looked at, one for
  * each row of a matrix that is factored, and reading phi(s, a), LINMDP_D numbers at a time.
- * linmdp_observe compares a transition with $compared at most, folding all with all.
  * linmdp_observe merges centres once there are more than $centres, each time in a wider radius: that is rare.

@@ -17,17 +17,16 @@ static int value_of(const linmdp_learner *m, unsigned h, const linmdp_wide w[LIN
                     const linmdp_point *point, linmdp_wide *V)
 {
 #if LINMDP_FINITE
-    return linmdp_state_value(&m->core, h, w, beta, point, V, NULL);
+    return linmdp_state_value(&m->core, h, w, beta, point, V);
 #else
-    return linmdp_seen_value(&m->core, h, w, beta, point, V, NULL);
+    return linmdp_seen_value(&m->core, h, w, beta, point, V);
 #endif
 }
 
-int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta, int fold,
+int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta,
                   linmdp_wide z[LINMDP_D])
 {
     const linmdp_store *store = &m->store[LINMDP_GROUP(h)];
-    (void)fold;
     for (size_t i = 0; i < LINMDP_D; i++)
         z[i] = 0;
     for (size_t c = 0; c < store->count; c++) {
@@ -389,7 +388,7 @@ int linmdp_begin_episode(linmdp_learner *m)
     linmdp_open(&m->core, planned);
     if (planned) {
         linmdp_set_clock(&m->clock);
-        if (linmdp_plan(m, 0) != LINMDP_OK || linmdp_renew_width(m) != LINMDP_OK) {
+        if (linmdp_plan(m) != LINMDP_OK || linmdp_renew_width(m) != LINMDP_OK) {
             m->core.open = 0;
             return LINMDP_NOT_A_NUMBER;
         }

@@ -9,10 +9,9 @@
 
 #if LINMDP_COUNTS
 /* z = N V */
-int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta, int fold,
+int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta,
                   linmdp_wide z[LINMDP_D])
 {
-    (void)fold;
     for (size_t i = 0; i < LINMDP_D; i++)
         z[i] = 0;
     for (unsigned s = 0; s < LINMDP_S; s++) {
@@ -24,7 +23,7 @@ int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_
             i++;
         if (i == LINMDP_D)
             continue; /* no sample ended here */
-        if (linmdp_state_value(&m->core, LINMDP_AFTER(h), ahead, beta, &kept, &V, NULL) != LINMDP_OK)
+        if (linmdp_state_value(&m->core, LINMDP_AFTER(h), ahead, beta, &kept, &V) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
         for (i = 0; i < LINMDP_D; i++)
             z[i] += V * column[i];
@@ -50,20 +49,19 @@ static void forget(linmdp_store *store)
 }
 #else
 /* z = sum phi(s, a) V(s') over the samples */
-int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta, int fold,
+int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta,
                   linmdp_wide z[LINMDP_D])
 {
     const linmdp_store *store = &m->store[LINMDP_GROUP(h)];
     linmdp_real phi[LINMDP_D];
     linmdp_wide V;
-    (void)fold;
     for (size_t i = 0; i < LINMDP_D; i++)
         z[i] = 0;
     for (size_t i = 0; i < store->count; i++) {
         const linmdp_sample *sample = &store->sample[i];
         if (!sample->alive)
             continue;
-        if (linmdp_state_value(&m->core, LINMDP_AFTER(h), ahead, beta, &sample->next, &V, NULL) != LINMDP_OK)
+        if (linmdp_state_value(&m->core, LINMDP_AFTER(h), ahead, beta, &sample->next, &V) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
         linmdp_features_of(&sample->state, sample->action, phi);
         linmdp_add_scaled(z, V, phi);
@@ -113,7 +111,7 @@ int linmdp_begin_episode(linmdp_learner *m)
     linmdp_open(&m->core, m->learning);
     if (!m->learning) {
         reset(m);
-    } else if (linmdp_plan(m, 0) != LINMDP_OK || linmdp_renew_width(m) != LINMDP_OK) {
+    } else if (linmdp_plan(m) != LINMDP_OK || linmdp_renew_width(m) != LINMDP_OK) {
         m->core.open = 0;
         return LINMDP_NOT_A_NUMBER;
     }

@@ -36,7 +36,7 @@ static void copy(linmdp_wide to[LINMDP_D], const linmdp_wide from[LINMDP_D])
 }
 
 /* Discounted rewards: one Q, planned until nothing moves. Backups need not converge: then that which moved least. */
-static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta, int fold)
+static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta)
 {
     const linmdp_wide cap = linmdp_cap(0), tolerance = LINMDP_TOLERANCE * (cap > 1 ? cap : 1);
     linmdp_wide z[LINMDP_D], before[LINMDP_D], best[LINMDP_D], least = LINMDP_WIDE_MAX, moved = LINMDP_WIDE_MAX;
@@ -44,7 +44,7 @@ static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linm
         return LINMDP_NOT_A_NUMBER;
     copy(best, w[0]);
     for (unsigned sweep = 0; sweep < LINMDP_SWEEPS && moved > tolerance; sweep++) {
-        if (linmdp_target(m, 0, w[0], beta, 0, z) != LINMDP_OK)
+        if (linmdp_target(m, 0, w[0], beta, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
         copy(before, w[0]);
         regress(&m->core, 0, z, w[0]);
@@ -62,17 +62,17 @@ static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linm
             least = moved;
         }
     }
-    return fold ? linmdp_target(m, 0, w[0], beta, 1, z) : LINMDP_OK;
+    return LINMDP_OK;
 }
 #else
 /* Backwards over the steps. */
-static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta, int fold)
+static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linmdp_wide beta)
 {
     linmdp_wide z[LINMDP_D];
     for (unsigned h = LINMDP_AHEAD; h-- > 0;) {
         for (size_t i = 0; i < LINMDP_D; i++)
             z[i] = 0;
-        if (h + 1 < LINMDP_AHEAD && linmdp_target(m, h, w[LINMDP_AFTER(h)], beta, fold, z) != LINMDP_OK)
+        if (h + 1 < LINMDP_AHEAD && linmdp_target(m, h, w[LINMDP_AFTER(h)], beta, z) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
         if ((LINMDP_GROUPS > 1 || h + 1 == LINMDP_AHEAD) && refactor(&m->core, LINMDP_GROUP(h)) != LINMDP_OK)
             return LINMDP_NOT_A_NUMBER;
@@ -82,7 +82,7 @@ static int solve(linmdp_learner *m, linmdp_wide w[LINMDP_LEVELS][LINMDP_D], linm
 }
 #endif
 
-int linmdp_plan(linmdp_learner *m, int fold) { return solve(m, m->core.w, m->core.beta, fold); }
+int linmdp_plan(linmdp_learner *m) { return solve(m, m->core.w, m->core.beta); }
 
 int linmdp_renew_width(linmdp_learner *m)
 {
@@ -93,7 +93,7 @@ int linmdp_renew_width(linmdp_learner *m)
     for (size_t level = 0; level < LINMDP_LEVELS; level++)
         for (size_t i = 0; i < LINMDP_D; i++)
             width->w[level][i] = m->core.w[level][i];
-    if (solve(m, width->w, 0, 0) != LINMDP_OK)
+    if (solve(m, width->w, 0) != LINMDP_OK)
         return LINMDP_NOT_A_NUMBER;
     linmdp_width_renewed(width);
 #else
@@ -103,27 +103,21 @@ int linmdp_renew_width(linmdp_learner *m)
 }
 
 int linmdp_seen_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
-                      const linmdp_seen *seen, linmdp_wide *V, linmdp_best *best)
+                      const linmdp_seen *seen, linmdp_wide *V)
 {
     linmdp_wide q[LINMDP_A];
     if (linmdp_optimistic(w, core->factor, beta, h, seen, q) != 0)
         return LINMDP_NOT_A_NUMBER;
-    if (best == NULL) {
-        *V = linmdp_largest(q);
-    } else {
-        const unsigned first = linmdp_first_best(q, LINMDP_TIE);
-        *V = q[first];
-        *best = q[first] < linmdp_cap(h) - LINMDP_TIE ? (linmdp_best)first : -1; /* at the cap V has no slope */
-    }
+    *V = linmdp_largest(q);
     return LINMDP_OK;
 }
 
 int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
-                       const linmdp_kept *kept, linmdp_wide *V, linmdp_best *best)
+                       const linmdp_kept *kept, linmdp_wide *V)
 {
     linmdp_seen seen;
     linmdp_look(linmdp_recall(kept), &seen);
-    return linmdp_seen_value(core, h, w, beta, &seen, V, best);
+    return linmdp_seen_value(core, h, w, beta, &seen, V);
 }
 
 void linmdp_features_of(const linmdp_kept *state, unsigned action, linmdp_real phi[LINMDP_D])

@@ -6,23 +6,23 @@
 #include "linmdp_value.h"
 
 /* Brought by each learner: z_h = sum phi V(s') over its samples of step h, for the V of the weights `ahead`.
- * fold: this is a planning at whose end the buffer is emptied. LINMDP_OK or LINMDP_NOT_A_NUMBER. */
-int linmdp_target(linmdp_learner *learner, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta, int fold,
+ * LINMDP_OK or LINMDP_NOT_A_NUMBER. */
+int linmdp_target(linmdp_learner *learner, unsigned h, const linmdp_wide ahead[LINMDP_D], linmdp_wide beta,
                   linmdp_wide z[LINMDP_D]);
 
 /* Every w from all samples, with a width that was chosen before. */
-int linmdp_plan(linmdp_learner *learner, int fold);
+int linmdp_plan(linmdp_learner *learner);
 
 /* If it is time to, plan once more without a bonus: greedy weights, for the width. */
 int linmdp_renew_width(linmdp_learner *learner);
 
-/* V of a state at step h: of its first best action, or where `best` is null of the best one. */
+/* V of a state at step h: the value of its best action. */
 int linmdp_seen_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
-                      const linmdp_seen *seen, linmdp_wide *V, linmdp_best *best);
+                      const linmdp_seen *seen, linmdp_wide *V);
 
 /* The same of a state that is not ready yet. */
 int linmdp_state_value(const linmdp_core *core, unsigned h, const linmdp_wide w[LINMDP_D], linmdp_wide beta,
-                       const linmdp_kept *kept, linmdp_wide *V, linmdp_best *best);
+                       const linmdp_kept *kept, linmdp_wide *V);
 
 /* phi(s, a) */
 void linmdp_features_of(const linmdp_kept *state, unsigned action, linmdp_real phi[LINMDP_D]);

@@ -22,7 +22,6 @@ typedef $psi linmdp_psi; /* the features of a state that is numbers, as they are
 
 typedef $state linmdp_index_s; /* a finite state in memory */
 typedef $action linmdp_index_a;  /* an action in memory */
-typedef $best linmdp_best;     /* an action, or -1 */
 
 #define LINMDP_H               $H /* steps of an episode */
 #define LINMDP_AHEAD           $ahead /* steps that are planned: the last ones of it */
@@ -53,8 +52,7 @@ typedef $best linmdp_best;     /* an action, or -1 */
 #define LINMDP_CAP_REMAINING   $cap_remaining /* 1: it falls by so much a step: */
 #define LINMDP_CAP_STEP        $cap_step /* the most that one step pays */
 #define LINMDP_RANDOM_TIES     $random_ties /* 1: any of the best actions, 0: the first */
-#define LINMDP_TIE             $tie /* Q that differ by less are equal: while planning, */
-#define LINMDP_TIE_ACT         $tie_act /* and while acting */
+#define LINMDP_TIE_ACT         $tie_act /* Q that differ by less are equal */
 #define LINMDP_REWARD_LOW      $low /* with room for rounding */
 #define LINMDP_REWARD_HIGH     $high
 #define LINMDP_CLOSE           $close /* the self-test: how far Q may be from that in Python */
@@ -72,11 +70,6 @@ typedef $best linmdp_best;     /* an action, or -1 */
 #define LINMDP_FADES           $fades /* 1: samples fade: with each episode their weight is multiplied by */
 #define LINMDP_FADE            $fade /* this, */
 #define LINMDP_FADED           $faded /* and below this they are dropped */
-#define LINMDP_M               $M /* different transitions in a buffer, and as many probes */
 #define LINMDP_REPLAN          $replan /* plan when the episodes have grown by this fraction */
-#define LINMDP_RESERVOIR       $reservoir /* 1: probes out of all that was folded, 0: the last buffer */
-#define LINMDP_PROBES_FOLLOW   $follow /* old targets follow V: at the probes, */
-#define LINMDP_SLOPES          $slopes /* and by their slopes */
-#define LINMDP_COLUMNS         $columns /* columns of J worked on at once: more RAM, fewer looks */
 
 #endif
