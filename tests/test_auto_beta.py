@@ -152,12 +152,12 @@ def test_a_discount_needs_a_stationary_agent() -> None:
         linmdp.make_agent("lsvi-ucb:discount=0.9", env)
 
 
-@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-adaptive", "lsvi-ucb:storage=centres"])
+@pytest.mark.parametrize("agent", ["lsvi-ucb", "lsvi-ucb-fixed", "lsvi-ucb-adaptive", "opt-wlsvi"])
 def test_one_regression_takes_less_memory_and_learns_sooner(agent: str) -> None:
     env: Any = linmdp.make_env("synthetic:S=40,A=4,d=6,H=20,stationary=true,concentration=0.3")
     found = {}
     for mode in ("false", "true"):
-        own = {"lsvi-ucb-adaptive": ",tau_rel=1e-7", "lsvi-ucb:storage=centres": ",M=60"}.get(agent, "")
+        own = {"lsvi-ucb-adaptive": ",tau_rel=1e-7", "opt-wlsvi": ",storage=centres"}.get(agent, "")
         made = linmdp.make_agent(f"{agent}:beta=0.05,stationary={mode}{own}", env, episodes=150)
         found[mode] = linmdp.run(env, made, episodes=150, seed=0, eval_every=5)
     regret = {mode: result.regret for mode, result in found.items()}

@@ -208,7 +208,7 @@ def test_an_agent_of_a_checkpoint_is_loaded_too(tmp_path: Path) -> None:
 def test_an_agent_of_another_task_is_refused(tmp_path: Path) -> None:
     agent = make(SMALL, "lsvi-ucb")[1]
     agent.save(tmp_path / "agent")
-    with pytest.raises(linmdp.InvalidData, match=r"cannot be used here\. The saved agent must have S=2"):
+    with pytest.raises(linmdp.InvalidData, match=r"cannot be used here\. Its metadata must say S=2"):
         linmdp.load_agent(tmp_path / "agent", linmdp.make_env("lock:H=3"))
 
 

@@ -178,9 +178,9 @@ class RandomEnv:
     """Random states, rewards and ends, whatever is done: an agent need not know where its data come from."""
 
     def __init__(self, task: Task, seed: int) -> None:
-        self.task, self.rng = task, np.random.default_rng(seed)
+        self.task, self.rng, self.unwrapped = task, np.random.default_rng(seed), self
 
-    def reset(self, seed: int | None = None) -> tuple[int, dict[str, Any]]:
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
         return int(self.rng.integers(self.task.S or 0)), {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -225,8 +225,9 @@ class Runaway:
     def __init__(self) -> None:
         table = np.array([[[0.5]], [[1.0]]])
         self.task = Task(S=2, A=1, d=1, H=3, reward_range=(-1.0, 0.0), features=TableFeatures(table, bound=1.0))
+        self.unwrapped = self
 
-    def reset(self, seed: int | None = None) -> tuple[int, dict[str, Any]]:
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
         return 0, {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
