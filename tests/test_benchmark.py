@@ -82,8 +82,8 @@ def test_every_task_of_the_suite_can_be_run_and_scored(scale: str) -> None:
     whole = suite("1", scale)
     for task in whole.tasks:
         limit = f":max_bytes={task.max_bytes}" if task.max_bytes else ""
-        assert task.spec("lsvi-ucb-fold") == "lsvi-ucb-fold" + limit
-        assert experiment._made(task.spec("lsvi-ucb-fold"), make_env(task.env), task.episodes, whole.max_bytes)
+        assert task.spec("lsvi-ucb") == "lsvi-ucb" + limit
+        assert experiment._made(task.spec("lsvi-ucb"), make_env(task.env), task.episodes, whole.max_bytes)
         assert task.anchor.random < task.anchor.best
     assert len(whole.tasks) == 12
 

@@ -257,21 +257,7 @@ def test_what_has_to_be_positive_or_in_range_is_so_on_loading(
         linmdp.load_agent(path, env)
 
 
-FOLD = "lsvi-ucb-fold:lam=0.1,beta=0.1,M=10"
-
-
-@pytest.mark.parametrize("shape", [(9, 0), (9, 10, 2)])
-def test_transitions_that_are_counted_are_there_on_loading(shape: tuple[int, ...], tmp_path: Path) -> None:
-    """Before the first one comes, the shape of states is not known, and a file may say any."""
-    env, path = linmdp.make_env("gym:CartPole-v1,H=10,features=fourier,order=1"), tmp_path / "agent"
-    linmdp.make_agent(FOLD, env, 8).save(path)
-    file = read_tensors(path, "agent")
-    words = {k: v for k, v in file.meta.items() if k != "sha256"}
-    changed = {"count": np.full(9, 7), "state": np.zeros(shape), "following": np.zeros(shape)}
-    arrays = {f"planner.storage.buffer.{name}": array for name, array in changed.items()}
-    path.write_bytes(packed("agent", words, file.arrays | arrays))
-    with pytest.raises(linmdp.InvalidData, match="of a saved agent must have states of its task"):
-        linmdp.load_agent(path, env)
+DENSE = "lsvi-ucb:lam=0.1,beta=0.1,stationary=true"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +270,7 @@ def test_transitions_that_are_counted_are_there_on_loading(shape: tuple[int, ...
 def test_a_matrix_that_has_no_inverse_is_one_line(name: str, use: Any, tmp_path: Path) -> None:
     """Each number of it can be, so that it loads; the planning that inverts it is not the next one."""
     env, path = linmdp.make_env("gym:CartPole-v1,H=10,features=fourier,order=1"), tmp_path / "agent"
-    agent = linmdp.make_agent(FOLD, env, 8)
+    agent = linmdp.make_agent(DENSE, env, 8)
     linmdp.run(env, agent, episodes=8, verdict=False)
     agent.save(path)
     file = read_tensors(path, "agent")

@@ -37,7 +37,7 @@ def comparison_table(summaries: Sequence[Summary], name: Callable[[str], str] = 
     """The rows in Markdown, such that they fit a terminal, and below it what was chosen by itself."""
     named = zip(comparison_rows(summaries, name), summaries, strict=True)
     rows = [(*row, _certified(s), _short(s.certificate)) for row, s in named]
-    table = markdown(*_fitting((*HEADER, "certified", "certificate", "staleness"), rows))
+    table = markdown(*_fitting((*HEADER, "certified", "certificate"), rows))
     return "\n\n".join(
         [table, *_chosen([(row[0], s) for row, s in zip(rows, summaries, strict=True)] if chosen else [])]
     )
