@@ -74,9 +74,9 @@ def test_what_the_environment_chose_is_said_once() -> None:
     jobs = jobs_for("gym:CartPole-v1,H=5", ["lsvi-ucb", "random"], episodes=3, seeds=1)
     said = comparison_table(by_agent(list(run_jobs(jobs, processes=1)))).splitlines()
     (own,) = [line for line in said if line.startswith("chosen ")]
-    assert own.startswith("chosen by lsvi-ucb: features=auto, d=200, stationary=true, ")
+    assert own.startswith("chosen by lsvi-ucb: features=auto, d=200, ")
     jobs += jobs_for("gym:CartPole-v1,H=5", ["lsvi-ucb:storage=centres,M=20,lam=0.5"], episodes=3, seeds=1)
     said = comparison_table(by_agent(list(run_jobs(jobs, processes=1)))).splitlines()
     everyone, *others = [line for line in said if line.startswith("chosen ")]
-    assert everyone == "chosen for all: features=auto, d=200"
+    assert everyone.startswith("chosen for all: features=auto, d=200")
     assert all("features" not in line for line in others)
