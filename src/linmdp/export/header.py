@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from linmdp.agents import auto_beta
-from linmdp.agents.base import TIE
 from linmdp.agents.horizon import DIVERGING, SWEEPS, TOLERANCE, Horizon
 from linmdp.agents.storage import centres, cover
 from linmdp.agents.storage.base import FADED
