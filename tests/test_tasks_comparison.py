@@ -29,16 +29,15 @@ def test_every_task_and_agent_can_be_made(scale: str) -> None:
             linmdp.make_agent(agent, envs[task.played(agent)], episodes=task.episodes)
 
 
-def test_the_page_has_a_table_and_a_figure_for_each_task(tmp_path: Path) -> None:
+def test_the_page_has_a_table_for_each_task() -> None:
     agents = {"lsvi-ucb:stationary=true": "LSVI-UCB", "random": "random"}
     task = TaskRuns("inventory", "inventory", 60, agents, "inventory")
     results = [run_unit([Job(task.env, agent, 60, seed, 5)])[0] for agent in agents for seed in range(2)]
-    page = task_page([task, TaskRuns("absent", "sensor", 5, agents, "sensor")], results, tmp_path)
+    page = task_page([task, TaskRuns("absent", "sensor", 5, agents, "sensor")], results)
     assert "### inventory" in page
     assert "absent" not in page
     lines = [line for line in page.splitlines() if line.startswith("| ")]
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["LSVI-UCB", "random"]
-    assert (tmp_path / "task-inventory.png").stat().st_size > 10_000
     best = float(linmdp.optimum(make_model("inventory")).V[0, 0])
     behind = lost([r for r in results if r.agent == "random"], best)
     assert behind is not None

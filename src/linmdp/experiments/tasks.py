@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.envs.guard import task_of
 from linmdp.envs.planning import optimum
 from linmdp.experiments import study
 from linmdp.experiments.stored_runs import Say, grouped, run_planned
 from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
-from linmdp.report.plots import Curve, draw_curve, drawing, error_bar, save, spread_labels
-from linmdp.report.style import DASHES, is_baseline, line_styles
+from linmdp.report.style import is_baseline
 from linmdp.report.tables import markdown
-from linmdp.results.curves import returns as returns
+from linmdp.results.curves import returns
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
-from linmdp.runner.registry import make_env, make_model, model_known
+from linmdp.runner.registry import make_model, model_known
 from linmdp.types import Array, RunResult
 
 
@@ -56,18 +54,16 @@ def tasks(scale: str) -> list[TaskRuns]:
 
 STUDY = study("tasks")
 TASK_SEEDS = {"quick": 3, "paper": 10}
-KINDS = ("LSVI-UCB", "auto", "Centres", "Fixed", "Adaptive", "DQN", "Q-learning", "PPO")
-STYLES = line_styles((*KINDS, "random", "optimal"))
 TAIL = 10
 """The end of a run is its last tenth."""
 
 
 def compare_tasks(scale: str, out: Path, store: Store, jobs: int | None, say: Say, seeds: int | None = None) -> str:
-    """Run what is missing, draw a figure per task, write tasks.md, and return it; `seeds` None: those of the scale."""
+    """Run what is missing, write tasks.md, and return it; `seeds` None: those of the scale."""
     if find_spec("stable_baselines3") is None:
         say("DQN and PPO are left out: they need the extra 'baselines'")
     planned = task_jobs(scale, seeds or TASK_SEEDS[scale])
-    page = task_page(tasks(scale), run_planned(planned, store, jobs, say, "for tasks"), out)
+    page = task_page(tasks(scale), run_planned(planned, store, jobs, say, "for tasks"))
     write_atomic(out / "tasks.md", page.encode() + b"\n")
     return page
 
@@ -88,8 +84,8 @@ def task_jobs(scale: str, seeds: int) -> list[Job]:
     return sorted(planned, key=lambda job: job.agent in slow)
 
 
-def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Path) -> str:
-    """A table and a figure of each task that has run."""
+def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult]) -> str:
+    """A table of each task that has run; `linmdp report` draws them."""
     found, parts = grouped(results), ["## tasks: learners on practical tasks"]
     for task in chosen:
         here = {agent: found.get((task.played(agent), agent), ()) for agent in task.agents}
@@ -97,13 +93,11 @@ def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Pat
         if not mine:
             continue
         best = float(optimum(make_model(task.env)).V[0, 0]) if model_known(task.env) else None
-        task_figure(task, mine, out, task_of(make_env(task.env)).H)
         seeds = max(len(runs) for runs in mine.values())
         parts += [
             f"### {task.title}",
             f"`{task.env}`, {task.episodes:,} episodes, {seeds} seeds" + (f"; V* = {best:.4g}." if best else "."),
             task_table(task, mine, best),
-            f"![{task.title}](task-{task.title.lower()}.png)",
         ]
     return "\n\n".join(parts)
 
@@ -111,15 +105,6 @@ def task_page(chosen: Sequence[TaskRuns], results: Sequence[RunResult], out: Pat
 def ends(runs: Sequence[RunResult]) -> Array:
     """Mean reward of the last tenth of the episodes, of each run."""
     return np.array([returns(r)[-max(1, len(r.rewards) // TAIL) :].mean() for r in runs])
-
-
-def steps_at(run: RunResult, episodes: Sequence[float], H: int) -> Array:
-    """Environment steps of the first episodes: as recorded on the way, or H each."""
-    if not run.costs:
-        return H * np.asarray(episodes, dtype=np.float64)
-    at, steps = zip((0.0, 0.0), *((point[0], point[3]) for point in run.costs), strict=True)
-    found: Array = np.interp(episodes, at, steps)
-    return found
 
 
 def lost(runs: Sequence[RunResult], optimum: float) -> Array | None:
@@ -155,39 +140,3 @@ def task_table(task: TaskRuns, found: dict[str, list[RunResult]], optimum: float
         )
     header = ("agent", "return at the end", "worst seed", "below the optimum", "return, mean", "memory", "CPU time")
     return markdown(header, rows)
-
-
-def task_figure(task: TaskRuns, found: dict[str, list[RunResult]], folder: Path, H: int) -> list[Path]:
-    """Return over environment steps, and return at the end against memory: task-NAME.png and .svg."""
-    with drawing(2, (11, 5.2), width_ratios=(1.3, 1)) as (figure, curves, tradeoff):
-        for spec, name in task.agents.items():
-            if spec in found:
-                _draw(curves, tradeoff, name, found[spec], H)
-        curves.set(title=f"{task.title}: return per episode", xlabel="environment steps", ylabel="mean return")
-        tradeoff.set(title="memory against return at the end", xlabel="peak memory of the learner, KiB", xscale="log")
-        tradeoff.margins(x=0.25, y=0.1)
-        figure.tight_layout(rect=(0, 0.1, 1, 1))
-        spread_labels(tradeoff)
-        figure.legend(*curves.get_legend_handles_labels(), fontsize=9, ncols=6, loc="lower center")
-        return save(figure, folder / f"task-{task.title.lower()}")
-
-
-def _draw(curves: Any, tradeoff: Any, name: str, runs: list[RunResult], H: int) -> None:
-    kind, _, setting = name.partition(", ")  # one colour per kind; dotted where it is the second of two settings
-    style = STYLES[kind]
-    if setting in ("defaults", "greedy", "beta=auto", "no parameter"):
-        style = style._replace(dashes=DASHES[2])
-    line = style.line(3)
-    rewards = np.stack([returns(r) for r in runs])
-    parts = np.array_split(np.arange(rewards.shape[1]), min(40, rewards.shape[1]))
-    points = np.array([mean_interval(rewards[:, part].mean(axis=1)) for part in parts])
-    episodes = [float(part[-1] + 1) * runs[0].episodes / rewards.shape[1] for part in parts]
-    steps = np.mean([steps_at(r, episodes, H) for r in runs], axis=0)  # over the seeds
-    draw_curve(curves, Curve(steps, *points.T), {**line, "label": name})
-    late = mean_interval(ends(runs))
-    if style.baseline:
-        tradeoff.axhline(late.mean, **line)
-        return
-    x, colour = max(r.peak_bytes for r in runs) / 1024, style.light
-    tradeoff.errorbar(x, late.mean, yerr=error_bar(late), fmt="o", ms=6, capsize=3, color=colour)
-    tradeoff.annotate(name, (x, late.mean), textcoords="offset points", xytext=(6, 4), fontsize=8, color=colour)

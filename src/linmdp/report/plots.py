@@ -92,18 +92,3 @@ def regret_curve(s: Summary) -> Curve:
     points = s.curve.shape[1]
     shown = spaced(points, INTERVALS)
     return mean_curve(s.curve[:, shown], 1 + np.linspace(0, s.episodes - 1, points)[shown])
-
-
-def spread_labels(axes: Any) -> None:
-    """Each label beside its point, within the figure, at the first height where it lies on no other label."""
-    points, placed = 72 / axes.figure.dpi, list[tuple[float, float, float]]()
-    edge = axes.figure.get_figwidth() * 72
-    labels = [text for text in axes.texts if text.xycoords == "data"]  # those of lines stay where they are
-    for label in sorted(labels, key=lambda text: text.xy[1], reverse=True):
-        (x, y), width = axes.transData.transform(label.xy) * points, 4.6 * len(label.get_text()) + 8
-        late = x + width > edge
-        left = x - width if late else x
-        others = [at for begin, end, at in placed if begin < left + width and left < end]
-        dy = next((dy for dy in (4, -11, 14, -20, 23) if all(abs(y + dy - at) >= 9 for at in others)), 4)
-        placed.append((left, left + width, y + dy))
-        label.set(position=(-6 if late else 6, dy), ha="right" if late else "left")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import struct
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from linmdp.errors import invalid, needed, unknown
-from linmdp.io.files import output_folder, write_atomic
+from linmdp.io.files import output_folder
 from linmdp.results.curves import spaced, spans
 from linmdp.types import RunResult
 
@@ -41,27 +39,20 @@ class TensorBoard:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         words = "TensorBoard events need tensorboardX: install linmdp's extra 'tracking'."
-        modules = ("tensorboardX.proto.event_pb2", "tensorboardX.record_writer")
-        self._events, self._records = (needed(module, words) for module in modules)
+        self._writer = needed("tensorboardX.writer", words).FileWriter
+        self._summary = needed("tensorboardX.proto.summary_pb2", words).Summary
 
     def __call__(self, result: RunResult) -> None:
         parts = (result.env, result.agent, f"K-{result.episodes}", f"seed-{result.seed}")
         names = [re.sub(r"[^\w=,.+-]", "_", part)[:200] for part in parts]  # of folders on any system
         folder = output_folder(self.folder.joinpath(*names))
-        now = time.time()
-        events = [self._events.Event(wall_time=now, file_version="brain.Event:2")]
+        for earlier in folder.glob("events.out.tfevents.*"):
+            earlier.unlink()
+        writer = self._writer(str(folder))
         for step, values in scalars(result):
-            event = self._events.Event(wall_time=now, step=step)
-            for tag, value in values.items():
-                event.summary.value.add(tag=tag, simple_value=value)
-            events.append(event)
-        data = b"".join(self._record(event.SerializeToString()) for event in events)
-        write_atomic(folder / "events.out.tfevents.linmdp", data)
-
-    def _record(self, data: bytes) -> bytes:
-        """The data between its length and its checksums."""
-        crc, size = self._records.masked_crc32c, struct.pack("<Q", len(data))
-        return size + struct.pack("<I", crc(size)) + data + struct.pack("<I", crc(data))
+            numbers = [self._summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+            writer.add_summary(self._summary(value=numbers), step)
+        writer.close()
 
 
 def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
