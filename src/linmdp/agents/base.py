@@ -256,6 +256,11 @@ class Agent(ABC):
         """Bytes of all arrays that the agent owns now."""
         return 0
 
+    @property
+    def planning_bytes(self) -> int:
+        """The most bytes that planning has taken so far on top of `nbytes`."""
+        return 0
+
     def bytes_after(self, episodes: int) -> int:
         """Bytes that the agent will own after that many episodes, at most."""
         return self.nbytes
