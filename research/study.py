@@ -12,7 +12,7 @@ import numpy as np
 
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.plots import rendered
-from linmdp.report.tables import into_pages
+from linmdp.report.tables import into_pages, markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent
@@ -75,6 +75,13 @@ def write(name: str, text: str) -> None:
 def pages() -> list[Path]:
     """Where tables stand: README, docs, and the notes of studies."""
     return [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(HERE.glob("*/*.md"))]
+
+
+def columns(table: str, names: Iterable[str]) -> str:
+    """A table with some of its columns, in its order."""
+    header, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines()]
+    kept = [i for i, name in enumerate(header) if name in set(names)]
+    return markdown([header[i] for i in kept], [[row[i] for i in kept] for row in rows])
 
 
 def save_picture(figure: Any, name: str) -> None:

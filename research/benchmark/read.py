@@ -1,4 +1,4 @@
-"""Who is best where: the fixed suite (docs, benchmark and who-is-best-where). About ten minutes on one core."""
+"""Who is best where: the fixed suite (docs, benchmark). About ten minutes on one core."""
 
 from __future__ import annotations
 

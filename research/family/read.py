@@ -5,30 +5,36 @@ About 20 minutes on two cores; `mixture`, the agents that are told the models of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import partial
 
-from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
 from linmdp.results.summary import Summary
 from research.study import Study, outcome
 
-HEAD = ("agent", "regret [95% interval]", "worst seed", "of LSVI-UCB", "of random", "resets", "memory", "CPU s")
+
+def beside(sweep: str, study: Study) -> str:
+    """A table for all environments that the same agents play: the mean regret in each."""
+    groups: dict[frozenset[str], dict[str, list[Summary]]] = {}
+    for env, here in study.summaries(sweep).items():
+        groups.setdefault(frozenset(s.agent for s in here), {})[env] = here
+    return "\n\n".join(map(table, groups.values()))
 
 
-def ranked(sweep: str) -> Callable[[Study], str]:
-    """A table for each environment, the best agent first."""
-    return lambda study: "\n".join(table(env, here) for env, here in study.summaries(sweep).items())
+def table(envs: dict[str, list[Summary]]) -> str:
+    """A row for each agent but the optimal one."""
+    first, *others = envs.values()
+    rows = []
+    for s in sorted(first, key=outcome):
+        mine = (s, *(next(o for o in here if o.agent == s.agent) for here in others))
+        rows.append((f"`{s.agent}`", *(f"{float(f'{outcome(one):.4g}'):,g}" for one in mine)))
+    return markdown(("agent", *map(title, envs)), [row for row in rows if row[0] != "`optimal`"])
 
 
-def table(env: str, here: list[Summary]) -> str:
-    """What each agent has lost, and what it took."""
-    lost, rows = {s.agent: outcome(s) for s in here}, []
-    for s in sorted(here, key=outcome):
-        ratios = (f"{outcome(s) / lost['lsvi-ucb']:.2f}", f"{outcome(s) / lost['random']:.3f}")
-        worst = "-" if s.curve is None else f"{s.curve[:, -1].max():.4g}"
-        cost = (f"{s.resets:.0f}", human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}")
-        rows.append((f"`{s.agent}`", str(s.regret), worst, *ratios, *cost))
-    return f"`{env}`, {here[0].episodes:,} episodes, {here[0].seeds} seeds:\n\n{markdown(HEAD, rows)}\n"
+def title(env: str) -> str:
+    """The base and the kind of a task that drifts."""
+    return ", ".join(re.findall("(?:base|kind)=([a-z]+)", env)) or env
 
 
-PARTS = {"family": ranked("study"), "mixture": ranked("mixture")}
+PARTS: dict[str, Callable[[Study], str]] = {"family": partial(beside, "study"), "mixture": partial(beside, "mixture")}

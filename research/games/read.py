@@ -1,4 +1,4 @@
-"""The tables of agents in the linearized games (docs, linearize), from what is in a store so far: give it with --store.
+"""The tables of agents in the linearized games (docs, games), from what is in a store so far: give it with --store.
 
 `quick` and `paper` read the folder of `linmdp reproduce table-... --out DIR` at that scale; `linearize_models_paper`
 judges the models alien512.safetensors and phoenix512.safetensors of the folder.
@@ -6,27 +6,23 @@ judges the models alien512.safetensors and phoenix512.safetensors of the folder.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
-import numpy as np
-
 from linmdp.experiments.ceiling import ceiling
-from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, GameScale, H, env_spec
+from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, H, env_spec
 from linmdp.experiments.games import policies_of, table_page
 from linmdp.experiments.paper import TABLES
-from linmdp.experiments.stored_runs import Runs, grouped
+from linmdp.experiments.stored_runs import grouped
 from linmdp.features.learned import read_model
 from linmdp.report.tables import markdown
 from linmdp.results.store import existing_store
 from research.linearize.read import JUDGED, judged
-from research.study import Study, within, write
-
-Policies = dict[tuple[str, str], dict[str, tuple[str, str]]]
-precise = partial(within, form=".3f")
+from research.study import Study, columns, write
 
 
 def tables(scale_name: str, study: Study) -> None:
-    """Each item as a fragment; headings go one level down, since a page includes them."""
+    """Each item as a fragment."""
     scale = GAME_SCALES[scale_name]
     paths = {game: str(study.store / f"{game.lower()}{scale.d}.safetensors") for game in GAMES}
     models = paths if scale_name == "paper" else {game: game.lower() for game in GAMES}
@@ -40,27 +36,30 @@ def tables(scale_name: str, study: Study) -> None:
             env = env_spec(models[game], mode, scale)
             constant = next((agent for e, agent in found if e == env and agent.startswith("constant")), None)
             policies[game, mode] = policies_of(game, mode, constant)
-    if any("mode=model" in env for env, _ in found):
-        write(f"linearize_distilled_{scale_name}", distilled(found, models, scale, policies))
     for item in TABLES:
-        text = table_page(item, models, scale, found, policies, ceilings).partition("\n")[2].strip()
-        write(f"linearize_{item}_{scale_name}", text.replace("\n### ", "\n#### "))
+        text = table_page(item, models, scale, found, policies, ceilings)
+        write(f"linearize_{item}_{scale_name}", at_the_end(text[text.index("### ") :], scale.K, scale.last))
 
 
-def distilled(found: Runs, models: dict[str, str], scale: GameScale, policies: Policies) -> str:
-    """`mode=model`: exact regret per episode, over all and at the end, and the latter over the random policy's."""
-    rows = []
-    for game, model in models.items():
-        env = env_spec(model, "model", scale)
-        named = {spec: name for spec, (name, _) in policies[game, "model"].items() if (env, spec) in found}
-        curves = {spec: np.array([r.regret for r in found[env, spec]]) for spec in named}
-        ends = {spec: (c[:, -1] - c[:, -1 - scale.last]) / scale.last for spec, c in curves.items()}
-        for spec, name in named.items():
-            share = f"{ends[spec].mean() / ends['random'].mean():.2f}" if "random" in ends else "-"
-            all_of_it = precise(curves[spec][:, -1] / scale.K)
-            rows.append((game, name, str(len(curves[spec])), all_of_it, precise(ends[spec]), share))
-    last = f"in the last {scale.last}"
-    return markdown(("game", "policy", "seeds", f"regret per episode, all {scale.K}", last, "of random"), rows)
+def at_the_end(text: str, K: int, last: int) -> str:
+    """Tables with the last snapshot alone, headings one level down, and without the learned models."""
+    better = (f"points per episode, last {last}", f"regret, last {last}")
+    costs = (f"CPU s, {K} episodes", f"published, {K}", "of published")
+    kept = {"policy", "agent", f"total reward, {K}", f"{K} episodes", *better, *costs}
+
+    def short(found: re.Match[str]) -> str:
+        names = {name for name in kept if f"| {name} " in found[0]}
+        lines = found[0].splitlines(keepends=True)
+        if set(better) & names:
+            names -= {f"total reward, {K}"}
+        if "of published" in names:  # both settings cost the same; what has no published figure goes
+            dropped = re.compile(r"[^|]*\|[^|]*, published |.*\| -\s+\|$")
+            lines = [line for line in lines if not dropped.match(line)]
+        return columns("".join(lines), names) + "\n"
+
+    text = re.sub(r"^### [^\n]*, the learned model.*?(?=^### |\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"(?:^\|.*\n?)+", short, text, flags=re.MULTILINE)
+    return re.sub(r"^In the last .*\n\n?", "", text, flags=re.MULTILINE)
 
 
 def models(study: Study) -> str:

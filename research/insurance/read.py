@@ -2,7 +2,7 @@
 
 A part is a variant; it prints, for each task, the mean regret, the share of runs that are stuck, and what P lost.
 All of them with --seeds 200: half an hour of one core. The learner is the core of the default on unit vectors
-(docs/auto.md): shortfall regression, width 3/sqrt(H) sigma_h from the residuals, lambda by the evidence. `A` is that
+(docs, evidence): shortfall regression, width 3/sqrt(H) sigma_h from the residuals, lambda by the evidence. `A` is that
 learner; `P` is a wider planner on the same counts. A variant says how wide both are and which episodes P plays.
 """
 

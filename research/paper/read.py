@@ -32,7 +32,7 @@ def sections(page: Path) -> dict[str, str]:
 def cells(name: str, game: str, mode: str) -> dict[str, dict[str, str]]:
     """The rows of a table of a game by agent, each by the names of its columns."""
     text = in_pages(pages(), f"linearize_{name}")
-    part = text.partition(f"#### {game}, {mode}")[2].partition("####")[0]
+    part = text.partition(f"### {game}, {mode}")[2].partition("###")[0]
     header, _, *rows = [[c.strip() for c in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"]
     return {row[0]: dict(zip(header, row, strict=True)) for row in rows}
 
@@ -124,12 +124,18 @@ def section(heading: str) -> Callable[[Study], str]:
 
 
 def items(study: Study) -> str:
-    """All other parts, and the figures."""
+    """The figures, and what the paper says of each."""
     for picture in study.store.glob("fig-*.png"):
         shutil.copy(picture, IMAGES / picture.name)
     found = sections(study.store / "reproduce.md")
-    shown = [f"### {name}\n\n{text}" for name, text in found.items() if name not in SECTIONS.values()]
+    shown = [f"### {name}\n\n{figures(text)}" for name, text in found.items() if name not in SECTIONS.values()]
     return "\n\n".join(shown).replace("](fig-", "](images/fig-")
+
+
+def figures(text: str) -> str:
+    """Without the tables and what announces them, which the folder has."""
+    text = re.sub(r"(?:^[^\n|]+:\n\n)?(?:^\|.*\n?)+\n?", "", f"{text}\n", flags=re.MULTILINE)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 SECTIONS = {"claims": "claims", "bounds": "bounds: exponents of K"}

@@ -9,7 +9,7 @@ from linmdp.report.tables import markdown
 from linmdp.types import RunResult
 from research.study import Study, by_env, of_agent, within
 
-HEAD = ("agent", "{} [95% interval]", "worst seed", "stored", "sum of x, skipped", "plannings", "memory", "CPU s")
+HEAD = ("agent", "{} [95% interval]", "memory")
 
 
 def select(study: Study) -> str:
@@ -31,13 +31,8 @@ def scores(runs: list[RunResult]) -> list[float]:
 
 
 def row(runs: list[RunResult]) -> tuple[str, ...]:
-    """What one agent has lost or earned, and what it took."""
-    found, told = scores(runs), [r.diagnostics for r in runs if r.diagnostics]
-    worst = min(found) if runs[0].regret is None else max(found)
-    kept = [f"{np.mean([t[name] for t in told]):,.0f}" if told else "-" for name in ("stored", "skipped_norms")]
-    cost = (human_bytes(max(r.peak_bytes for r in runs)), f"{np.mean([r.cpu_seconds for r in runs]):.1f}")
-    plannings = f"{np.mean([r.switches for r in runs]):,.0f}"
-    return (f"`{runs[0].agent}`", within(found), f"{worst:.4g}", *kept, plannings, *cost)
+    """What one agent has lost or earned, and what it held."""
+    return (f"`{runs[0].agent}`", within(scores(runs)), human_bytes(max(r.peak_bytes for r in runs)))
 
 
 PARTS = {"select": select}

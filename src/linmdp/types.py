@@ -228,7 +228,7 @@ class RunResult:
     verdict : whether this run has learned more than random play knows, in words
     warnings : what the diagnostics found, in words
     certificate : how far the regressions along an episode are from those on all next states, in sum and at most, on
-        average over the episodes (docs, bounded memory); None where the storage has no bound
+        average over the episodes (docs, guarantees); None where the storage has no bound
     certificates : its sum over the episodes so far, at those of `cost_points`
     certified : how much more an episode could earn than the last ones did, on average, as a wider plan on the same data
         thinks; None where the agent has none. `certified_interval`: its 95% interval; `certified_kind`: "not a proof",

@@ -18,8 +18,8 @@ class LSVIUCB(LSVIAgent):
     task : what the environment tells an agent
     beta : width of the confidence bonus: "auto" (from the data), a number, or "theory" or "published"
         (both need `episodes`)
-    lam : ridge parameter lambda > 0. "auto": with beta "auto" both follow from the evidence in the data (docs, auto);
-        with any other beta, or cap "H", it is 0.1
+    lam : ridge parameter lambda > 0. "auto": with beta "auto" both follow from the evidence in the data (docs,
+        evidence); with any other beta, or cap "H", it is 0.1
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
     storage : "counts" (finite states: exact, and memory does not grow), "sparse" (unit vectors: exact, in memory for
@@ -46,7 +46,7 @@ class LSVIUCB(LSVIAgent):
         (default 256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default:
         all
     inflate : with storage "centres", or "sparse" and M: the share, from 0 to 1, of the bound of its error that widens
-        the bonus; 1 is what the theorem asks (docs, bounded memory)
+        the bonus; 1 is what the theorem asks (docs, memory)
     """
 
     name = "lsvi-ucb"

@@ -31,7 +31,7 @@ def forecast(agent: LSVIAgent, model: LinearModel, episodes: int) -> str:
     do.
     """
     if agent.auto:
-        return "beta and lam follow from the data: it can learn (docs, auto)."
+        return "beta and lam follow from the data: it can learn (docs, evidence)."
     held = max(1, agent.samples_after(episodes))
     room = model.reward_range[1] - float((model.theta @ model.features.columns).mean())
     contrast = float(optimum(model).Q.std(axis=-1).mean())

@@ -1,4 +1,4 @@
-"""beta="auto" with lam="auto": how wide and how smooth, both from the data. See docs/auto.md.
+"""beta="auto" with lam="auto": how wide and how smooth, both from the data. See docs/evidence.md.
 
 What is regressed is the shortfall W = cap - Q, written here as Q - cap <= 0: rewards are counted from the best that a
 step can pay (`offset`), a terminal state is worth -cap, and zero weights mean full optimism, whatever the sign and the

@@ -89,7 +89,7 @@ class Forms:
         return least_merged(self.agent.horizon.groups, self.agent.task.A) if storage == "merged" else 2
 
     def choices(self) -> Iterator[Choice]:
-        """From that which loses least, as far as that is known, to the smallest: see docs, bounded memory."""
+        """From that which loses least, as far as that is known, to the smallest: see docs, memory."""
         agent, free = self.agent, self.agent.storage == "auto"
         if self.asked in ("merged", "centres"):
             size = self.size(self.asked)
