@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 
 from linmdp.envs.general import FAMILIES
@@ -9,7 +10,6 @@ from linmdp.envs.general.perturb import PERTURBATIONS
 from linmdp.experiments.benchmark import run_benchmark
 from linmdp.experiments.suite import suite
 from linmdp.io.files import output_folder
-from linmdp.report.tables import markdown
 from linmdp.results.store import Store
 from research.study import Study
 
@@ -27,19 +27,29 @@ def scores(study: Study) -> str:
 
 
 def families(_: Study) -> str:
-    """What the suite is made of: a list for each half."""
+    """What the suite is made of: the families of each half."""
     halves: dict[str, list[str]] = {"made": [], "kept": [], "memory": []}
-    for name in dict.fromkeys(task.family for task in suite("general", "quick").tasks):
+    for name in sorted({task.family for task in suite("general", "quick").tasks}):
         family = FAMILIES[name]
-        words = (family.make.__doc__ or "").splitlines()[0].rstrip(".").partition(", ")[0]
-        extra = f" (extra `{family.extra}`)" if family.extra else ""
-        halves[family.half].append(f"- `{name}`: {words.partition(' (needs')[0]}{extra}")
-    return "\n\n".join(f"*{half}*\n\n" + "\n".join(sorted(names)) for half, names in halves.items())
+        words = (
+            (family.make.__doc__ or "")
+            .splitlines()[0]
+            .rstrip(".")
+            .partition(":")[0]
+            .partition(", ")[0]
+            .partition(" (")[0]
+        )
+        said = words.lower().rstrip("s") != name.rstrip("s")
+        halves[family.half].append(f"`{name}`" + f" ({words[0].lower()}{words[1:]})" * said)
+    return "\n".join(f"- *{half}*: {', '.join(names)}" for half, names in halves.items())
 
 
 def perturbations(_: Study) -> str:
-    """What must not matter."""
-    return markdown(("name", "of", "what"), [(f"`{name}`", p.kind, p.words) for name, p in PERTURBATIONS.items()])
+    """What must not matter, by kind."""
+    kinds: dict[str, list[str]] = {}
+    for name, change in PERTURBATIONS.items():
+        kinds.setdefault(change.kind, []).append(f"`{name}` ({change.words})")
+    return "\n".join(f"- *{kind}*: {', '.join(names)}" for kind, names in kinds.items())
 
 
 PARTS = {"general_families": families, "general_perturbations": perturbations, "general_scores": scores}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -158,13 +157,6 @@ def verdict(_: Study) -> str:
     return cli("run", "gym:FrozenLake-v1", "lsvi-ucb", "--episodes", "500")
 
 
-def tuned(_: Study) -> str:
-    """A search that is over in seconds."""
-    with tempfile.TemporaryDirectory() as folder:
-        shown = cli("tune", "riverswim:H=10", "lsvi-ucb:beta=0.01", "--episodes", "300", "--out", f"{folder}/tuned")
-        return shown.replace(f"{folder}/", "")
-
-
 def errors(_: Study) -> str:
     """Bad input is one line."""
     return cli("run", "synthetic:S=0", "random")
@@ -183,7 +175,7 @@ def schema(_: Study) -> None:
     write_atomic(DOCS / "_static" / "sweep-schema.json", sweep_schema().encode())
 
 
-PAGES = (families, verdict, tuned, errors, record, window, storage, lock, lam, beta, comparison)
+PAGES = (families, verdict, errors, record, window, storage, lock, lam, beta, comparison)
 PARTS: dict[str, Callable[[Study], str | None]] = {page.__name__: page for page in PAGES} | {
     "schema": schema,
     "check": lambda _: cli("check", "synthetic", "--agent", "lsvi-ucb:beta=theory", "--episodes", "1000"),
