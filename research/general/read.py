@@ -31,14 +31,7 @@ def families(_: Study) -> str:
     halves: dict[str, list[str]] = {"made": [], "kept": [], "memory": []}
     for name in sorted({task.family for task in suite("general", "quick").tasks}):
         family = FAMILIES[name]
-        words = (
-            (family.make.__doc__ or "")
-            .splitlines()[0]
-            .rstrip(".")
-            .partition(":")[0]
-            .partition(", ")[0]
-            .partition(" (")[0]
-        )
+        words = re.split(r":|, | \(|\.$", (family.make.__doc__ or "").splitlines()[0])[0]
         said = words.lower().rstrip("s") != name.rstrip("s")
         halves[family.half].append(f"`{name}`" + f" ({words[0].lower()}{words[1:]})" * said)
     return "\n".join(f"- *{half}*: {', '.join(names)}" for half, names in halves.items())

@@ -45,9 +45,9 @@ def as_they_are(_: Study) -> str:
     for spec in GYM:
         env: Any = linmdp.make_env(spec)
         task, low_high = env.task, "{:g} to {:g}".format(*env.task.reward_range)
-        states, size = "-" if task.S is None else str(task.S), f"{task.A} * 2^40" if task.d > 1 << 40 else str(task.d)
-        rows.append((f"`{spec}`", states, str(task.A), env.chosen["features"], size, str(task.H), low_high))
-    return markdown(("task", "S", "A", "features", "d", "H", "one reward"), rows)
+        size = f"{task.A} * 2^40" if task.d > 1 << 40 else str(task.d)
+        rows.append((f"`{spec}`", env.chosen["features"], size, str(task.H), low_high))
+    return markdown(("task", "features", "d", "H", "one reward"), rows)
 
 
 def runs(spec: str, agents: Sequence[str], episodes: int) -> dict[tuple[str, str], Sequence[RunResult]]:
