@@ -48,15 +48,16 @@ class LSVIGP(Agent):
     levels, kept : steps planned ahead at most, and levels of them that are kept for acting
     replan : plan when the number of steps has grown by this fraction
     evidence : steps towards the most likely shares, at every planning
-    scout, every, budget, settled : every so many episodes, if states come again and the value of the start is within
-        the share `settled` of the range of returns above what is earned, an episode is played by a plan with a bonus
-        of `scout` times that range over the root of the visits, as long as such episodes have lost no more than
-        `budget` sqrt(k) of these ranges after k episodes
+    scout, every, budget, settled : where states come again and the value of the start is within the share `settled` of
+        the range of returns above what is earned, one in so many episodes at most is played by a plan with a bonus of
+        `scout` times that range over the root of the visits, so seldom that such episodes lose about `budget` sqrt(k)
+        of these ranges in k episodes
     dtype : of the numbers that planning computes with, "float32" or "float64"; matrices are always the latter
     """
 
     name = "lsvi-gp"
     needs_features = False
+    _derived = (*Agent._derived, "_tie_draws")  # of one episode
     test_parameters = (
         {"features": 120},
         {"states": 24, "features": 8, "every": 2, "replan": 0.3},
@@ -87,9 +88,9 @@ class LSVIGP(Agent):
         self.beta, self.states, self.features, self.length, self.noise = beta, states, features, length, noise
         self.exact, self.levels, self.kept, self.replan, self.evidence = exact, levels, kept, replan, evidence
         self.scout, self.every, self.budget, self.settled, self.dtype = scout, every, budget, settled, dtype
-        for name in ("beta", "exact", "replan", "scout", "budget"):
+        for name in ("beta", "exact", "replan", "scout"):
             check_number(self.name, name, getattr(self, name), low=0.0)
-        for name in ("length", "noise"):
+        for name in ("length", "noise", "budget"):
             check_number(self.name, name, getattr(self, name), low=1e-6, high=1e3)
         for name, low in (("states", 8), ("features", 2), ("levels", 1), ("kept", 1), ("evidence", 1), ("every", 1)):
             check_int(self.name, name, getattr(self, name), low=low, high=10**6)
@@ -100,7 +101,7 @@ class LSVIGP(Agent):
         self._plan, self._wide = no_plan(self._k, task.A, dtype), no_plan(self._k, task.A, dtype)
         self._shares, self._tie_draws = np.zeros(4), np.zeros(task.H)
         self._numbers = np.zeros(2)  # steps so far, and at the next planning
-        self.scouts = Scouts(self._k, every=every, budget=budget, power=0.5, settled=settled, rate=0.1)
+        self.scouts = Scouts(self._k, every=every, budget=budget, settled=settled, rate=0.1)
         self._rewards, self._end, self._next = list[float](), False, task.H
 
     # acting

@@ -1,16 +1,21 @@
 """Scouts: a wider plan on the same data plays an episode now and then, so that nobody settles for too little for ever.
 
-Before episode k a scout is sent if
+A scout is sent where the plan thinks that it is done:
 
-    k is a multiple of `every`,
-    scouts have lost at most budget k^power span so far (usual return - return, over their episodes), and
-    the plan thinks that it is done: value of the start - usual return <= settled span,
+    value of the start - usual return <= settled span,
 
-where the span is how much two returns can differ. What a scout sees is everybody's.
+where the span is how much two returns can differ. After a scout of episode k that lost l spans (usual return - return),
+the next is not sent before episode
+
+    k + max(every, 2 l sqrt(k) / budget),
+
+so that k episodes lose about budget sqrt(k) spans, spread evenly: none are saved up and then spent at once. What a
+scout sees is everybody's.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -28,25 +33,26 @@ class Scouts(Component):
 
     Attributes
     ----------
-    numbers : episodes; lost by scouts; usual return; episodes that it is the mean of; value of the start
+    numbers : episodes; lost by scouts; usual return; episodes that it is the mean of; value of the start; the episode
+        before which no scout is sent
     starts, returns : (RECENT, k), (RECENT,)
-    sent : whether this episode is a scout's
+    sent, span : whether this episode is a scout's, and how much two returns can differ
     """
 
     _arrays: ClassVar = ("numbers", "starts", "returns")
     _saved_within: ClassVar = dict.fromkeys(_arrays, (-np.inf, np.inf))
 
-    def __init__(self, k: int, *, every: int, budget: float, power: float, settled: float, rate: float) -> None:
-        self.every, self.budget, self.power, self.settled, self.rate = every, budget, power, settled, rate
-        self.numbers, self.sent = np.zeros(5), False
+    def __init__(self, k: int, *, every: int, budget: float, settled: float, rate: float) -> None:
+        self.every, self.budget, self.settled, self.rate = every, budget, settled, rate
+        self.numbers, self.sent, self.span = np.array([0.0, 0.0, 0.0, 0.0, 0.0, every]), False, 0.0
         self.starts, self.returns = np.zeros((RECENT, k), dtype=np.float32), np.zeros(RECENT)
 
     def begin(self, span: float) -> bool:
         """An episode begins: whether it is a scout's."""
         self.numbers[0] += 1
-        k, lost, usual, known, value = self.numbers
-        due = known > 0 and span > 0 and k % self.every == 0
-        self.sent = bool(due and lost <= self.budget * k**self.power * span and value - usual <= self.settled * span)
+        k, _, usual, known, value, first = self.numbers
+        done = value - usual <= self.settled * span
+        self.sent, self.span = bool(known > 0 and span > 0 and k >= first and done), span
         return self.sent
 
     def started(self, start: Array) -> None:
@@ -61,9 +67,11 @@ class Scouts(Component):
 
     def ended(self, earned: float) -> None:
         """The episode is over."""
-        lost, usual, known = self.numbers[1:4]
+        k, lost, usual, known = self.numbers[:4]
         if self.sent:
+            share = max(usual - earned, 0.0) / self.span
             self.numbers[1] = lost + usual - earned
+            self.numbers[5] = k + max(self.every, 2 * share * math.sqrt(k) / self.budget)
         else:
             self.returns[int(known) % RECENT] = earned
             self.numbers[2:4] = usual + max(1 / (known + 1), self.rate) * (earned - usual), known + 1

@@ -47,8 +47,8 @@ typedef $action linmdp_index_a; /* an action in memory */
 #define LINMDP_START      $start /* shares before the first data */
 #define LINMDP_REPLAN     $replan /* plan when the number of steps has grown by this fraction */
 #define LINMDP_SCOUT      $scout /* scouts: bonus, in ranges of returns, */
-#define LINMDP_EVERY      $every /* one episode in so many, */
-#define LINMDP_BUDGET     $budget /* what they may lose, in ranges over the root of the episodes, */
+#define LINMDP_EVERY      $every /* one episode in so many at most, */
+#define LINMDP_BUDGET     $budget /* about what they lose, in ranges over the root of the episodes, */
 #define LINMDP_SETTLED    $settled /* and how near the value must be to what is earned */
 #define LINMDP_PROBES     $probes /* transitions that decide the first radius of merging */
 #define LINMDP_LEFT       $left /* merging goes on until this share is left, */

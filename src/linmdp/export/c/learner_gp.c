@@ -24,7 +24,8 @@ int linmdp_init(linmdp_learner *m, uint32_t seed)
     m->job.stage = 0;
     const linmdp_shares none = {0, 0, 0, 0};
     m->shares = none;
-    m->lost = m->usual = m->value = m->sums[0] = 0;
+    m->usual = m->value = m->range = m->sums[0] = 0;
+    m->scout = (linmdp_wide)LINMDP_EVERY;
     m->steps = m->due = m->episodes = m->usuals = 0;
     m->seed = seed;
     m->draws = m->tie_key = 0;
@@ -81,14 +82,11 @@ static void plan_if_due(linmdp_learner *m)
 }
 
 /* Whether a scout is to be sent into this episode. */
-static int sends_scout(const linmdp_learner *m)
+static int sends_scout(linmdp_learner *m)
 {
-    const linmdp_wide range = m->usuals > 0 ? m->returns.episode[1] - m->returns.episode[0] : 0;
-    if (!(LINMDP_SCOUT > 0 && range > 0) || m->episodes % LINMDP_EVERY != 0 ||
-        !(linmdp_come_again(&m->experience) > 0.5))
-        return 0;
-    return m->lost <= LINMDP_BUDGET * LINMDP_WIDE_SQRT((linmdp_wide)m->episodes) * range &&
-           m->value - m->usual <= LINMDP_SETTLED * range;
+    m->range = m->usuals > 0 ? m->returns.episode[1] - m->returns.episode[0] : 0;
+    return LINMDP_SCOUT > 0 && m->range > 0 && (linmdp_wide)m->episodes >= m->scout &&
+           linmdp_come_again(&m->experience) > 0.5 && m->value - m->usual <= LINMDP_SETTLED * m->range;
 }
 
 int linmdp_begin_episode(linmdp_learner *m)
@@ -191,7 +189,9 @@ int linmdp_end_episode(linmdp_learner *m)
     const linmdp_wide earned = m->sums[m->next];
     linmdp_returns_ended(&m->returns, m->sums, m->next, m->over);
     if (m->scouting) {
-        m->lost += m->usual - earned;
+        const linmdp_wide k = (linmdp_wide)m->episodes, lost = m->usual > earned ? m->usual - earned : 0;
+        const linmdp_wide wait = 2 * (lost / m->range) * LINMDP_WIDE_SQRT(k) / LINMDP_BUDGET;
+        m->scout = k + (wait > (linmdp_wide)LINMDP_EVERY ? wait : (linmdp_wide)LINMDP_EVERY);
         m->acting = !m->acting;
     } else {
         m->usuals += m->usuals < LATE;
