@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import chromium
-from linmdp.errors import InvalidData, LinMDPWarning, OutputError
+from linmdp.errors import InvalidData, OutputError
 from linmdp.report.html import plotly_script, write_report
 from linmdp.report.payload import embedded
 from linmdp.report.section_data import MOST_AGENTS, growth_of, memory_is_wide, sections_of
@@ -46,12 +45,6 @@ def stored(folder: Path, results: list[RunResult]) -> Path:
     store.add([(f"run {i}", r) for i, r in enumerate(results)])
     store.note("command", COMMAND)
     store.close()
-    return folder
-
-
-def lines(folder: Path, results: list[RunResult]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.jsonl").write_text("".join(json.dumps(r.to_json()) + "\n" for r in results))
     return folder
 
 
@@ -176,20 +169,14 @@ def test_a_report_can_be_written_again_and_is_the_same(folder: Path, tmp_path: P
     assert list(written.page.parent.iterdir()) == [written.page]
 
 
-def test_lines_and_store_give_the_same_curves(tmp_path: Path) -> None:
+def test_a_store_gives_the_points_of_the_curves_that_are_drawn(tmp_path: Path) -> None:
     results = runs(episodes=500)
-    a, b = read_folder(stored(tmp_path / "a", results)), read_folder(lines(tmp_path / "b", results))
-    key = lambda r: (r.agent, r.seed)  # noqa: E731
-    for x, y, whole in zip(*(sorted(r, key=key) for r in (a.results, b.results, results)), strict=True):
-        assert x.regret is not None
-        assert y.regret is not None
+    for r, whole in zip(read_folder(stored(tmp_path, results)).results, results, strict=True):
+        assert r.regret is not None
         assert whole.regret is not None
-        assert len(x.regret) == len(curve_at(500)) == SHOWN
-        np.testing.assert_allclose(y.regret, whole.regret[curve_at(500)])
-        np.testing.assert_allclose(x.regret, y.regret, rtol=1e-6, atol=1e-6)
-        assert x.reward == pytest.approx(whole.reward, rel=1e-5)
-    write_report(tmp_path / "b")
-    assert "linmdp compare" in Parsed((tmp_path / "b" / "report.html").read_text()).text
+        assert len(r.regret) == len(curve_at(500)) == SHOWN
+        np.testing.assert_allclose(r.regret, whole.regret[curve_at(500)], rtol=1e-6, atol=1e-6)
+        assert r.reward == pytest.approx(whole.reward, rel=1e-5)
 
 
 def test_curves_of_many_episodes_are_thin_and_end_at_the_end() -> None:
@@ -301,42 +288,6 @@ def test_a_run_with_several_eval_every_counts_once(tmp_path: Path) -> None:
         assert [r.eval_every for r in kept] == [1]
 
 
-def test_a_torn_last_line_is_left_out_and_said_so(tmp_path: Path) -> None:
-    lines(tmp_path, runs(seeds=1))
-    with (tmp_path / "results.jsonl").open("a") as file:
-        file.write('{"env": "lock", "agen')
-    with pytest.warns(LinMDPWarning, match="is torn"):
-        assert len(read_folder(tmp_path).results) == len(AGENTS)
-
-
-DAMAGED: list[Any] = [
-    "not JSON",
-    "[1]",
-    "{}",
-    {"episodes": 0},
-    {"episodes": "many"},
-    {"regret": [1.0]},
-    {"regret": "low"},
-    {"regret": [float("nan")] * 5},
-    {"seed": None},
-    {"agent_bytes": -1},
-    {"agent_bytes": 10**400},
-    {"reward": float("inf")},
-    {"params": 3},
-    "[" * 100_000,
-]
-
-
-@pytest.mark.parametrize("change", DAMAGED, ids=lambda c: str(c)[:30])
-def test_a_damaged_line_is_named(tmp_path: Path, change: Any) -> None:
-    good = runs(agents=("random",), seeds=1, episodes=5)[0].to_json()
-    bad = change if isinstance(change, str) else json.dumps(good | change)
-    (tmp_path / "results.jsonl").write_text(f"{json.dumps(good)}\n{bad}\n{json.dumps(good)}\n")
-    with pytest.raises(InvalidData, match=r"Line 2 of '.*results.jsonl' is damaged: ") as caught:
-        read_folder(tmp_path)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
     results = runs(seeds=1)
     for name, change in (("a", "record = '{'"), ("b", "regret = x'00000000'"), ("c", "record = '{\"x\": 1}'")):
@@ -348,17 +299,15 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
-    full = lines(tmp_path / "full", runs(seeds=1))
+    full = stored(tmp_path / "full", runs(seeds=1))
     (tmp_path / "none").mkdir()
     Store(_made(tmp_path / "empty")).close()
-    _made(tmp_path / "blank").joinpath("results.jsonl").touch()
     with sqlite3.connect(stored(tmp_path / "old", runs(seeds=1)) / "runs.sqlite") as db:
         db.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
     for arguments, words in (
         (["missing"], "There is no such folder"),
-        (["none"], "It holds neither"),
+        (["none"], "It does not."),
         (["empty"], "at least one finished run"),
-        (["blank"], "at least one finished run"),
         (["old"], "must be of version"),
         (["full", "-o", "/proc/nowhere/page.html"], "must be writable"),
         (["full", "-o", str(tmp_path)], "It is a folder"),
@@ -385,7 +334,7 @@ def test_a_missing_package_names_the_extra(folder: Path, package: str) -> None:
 
 
 def test_the_command_says_where_the_page_is(tmp_path: Path) -> None:
-    done = report(str(lines(tmp_path, runs(seeds=1, agents=("random",)))), "-o", str(tmp_path / "page.html"))
+    done = report(str(stored(tmp_path, runs(seeds=1, agents=("random",)))), "-o", str(tmp_path / "page.html"))
     assert done.returncode == 0
     assert re.fullmatch(rf"written: {tmp_path}/page\.html \(.* MiB\)\n", done.stderr)
 

@@ -35,9 +35,9 @@ OLD = Path(__file__).parent / "data"
 TIMES = ("cpu_seconds", "wall_seconds")
 
 
-def old(kind: str, folder: Path) -> Path:
+def old(folder: Path) -> Path:
     """A copy of a folder that version 0.1.0 wrote."""
-    shutil.copytree(OLD / f"{kind}-0.1.0", folder)
+    shutil.copytree(OLD / "sweep-0.1.0", folder)
     return folder
 
 
@@ -106,7 +106,7 @@ def test_a_checkpoint_keeps_the_count_of_switches(tmp_path: Path) -> None:
 
 
 def test_a_store_of_the_version_before_opens_with_defaults(tmp_path: Path) -> None:
-    folder = old("sweep", tmp_path / "old")
+    folder = old(tmp_path / "old")
     with closing(existing_store(folder)) as store:
         fold, random = store.results()
         assert (fold.agent, random.agent, fold.seed, fold.episodes) == (AGENT, "random", 0, 12)
@@ -120,7 +120,7 @@ def test_a_store_of_the_version_before_opens_with_defaults(tmp_path: Path) -> No
 
 
 def test_a_store_with_a_field_that_nobody_knows_is_refused(tmp_path: Path) -> None:
-    folder = old("sweep", tmp_path / "old")
+    folder = old(tmp_path / "old")
     with sqlite3.connect(folder / "runs.sqlite") as db:
         db.execute("""UPDATE runs SET record = json_set(record, '$.speed', 9)""")
     with pytest.raises(InvalidData, match="must have known fields, each of its type, not speed"):
@@ -145,7 +145,9 @@ def test_table_report_and_export_read_every_folder(how: str, tmp_path: Path) -> 
     assert records[0]["agent"] == AGENT
     assert len(records[0]["regret"]) == 12
     if how != "sweep":
-        assert records == lines(tmp_path / "out")
+        exact = lines(tmp_path / "out")[0]
+        rounded = {name: pytest.approx(exact[name], rel=1e-6) for name in ("regret", "final_regret", "reward")}
+        assert records[0] == exact | rounded
     pytest.importorskip("plotly")
     report = command("report", out)
     assert report.status == 0
@@ -244,21 +246,6 @@ def test_a_folder_made_for_nothing_is_removed(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
-def test_lines_of_an_older_version_open_and_stay_when_more_is_run(tmp_path: Path) -> None:
-    folder = old("run", tmp_path / "old")
-    before = (folder / LINES).read_text().splitlines()
-    assert [(r.agent, r.seed, r.switches) for r in read_folder(folder).results] == [(AGENT, 0, 0), (AGENT, 1, 0)]
-    assert AGENT in command("table", str(folder)).out
-    refused = command("table", str(folder), "--csv", str(tmp_path / "a.csv"))
-    assert (refused.status, refused.err.count("\n")) == (2, 1)
-    assert command("run", ENV, "random", "-k", "12", "--out", str(folder)).status == 0
-    assert [(r.agent, r.seed) for r in read_folder(folder).results] == [("random", 0), (AGENT, 0), (AGENT, 1)]
-    assert (folder / LINES).read_text().splitlines()[:2] == before
-    shown = command("table", str(folder)).out
-    assert AGENT in shown
-    assert "| random" in shown
-
-
 def test_compare_refuses_an_agent_that_is_given_twice(tmp_path: Path) -> None:
     done = command("compare", ENV, AGENT, "random", AGENT, "--out", str(tmp_path / "o"))
     refusal = f"linmdp: Each agent of a comparison must be given once. Got '{AGENT}' twice.\n"
@@ -291,11 +278,10 @@ def test_the_saved_agent_is_the_one_of_the_run(tmp_path: Path) -> None:
 
 
 def test_without_a_saved_agent_it_is_trained_again_and_says_so(tmp_path: Path) -> None:
-    sweep, run = old("sweep", tmp_path / "sweep"), old("run", tmp_path / "run")
-    for folder, number in ((sweep, 1), (run, 1)):
-        with pytest.warns(LinMDPWarning, match=f"no saved agent in {folder}: training it again .*seed 0, after 12"):
-            agent = linmdp.load_agent(folder, number=number)
-        assert agent.updates > 0
+    folder = old(tmp_path / "sweep")
+    with pytest.warns(LinMDPWarning, match=f"no saved agent in {folder}: training it again .*seed 0, after 12"):
+        agent = linmdp.load_agent(folder, number=1)
+    assert agent.updates > 0
 
 
 def test_a_sweep_saves_its_agents_if_asked(tmp_path: Path) -> None:

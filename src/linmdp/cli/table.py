@@ -22,29 +22,23 @@ def table(
     """Print the comparisons of a folder, or write its runs as a table."""
     from linmdp.report.comparison import comparison_text
     from linmdp.results import table as tables
-    from linmdp.results.run_folder import LINES, read_folder, write_lines
+    from linmdp.results.run_folder import write_lines
     from linmdp.results.store import existing_store
-    from linmdp.results.summary import by_setting
 
     if curves and csv is None and parquet is None:
         invalid("table", "curves", "given with --csv or --parquet", curves)
     written = [path for path in (csv, parquet, jsonl) if path is not None]
-    if not written and not (folder / "runs.sqlite").exists() and (folder / LINES).exists():
-        print(comparison_text(by_setting(read_folder(folder).results)))  # of an older version
-        return
     damaged: list[str] = []
     with closing(existing_store(folder)) as store:
         if not written:
-            lines = (folder / LINES).exists()
-            runs = by_setting(read_folder(folder, damaged.append).results) if lines else store.settings(damaged.append)
-            print(comparison_text(runs))
+            print(comparison_text(store.settings(damaged.append)))
         rows = list(tables.run_rows(store, damaged.append)) if written and not curves else []
         columns = tables.CURVES if curves else tables.run_columns(rows)
         for path, write in ((csv, tables.write_csv), (parquet, tables.write_parquet)):
             if path is not None:
                 write(path, columns, tables.curve_rows(store, damaged.append) if curves else rows)
         if jsonl is not None:
-            write_lines(folder, store, path=jsonl, damaged=damaged.append)
+            write_lines(jsonl, store, damaged=damaged.append)
     if written:
         typer.echo("written: " + ", ".join(map(str, written)), err=True)
     stop_if_damaged(damaged)

@@ -41,8 +41,8 @@ class Section:
     ----------
     measure : "regret" or, where V* is unknown for any of the runs, "reward"
     runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
-    curves : cumulative `measure` of each agent; empty where it was not recorded
-    returns : reward of an episode, of each agent; empty where only the sum was kept
+    curves : cumulative `measure` of each agent
+    returns : reward of an episode, of each agent
     left_out : how many agents are not shown
     """
 
@@ -129,7 +129,7 @@ def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Sec
     best = sorted(own, key=lambda agent: (not is_baseline(agent), _loss(own[agent], measure)))[:MOST_AGENTS]
     names = set(best)
     summaries, runs = [summarize(own[a]) for a in own if a in names], [r for r in runs if r.agent in names]
-    curves = {s.agent: curve for s in summaries if (curve := _curve(s, own[s.agent], measure)) is not None}
+    curves = {s.agent: curve for s in summaries if (curve := _curve(s, own[s.agent], measure))}
     earned = {s.agent: curve for s in summaries if (curve := returns_curve(own[s.agent]))}
     return Section(
         env=env,
@@ -152,12 +152,9 @@ def _loss(runs: Sequence[RunResult], measure: str) -> float:
 
 
 def _curve(s: Summary, runs: Sequence[RunResult], measure: str) -> Curve | None:
-    """None where regret is unknown, or only the sum of rewards was kept."""
-    at = curve_at(s.episodes)
+    """None where regret is unknown."""
     values = s.curve if measure == "regret" else np.stack([np.cumsum(r.rewards) for r in runs])
-    if values is None or values.shape[1] != len(at):
-        return None
-    return mean_curve(values, at + 1.0)
+    return None if values is None else mean_curve(values, curve_at(s.episodes) + 1.0)
 
 
 def returns_curve(runs: Sequence[RunResult]) -> Curve | None:

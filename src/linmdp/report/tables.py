@@ -83,7 +83,7 @@ def _row(s: Summary, random: float | None) -> tuple[str, ...]:
     return (
         str(s.seeds),
         *regret,
-        "-" if s.end is None else f"{s.end.mean:.4g}",
+        f"{s.end.mean:.4g}",
         f"{s.reward.mean:.4g}",
         "-" if s.interactions is None else f"{s.interactions:,.0f}",
         human_bytes(s.agent_bytes),

@@ -20,7 +20,7 @@ MEANS = ("cpu_seconds", "updates", "resets", "saturated")
 class Summary(NamedTuple):
     """One agent over its n seeds.
 
-    `reward` is that of an episode, `end` that of one in the last tenth (None where only the sum was kept). `curve` is
+    `reward` is that of an episode, `end` that of one in the last tenth. `curve` is
     the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,); `chosen` says
     what was chosen for parameters that were left open; `certificate`, `certified` and `interactions`
     (steps of the environment) are means, where there are any.
@@ -32,7 +32,7 @@ class Summary(NamedTuple):
     episodes: int
     regret: Interval | None
     reward: Interval
-    end: Interval | None
+    end: Interval
     agent_bytes: int
     cpu_seconds: float
     updates: float
@@ -53,7 +53,6 @@ def summarize(results: Sequence[RunResult]) -> Summary:
     first = results[0]
     curves = [r.regret for r in results if r.regret is not None]
     curve = np.stack(curves) if len(curves) == len(results) else None
-    whole = all(len(r.rewards) > 1 or r.episodes == 1 for r in results)
     return Summary(
         env=first.env,
         agent=first.agent,
@@ -61,7 +60,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         episodes=first.episodes,
         regret=None if curve is None else mean_interval(curve[:, -1]),
         reward=mean_interval(np.array([r.reward / r.episodes for r in results])),
-        end=mean_interval(np.array([late_return(r) for r in results])) if whole else None,
+        end=mean_interval(np.array([late_return(r) for r in results])),
         agent_bytes=max(r.peak_bytes for r in results),
         **{name: float(np.mean([getattr(r, name) for r in results])) for name in MEANS},
         curve=curve,

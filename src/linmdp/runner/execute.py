@@ -9,7 +9,7 @@ from pathlib import Path
 
 from linmdp.io.files import write_atomic
 from linmdp.results.curves import whole
-from linmdp.results.run_folder import agent_file, note_older_lines, write_lines
+from linmdp.results.run_folder import LINES, agent_file, write_lines
 from linmdp.results.store import existing_store, opened_store
 from linmdp.runner.batch import Job
 from linmdp.runner.sweep import run_key, run_missing
@@ -36,12 +36,11 @@ def run_into(
     beside the store.
     """
     with opened_store(folder) as store:
-        note_older_lines(folder, store)
         store.note("command", command)
         keys = [run_key(job) for job in jobs]
         place_of = {key: place for place, key in enumerate(keys)}
         waiting = {place_of[run.key]: whole(run.result) for run in store.stored() if run.key in place_of}
-        fresh, following = list[RunResult](), 0
+        fresh, following = dict[str, RunResult](), 0
         work = [saving(folder, job) for job in jobs] if save else jobs
         for key in (key for place, key in enumerate(keys) if place not in waiting):
             for leftover in (folder / "agents").glob(f".{key}.*"):  # of a process that was killed while it saved
@@ -52,15 +51,14 @@ def run_into(
                 while following < len(jobs):
                     while following not in waiting:
                         place, result = next(finished)
-                        waiting[place] = result
-                        fresh.append(result)
+                        waiting[place] = fresh[keys[place]] = result
                         if on_run:
                             on_run(result)
                     yield waiting.pop(following)
                     following += 1
         finally:
-            if store.keys():
-                write_lines(folder, store, fresh)
+            if fresh or (store.keys() and not (folder / LINES).exists()):
+                write_lines(folder / LINES, store, fresh)
 
 
 def saving(folder: Path, job: Job) -> Job:
