@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 OPTIONAL = {"matplotlib", "torch", "plotly", "scipy", "dask", "pandas", "stable-baselines3", "ale-py"}
-NEEDED = ("py.typed", "__init__.pyi", "export/c/linmdp.h", "export/c/wasm/linmdp.mjs", "experiments/tasks.toml")
+NEEDED = ("py.typed", "__init__.pyi", "export/c/linmdp.h", "export/c/wasm/linmdp.mjs", "experiments/paper.toml")
 SNIPPET = """
 import linmdp
 env = linmdp.make_env("lock:H=5")

@@ -16,6 +16,7 @@ from linmdp.report.tables import into_pages, markdown
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent
+from linmdp.runner.batch import Job
 from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 from linmdp.types import Array, RunResult
 
@@ -43,15 +44,19 @@ class Study:
     seeds: int | None = None
     seed: int | None = None
 
-    def results(self, sweep: str = "study") -> list[RunResult]:
-        """The runs of a sweep file of this study, in its order; those that the store lacks are run first."""
-        jobs = plan(read_sweep(HERE / self.name / f"{sweep}.toml"))
+    def runs(self, jobs: Sequence[Job]) -> dict[str, RunResult]:
+        """By their keys, these runs; those that the store lacks are run first."""
+        keys = {run_key(job) for job in jobs}
         with closing(Store(output_folder(self.store))) as store:
             if not self.stored:
                 run_sweep(jobs, store, processes=self.jobs, progress=True)
-            found = list(store.results({run_key(job) for job in jobs}))
-        place = {(job.env, job.agent, job.episodes): i for i, job in enumerate(jobs)}
-        return sorted(found, key=lambda r: (place[r.env, r.agent, r.episodes], r.seed))
+            return {run.key: run.result for run in store.stored() if run.key in keys}
+
+    def results(self, sweep: str = "study") -> list[RunResult]:
+        """The runs of a sweep file of this study, in its order; those that the store lacks are run first."""
+        jobs = plan(read_sweep(HERE / self.name / f"{sweep}.toml"))
+        found = self.runs(jobs)
+        return [found[key] for job in jobs if (key := run_key(job)) in found]
 
     def summaries(self, sweep: str = "study") -> dict[str, list[Summary]]:
         """The agents of a sweep, for each of its environments."""
@@ -92,6 +97,11 @@ def save_picture(figure: Any, name: str) -> None:
 def outcome(s: Summary) -> float:
     """Mean regret at the end or, where V* is unknown, the mean return of an episode."""
     return (s.regret or s.reward).mean
+
+
+def ends(runs: Sequence[RunResult]) -> Array:
+    """The mean return of an episode in the last tenth of each run."""
+    return np.array([late_return(run) for run in runs])
 
 
 def within(values: Sequence[float] | Array, form: str = ".4g") -> str:

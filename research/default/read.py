@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from linmdp.experiments.tasks import ends
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from research.study import Study, by_env, of_agent, within
+from research.study import Study, by_env, ends, of_agent, within
 
 RETURN = ("task", "episodes", "return [95% interval]", "worst seed", "random", "agent memory", "CPU ms a step")
 

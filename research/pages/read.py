@@ -13,12 +13,10 @@ import numpy as np
 import linmdp
 from linmdp.agents.exploration.bonus import confidence_width
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import HEADER, comparison_rows, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.sweep import sweep_schema
 from linmdp.types import RunResult
 from research.study import DOCS, Study, columns, outcome
 
@@ -177,6 +175,5 @@ def schema(_: Study) -> None:
 
 PAGES = (families, verdict, errors, record, window, storage, lock, lam, beta, comparison)
 PARTS: dict[str, Callable[[Study], str | None]] = {page.__name__: page for page in PAGES} | {
-    "schema": schema,
     "check": lambda _: cli("check", "synthetic", "--agent", "lsvi-ucb:beta=theory", "--episodes", "1000"),
 }

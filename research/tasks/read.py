@@ -1,58 +1,59 @@
-"""Tasks (docs, tasks): what they are, what learners lose on them, and who is better.
-
-`tasks_compared` reads the store of `linmdp reproduce tasks --scale paper --out DIR`: give it with --store.
-"""
+"""Tasks (docs, tasks). `tasks_compared` takes hours, and needs the extras `baselines` and `minigrid`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import linmdp
 from linmdp.experiments.stored_runs import grouped
-from linmdp.experiments.tasks import ends, tasks
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.results.store import existing_store
-from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.types import RunResult
-from research.study import Study, within
+from linmdp.runner.batch import Job, jobs_for, run_jobs
+from linmdp.runner.sweep import run_key
+from research.study import Study, ends, within
 
-GYM = (
-    "gym:CartPole-v1",
-    "gym:Acrobot-v1",
-    "gym:MountainCar-v0",
-    "gym:FrozenLake-v1",
-    "gym:Taxi-v3",
-    "gym:CliffWalking-v1",
-    "gym:Blackjack-v1",
-    "gym:LunarLander-v3",
-    "gym:MiniGrid-Empty-5x5-v0",
-    "gym:MiniGrid-DoorKey-5x5-v0",
-)
 DEVICES = {"sensor": "beta=0.3,lam=0.0005", "inventory": "beta=0.5,lam=0.001"}
 TABULAR = ("q-learning", "q-learning:stationary=true", "q-learning-greedy:stationary=true")
-NAMES = ("auto, no parameter", "tuned", "DQN, defaults", "DQN, tuned", "PPO, defaults", "PPO, tuned", "random")
-TUNED = ("Centres, tuned", "LSVI-UCB, by hand", "Centres")
-"""What stands under "tuned", on a task that has it."""
+CENTRES = "lsvi-ucb:storage=centres,lam=0.1,stationary=true"
+ON_CARTPOLE = "lsvi-ucb:storage=centres,stationary=true,discount=0.99,beta=0.01,lam=0.001"
+BY_HAND = "lsvi-ucb:lam=0.001,beta=0.3,stationary=true"
+TASKS = {
+    "sensor": (600, CENTRES),
+    "inventory": (1000, CENTRES),
+    "gym:CartPole-v1": (100, ON_CARTPOLE),
+    "gym:MountainCar-v0": (100, ON_CARTPOLE),
+    "gym:Acrobot-v1": (100, ON_CARTPOLE),
+    "gym:FrozenLake-v1": (2000, BY_HAND),
+    "gym:CliffWalking-v1": (300, BY_HAND),
+    "gym:Taxi-v3,masks=false,reward_low=-10,reward_high=20": (1000, BY_HAND),
+    "gym:Blackjack-v1": (10_000, BY_HAND),
+    "gym:MiniGrid-Empty-5x5-v0": (500, ""),
+    "gym:MiniGrid-DoorKey-5x5-v0": (500, ""),
+}
+"""Episodes, and the agent that stands under "tuned"."""
+FEW = "learning_rate=0.002,learning_starts=500,target_update_interval=500,exploration_fraction=0.3"
+AGENTS = {
+    "auto, no parameter": "auto",
+    "tuned": "",  # of each task
+    "DQN, defaults": "sb3-dqn",
+    "DQN, tuned": f"sb3-dqn:{FEW}",
+    "PPO, defaults": "sb3-ppo",
+    "PPO, tuned": "sb3-ppo:learning_rate=0.001,n_steps=512,ent_coef=0.01",
+    "random": "random",
+}
 
 
 def as_they_are(_: Study) -> str:
     """The Gymnasium tasks without any parameter."""
     rows = []
-    for spec in GYM:
+    for spec in (*(env.partition(",")[0] for env in TASKS if env.startswith("gym:")), "gym:LunarLander-v3"):
         env: Any = linmdp.make_env(spec)
         task, low_high = env.task, "{:g} to {:g}".format(*env.task.reward_range)
         size = f"{task.A} * 2^40" if task.d > 1 << 40 else str(task.d)
         rows.append((f"`{spec}`", env.chosen["features"], size, str(task.H), low_high))
     return markdown(("task", "features", "d", "H", "one reward"), rows)
-
-
-def runs(spec: str, agents: Sequence[str], episodes: int) -> dict[tuple[str, str], Sequence[RunResult]]:
-    """Three seeds of each agent."""
-    return dict(grouped(list(run_jobs(jobs_for(spec, agents, episodes=episodes, seeds=3, eval_every=10)))))
 
 
 def devices(study: Study) -> str:
@@ -63,41 +64,35 @@ def devices(study: Study) -> str:
         best = env.optimum.V[0, 0]
         centres = ("lam=0.1,stationary=true", f"stationary=true,{parameters}")
         agents = [f"lsvi-ucb:storage=centres,{given}" for given in (parameters, *centres)]
-        for (_, agent), found in runs(family, [*agents, *TABULAR, "random"], 3000).items():
+        jobs = jobs_for(family, [*agents, *TABULAR, "random"], episodes=3000, seeds=3, eval_every=10)
+        for (_, agent), found in grouped(list(run_jobs(jobs))).items():
             behind = [(r.regret[-1] - r.regret[-301]) / 300 / best for r in found if r.regret is not None]
             memory = human_bytes(max(r.peak_bytes for r in found))
             rows.append((family, f"`{agent}`", f"{np.mean(behind):.1%}", f"{max(behind):.1%}", memory))
     return markdown(("task", "agent", "lost, mean", "worst seed", "memory"), rows)
 
 
-def tabular(study: Study) -> str:
-    """Tabular Q-learning in Gymnasium's tables."""
-    rows = []
-    for spec, episodes in (("gym:FrozenLake-v1", 3000), ("gym:CliffWalking-v1,H=100", 1000), ("gym:Taxi-v3", 1000)):
-        for (_, agent), found in runs(spec, [*TABULAR, "random"], episodes).items():
-            late, memory = ends(found), human_bytes(max(r.peak_bytes for r in found))
-            row = (f"`{spec}`, {episodes:,} episodes", f"`{agent}`", f"{late.mean():.2f}", f"{late.min():.2f}", memory)
-            rows.append(row)
-    return markdown(("task", "agent", "return", "worst seed", "memory"), rows)
+def planned(env: str, name: str, seeds: int) -> list[Job]:
+    """The runs of an agent on a task; networks see the numbers of MiniGrid, and not a hash of them."""
+    episodes, tuned = TASKS[env]
+    agent = tuned if name == "tuned" else AGENTS[name]
+    seen = ",features=auto" * (agent.startswith("sb3-") and "MiniGrid" in env)
+    return [Job(env + seen, agent, episodes, seed, max(1, episodes // 100)) for seed in range(seeds) if agent]
 
 
 def compared(study: Study) -> str:
-    """Return at the end of every task and agent, with the seeds that there are."""
-    store = existing_store(study.store)
-    found, rows = grouped(list(store.results(store.keys()))), []
-    store.close()
-    for task in tasks("paper"):
-        named = {name: found.get((task.played(agent), agent), ()) for agent, name in task.agents.items()}
-        named["tuned"] = next((named[name] for name in TUNED if name in named), ())
-        cells = (named.get(name, ()) for name in NAMES)
-        each = (f"{within(ends(mine), '.3g')} ({len(mine)})" if mine else "-" for mine in cells)
-        rows.append((task.title, f"{task.episodes:,}", *each))
-    return markdown(("task", "episodes", *NAMES), rows)
+    """Return at the end of every task and agent, ten seeds."""
+    rows, jobs = [], {(env, name): planned(env, name, study.seeds or 10) for env in TASKS for name in AGENTS}
+    found = study.runs([job for own in jobs.values() for job in own])
+    for env, (episodes, _) in TASKS.items():
+        each = ([found[key] for job in jobs[env, name] if (key := run_key(job)) in found] for name in AGENTS)
+        cells = (f"{within(ends(mine), '.3g')} ({len(mine)})" if mine else "-" for mine in each)
+        rows.append((env.removeprefix("gym:").partition(",")[0], f"{episodes:,}", *cells))
+    return markdown(("task", "episodes", *AGENTS), rows)
 
 
 PARTS = {
     "tasks_gym": as_they_are,
     "tasks_devices": devices,
-    "tasks_tabular": tabular,
     "tasks_compared": compared,
 }

@@ -156,7 +156,7 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
     jobs: opt.Jobs = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for the runs whose regret is shown")] = "cpu",
-    seeds: Annotated[int | None, typer.Option(help="of tables, tasks and regret; default: the scale's")] = None,
+    seeds: Annotated[int | None, typer.Option(help="of tables and regret; default: the scale's")] = None,
     max_memory: opt.MaxMemory = None,
 ) -> None:
     """The paper's figures and tables. Run it again to resume: finished runs are skipped."""

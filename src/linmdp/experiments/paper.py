@@ -61,7 +61,7 @@ SCALES = {name: Scale(**scale) for name, scale in PAPER["scales"].items()}
 FIGURES = {name: Figure(**figure) for name, figure in PAPER["figures"].items()}
 BOUNDS = tuple(Bound(**bound) for bound in PAPER["bounds"])
 TABLES = ("table-reward", "table-space", "table-time")
-ITEMS = (*FIGURES, "bounds", *TABLES, "tasks")
+ITEMS = (*FIGURES, "bounds", *TABLES)
 
 
 def with_setting(agent: str, setting: str, beta: float, storage: str = "counts") -> str:

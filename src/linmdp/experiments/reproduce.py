@@ -49,7 +49,7 @@ def reproduce(
     """Run what is missing in the store, draw, and return what was found, as Markdown.
 
     With device "cuda" the runs whose regret is shown go to a GPU; space and time are measured on processors. `seeds`:
-    of tables, tasks and the runs whose regret is shown, if not those of the scale. More of them go on from what is
+    of tables and the runs whose regret is shown, if not those of the scale. More of them go on from what is
     stored.
     """
     chosen = chosen_items(items)
@@ -78,10 +78,6 @@ def reproduce(
                 games = GAME_SCALES[scale_name]
                 games = games._replace(seeds=seeds or games.seeds)
                 pages.append(write_game_tables(tables, games, out, store, jobs, say))
-            if "tasks" in chosen:
-                from linmdp.experiments.tasks import compare_tasks
-
-                pages.append(compare_tasks(scale_name, out, store, jobs, say, seeds))
     finally:
         store.close()
     text = "\n\n".join(pages) + "\n"

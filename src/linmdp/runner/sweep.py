@@ -14,7 +14,6 @@ A value may be an expression of K, d, H and A, in quotes: `grid.tau = ["0.1 * d^
 from __future__ import annotations
 
 import ast
-import json
 import math
 import operator
 import tomllib
@@ -61,30 +60,22 @@ class Block(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    env: Annotated[str | list[str], Field(description="environments, as on the command line")]
-    agents: Annotated[list[str], Field(min_length=1, description="agents, as on the command line")]
-    episodes: Annotated[Count | list[Count], Field(description="K, one or several")]
-    seeds: Annotated[int, Field(ge=1, le=MOST_RUNS, description="how many seeds")] = 1
-    seed: Annotated[int, Field(ge=0, le=2**62, description="the first seed")] = 0
-    eval_every: Annotated[Count, Field(description="evaluate regret in every n-th episode, hold it in between")] = 1
-    grid: Annotated[
-        dict[str, list[Value]],
-        Field(description="values of parameters, for the agents that have them; text may use K, d, H and A"),
-    ] = {}
+    env: str | list[str]
+    agents: Annotated[list[str], Field(min_length=1)]
+    episodes: Count | list[Count]
+    seeds: Annotated[int, Field(ge=1, le=MOST_RUNS)] = 1
+    seed: Annotated[int, Field(ge=0, le=2**62)] = 0
+    eval_every: Count = 1
+    grid: dict[str, list[Value]] = {}
 
 
 class Sweep(BaseModel):
-    """A sweep file."""
+    """A sweep file: blocks of runs, where a run that is in two of them runs once."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str, Field(description="what it is called in reports")]
-    runs: Annotated[list[Block], Field(min_length=1, description="blocks; a run that is in two of them runs once")]
-
-
-def sweep_schema() -> str:
-    """The JSON schema of sweep files, for editors and other programs."""
-    return json.dumps(Sweep.model_json_schema(), indent=2) + "\n"
+    name: str
+    runs: Annotated[list[Block], Field(min_length=1)]
 
 
 class InvalidSweep(InvalidParameter):
