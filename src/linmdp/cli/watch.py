@@ -1,4 +1,4 @@
-"""`linmdp watch`: what a trained agent does, and how it learned it."""
+"""`linmdp watch`: what a trained agent does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def watch(
     seed: Annotated[int, typer.Option(help="of the episode that is shown")] = 0,
     modules: opt.Import = None,
 ) -> None:
-    """An episode as a picture that moves, with Q and bonus beside it; of finite tasks also how it was learned."""
+    """An episode as a picture that moves, with Q and bonus beside it."""
     from linmdp.experiments.watch import check_watchable
     from linmdp.experiments.watch import watch as film
 

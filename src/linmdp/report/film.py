@@ -1,4 +1,4 @@
-"""Pictures that move: an episode with what the agent believes beside it, and maps of what it knows, as they grow."""
+"""Pictures that move: an episode with what the agent believes beside it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,6 @@ class Moment(NamedTuple):
     estimate: Array
     bonus: Array
     action: int
-
-
-class Maps(NamedTuple):
-    """After some episodes: the value of each state and how often it was visited, (rows, columns) each."""
-
-    words: str
-    values: Array
-    visits: Array
 
 
 class Film(NamedTuple):
@@ -83,32 +75,6 @@ def _bars(axes: Any, moment: Moment, low: float, high: float) -> None:
     axes.invert_yaxis()
 
 
-def maps_film(title: str, words: str, maps: Sequence[Maps], *, to_scale: bool) -> Film:
-    """Values on the left, visits (on a logarithmic scale) on the right; where nobody was yet it is grey.
-
-    The scale is that of the last map: before that, values may lie above it, since what is not known is hoped for.
-    """
-    known = maps[-1].values[maps[-1].visits > 0]
-    low, high, most = float(known.min()), float(known.max()), float(np.log1p(maps[-1].visits).max())
-    frames = []
-    with drawing(2, (7.6, HEIGHT), layout="constrained") as (figure, left, right):
-        for m in maps:
-            shown = (
-                (left, m.values, (low, high), "viridis", f"value, {low:.3g} to {high:.3g}"),
-                (right, np.log1p(m.visits), (0.0, most), "magma", f"visits, at most {m.visits.max():,.0f}"),
-            )
-            for axes, values, (least, largest), colours, name in shown:
-                axes.clear()
-                axes.set_facecolor("#e3e3df")
-                seen, aspect = np.where(m.visits > 0, values, np.nan), "equal" if to_scale else "auto"
-                axes.imshow(seen, colours, vmin=least, vmax=largest, aspect=aspect, interpolation="nearest")
-                axes.set(xticks=[], yticks=[])
-                axes.set_title(name, fontsize=10)
-            figure.suptitle(m.words, fontsize=9, y=0.02, va="bottom")
-            frames.append(_frame(figure))
-    return Film(title, words, frames, 0.4)
-
-
 def _frame(figure: Any) -> Any:
     """What is drawn, as an image of few colours."""
     image = needed("PIL.Image", "'watch' needs Pillow: install linmdp with its extra 'figures'.", NoFigures)
@@ -116,18 +82,18 @@ def _frame(figure: Any) -> Any:
     return image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3]).quantize(COLOURS)
 
 
-def write_film(path: Path, title: str, films: Sequence[Film]) -> None:
-    """A page with a slider for each film, or, for FILE.gif, the first of them as a GIF."""
+def write_film(path: Path, title: str, film: Film) -> None:
+    """A page with a slider, or, for FILE.gif, a GIF."""
     data = io.BytesIO()
     if path.suffix.lower() == ".gif":
-        first, *rest = films[0].frames
-        shown = {"append_images": rest, "duration": round(1000 * films[0].seconds), "loop": 0}
+        first, *rest = film.frames
+        shown = {"append_images": rest, "duration": round(1000 * film.seconds), "loop": 0}
         first.save(data, format="GIF", save_all=True, **shown)
         write_atomic(path, data.getvalue())
     elif path.suffix.lower() in (".html", ".htm"):
         script = asset("film.js")
         values = {"title": escape(title), "policy": script_hash(script), "style": asset("style.css"), "script": script}
-        page = Template(asset("film.html")).substitute(values, films=embedded(list(map(_record, films))))
+        page = Template(asset("film.html")).substitute(values, films=embedded([_record(film)]))
         write_atomic(path, page.encode())
     else:
         raise InvalidParameter(f"The file of 'watch' must end in .html or .gif. Got '{path}'.")

@@ -32,10 +32,11 @@ FEW = 6
 
 
 class Trained(NamedTuple):
-    """An agent at the end of a run, its environment, and what it was, in words."""
+    """An agent at the end of a run, its environment and what that was made from, and what it was, in words."""
 
     agent: Agent
     env: Any
+    spec: str | None
     words: str
 
 
@@ -123,7 +124,7 @@ def _of_file(path: Path, env: Any) -> Trained:
         agent.load_state_dict(arrays)
     except LinMDPError as error:
         raise InvalidData(f"The agent in '{path}' cannot be used here. {error}") from error
-    return Trained(agent, env, f"{agent.name} on {spec or 'its environment'}, from {path.name}")
+    return Trained(agent, env, spec, f"{agent.name} on {spec or 'its environment'}, from {path.name}")
 
 
 def _env_named(spec: str) -> Any:
@@ -182,7 +183,7 @@ def _of_folder(folder: Path, number: int | None, env: Any, progress: bool) -> Tr
     chosen, saved = found.results[place], agent_file(folder, found.keys[place])
     words = f"{chosen.agent} on {chosen.env}, seed {chosen.seed}, after {chosen.episodes:,} episodes"
     if saved is not None and saved.is_file():
-        return _of_file(saved, _env_named(chosen.env) if env is None else env)._replace(words=words)
+        return _of_file(saved, _env_named(chosen.env) if env is None else env)._replace(spec=chosen.env, words=words)
     warnings.warn(f"no saved agent in {folder}: training it again ({words})", LinMDPWarning, stacklevel=4)
     return _trained_again(folder, chosen, progress)._replace(words=words)
 
@@ -203,4 +204,4 @@ def _trained_again(folder: Path, chosen: RunResult, progress: bool) -> Trained:
             f"another version, or its environment is not the same every time. Export its checkpoint file instead. "
             f"Got {again.reward:g} in all, not {chosen.reward:g}."
         )
-    return Trained(agent, env, "")
+    return Trained(agent, env, chosen.env, "")
