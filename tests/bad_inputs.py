@@ -100,9 +100,7 @@ COMMANDS: list[tuple[str, str]] = [
         "run gym:CliffWalking-v1,H=9,reward_low=0,reward_high=1 random -k 3",
         "The reward of episode 0, step 0 must be in [0, 1]. Got -1",
     ),
-    ("run lock random --reward clip", "'reward' parameter of run must be given for gym environments"),
-    ("run gym:FrozenLake-v1,H=5 random --reward hide", "'reward' parameter of FrozenLake-v1 must be one of"),
-    ("run gym:FrozenLake-v1,H=5,reward=clip random --reward clip", "must be given once"),
+    ("run gym:FrozenLake-v1,H=5,reward=hide random", "'reward' parameter of FrozenLake-v1 must be one of"),
     # linearized
     ("run linearized:model=nosuch random", "There is no model file, and no shipped model, 'nosuch'"),
     ("run linearized:model={file} random", "is damaged or no safetensors file"),
@@ -178,7 +176,6 @@ COMMANDS: list[tuple[str, str]] = [
     ("check nosuch", "There is no environment 'nosuch'"),
     ("check lock --agent nosuch", "There is no agent 'nosuch'"),
     ("check lock --episodes 0", "'episodes' parameter of check"),
-    ("check lock --reward clip", "'reward' parameter of run must be given for gym environments"),
     ("sweep", "Missing argument"),
     ("sweep {file}", "Missing option"),
     ("sweep {tmp}/nosuch.toml --out {tmp}/o", "cannot be read"),

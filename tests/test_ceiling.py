@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("ale_py")
 
 from linmdp.envs.emulator import Emulator, best_episode
-from linmdp.experiments.ceiling import ceiling
-from linmdp.results.store import Store
 
 PHOENIX = "ALE/Phoenix-ram-v5"
 
@@ -34,13 +30,3 @@ def test_a_longer_search_finds_no_less_and_more_than_random_play() -> None:
     random, _ = emulator.playout(0, 30)
     assert many >= few
     assert many > random
-
-
-def test_what_a_store_knows_is_not_searched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linmdp.experiments.ceiling.STEPS", 300)
-    said: list[str] = []
-    store = Store(tmp_path)
-    found = ceiling(PHOENIX, 10, store, said.append)
-    assert ceiling(PHOENIX, 10, store, said.append) == found
-    assert (len(found), len(said)) == (4, 1)
-    store.close()

@@ -297,10 +297,3 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert target.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["table.md"]
-
-
-def test_set_gives_a_parameter_to_the_agents_that_have_it() -> None:
-    done = linmdp("compare", "inventory", "lsvi-ucb", "--set", "max_bytes=1MiB", "--episodes", "5")
-    assert done.returncode == 0
-    assert "lsvi-ucb:max_bytes=1MiB: chosen stationary=true, storage=" in done.stderr
-    assert "| random " in done.stdout

@@ -277,15 +277,11 @@ def test_rescaling_rewards_that_are_all_0_is_refused() -> None:
 
 
 def test_the_command_line_has_the_rule_of_rewards() -> None:
-    done = command.linmdp("run", "gym:CliffWalking-v1,H=10", "random", "-k", "5", "--reward", "rescale", "--json")
-    assert json.loads(done.out)["env"] == "gym:CliffWalking-v1,H=10,reward=rescale"
-    assert command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1").status == 1
-    assert (
-        command.linmdp("check", "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "--reward", "clip").status == 0
-    )
-    for env, rule in (("lock", "clip"), ("gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1", "hide")):
-        done = command.linmdp("run", env, "random", "--reward", rule)
-        assert (done.status, done.err.count("\n")) == (2, 1)
+    bounds = "gym:CliffWalking-v1,H=10,reward_low=0,reward_high=1"
+    assert command.linmdp("check", bounds).status == 1
+    assert command.linmdp("check", f"{bounds},reward=clip").status == 0
+    done = command.linmdp("run", f"{bounds},reward=hide", "random")
+    assert (done.status, done.err.count("\n")) == (2, 1)
 
 
 def test_names_where_objects_belong_are_refused_in_words() -> None:

@@ -455,29 +455,6 @@ def test_command_line_from_nothing_to_a_checked_model(tmp_path: Path) -> None:
     assert "must be of 'CartPole-v1'. Got one of 'FrozenLake-v1'" in done.stderr
 
 
-def test_tracking_writes_tensorboard_events(tmp_path: Path) -> None:
-    small = (
-        "--dim",
-        "4",
-        "--steps",
-        "40",
-        "--hidden",
-        "8",
-        "--batch",
-        "16",
-        "--eval-every",
-        "20",
-        "--transitions",
-        "200",
-    )
-    out = ("--out", str(tmp_path / "m.safetensors"), "--track", "tensorboard")
-    done = linearize("linearize", "FrozenLake-v1", *small, *out)
-    assert done.returncode == 0, done.stderr
-    events = list((tmp_path / "m-events").iterdir())
-    assert len(events) == 1
-    assert b"held-out/loss" in events[0].read_bytes()
-
-
 BAD = [
     (("Pendulum-v1",), "action space of 'Pendulum-v1' must be Discrete"),
     (("NoSuchEnv-v0",), "no Gymnasium environment 'NoSuchEnv-v0'"),

@@ -28,7 +28,6 @@ def tables(scale_name: str, study: Study) -> None:
     models = paths if scale_name == "paper" else {game: game.lower() for game in GAMES}
     store = existing_store(study.store)
     found = grouped([r for r in store.results() if r.episodes == scale.K])
-    ceilings = {game: ceiling(id, H, store, print) for game, id in GAMES.items()}
     store.close()
     policies = {}
     for game in GAMES:

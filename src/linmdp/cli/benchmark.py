@@ -47,7 +47,6 @@ def benchmark(
     as_json: Annotated[
         bool, typer.Option("--json", help="one JSON object per agent on standard output, nothing else")
     ] = False,
-    settings: opt.Settings = None,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
@@ -61,7 +60,7 @@ def benchmark(
     part = None if shard is None else parsed_shard(shard)
     folder = out if part is None else shard_folder(out, part)
     found = _stored(
-        opt.with_settings(given or ["lsvi-ucb"], settings),
+        given or ["lsvi-ucb"],
         folder,
         version=name,
         scale=scale,

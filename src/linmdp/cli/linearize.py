@@ -38,7 +38,6 @@ def linearize(
     held_out: Annotated[float, typer.Option(help="fraction of the episodes kept for evaluation")] = 0.1,
     patience: Annotated[int, typer.Option(help="evaluations without improvement before training stops")] = 10,
     eval_every: Annotated[int, typer.Option(help="iterations between evaluations")] = 500,
-    track: Annotated[str | None, typer.Option(help="tensorboard: write events beside the model")] = None,
 ) -> None:
     """Make a linear MDP of a Gymnasium environment, by contrastive representation learning."""
     from linmdp.experiments.linearization import dataset_of, training_settings
@@ -47,8 +46,6 @@ def linearize(
 
     check_choice("linearize", "form", form, FORMS)
     check_choice("linearize", "explore", explore, ("random", "ucb"))
-    if track is not None:
-        check_choice("linearize", "track", track, ("tensorboard",))
     check_int("linearize", "transitions", transitions, low=2)
     settings = training_settings(
         d=dim, steps=steps, batch=batch, hidden=hidden, lr=lr, form=form, balance=balance, held_out=held_out,
@@ -63,19 +60,19 @@ def linearize(
         env_id, data, settings, transitions=transitions, H=horizon, explore=explore, rounds=rounds, say=_say
     )
     if not only_data and out is not None:
-        _train(dataset, settings, out, track)
+        _train(dataset, settings, out)
 
 
 def _say(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def _train(dataset: Dataset, settings: Settings, out: Path, track: str | None) -> None:
+def _train(dataset: Dataset, settings: Settings, out: Path) -> None:
     from linmdp.experiments.linearization import checkpoint_of, train_model
     from linmdp.linearize.measure import Linearity, sentences
 
     try:
-        model = train_model(dataset, settings, out, track)
+        model = train_model(dataset, settings, out)
     except KeyboardInterrupt:
         checkpoint = checkpoint_of(out)
         kept = f" {checkpoint} is kept; run the same command to continue." if checkpoint.exists() else ""

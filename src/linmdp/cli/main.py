@@ -56,8 +56,6 @@ def run(
     track: opt.Track = None,
     checkpoint: opt.Checkpoint = None,
     every: opt.Every = None,
-    reward: opt.Reward = None,
-    settings: opt.Settings = None,
     save: opt.Save = True,
     verdict: opt.Verdict = True,
     yes: opt.Yes = False,
@@ -65,10 +63,9 @@ def run(
     modules: opt.Import = None,
 ) -> None:
     """Run one agent (auto if none is named) in one environment, with one seed or several."""
-    env, agents = _paid(env, reward), opt.with_settings([agent], settings)
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
-    plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes, **saved)
+    plan = checked_start(env, [agent], jobs=jobs, out=out, yes=yes, **sizes, **saved)
     _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
 
 
@@ -85,7 +82,6 @@ def compare(
     as_json: opt.AsJson = False,
     out: opt.Out = None,
     track: opt.Track = None,
-    settings: opt.Settings = None,
     save: opt.Save = True,
     verdict: opt.Verdict = True,
     yes: opt.Yes = False,
@@ -95,7 +91,7 @@ def compare(
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
     from linmdp.runner.registry import with_baselines
 
-    agents = with_baselines(env, opt.with_settings(agents, settings))
+    agents = with_baselines(env, agents)
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
     plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes)
     _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
@@ -191,14 +187,13 @@ def check(
         str | None, typer.Option("--agent", help="will this agent ever learn here? how many bytes?")
     ] = None,
     episodes: opt.Episodes = 1000,
-    reward: opt.Reward = None,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
     from linmdp.cli.check import check_env
 
-    if not check_env(_paid(env, reward), agent, episodes):
+    if not check_env(env, agent, episodes):
         raise typer.Exit(1)
 
 
@@ -236,15 +231,6 @@ def version(show: Annotated[bool, typer.Option("--version", help="print the vers
     if show:
         print(__version__)
         raise typer.Exit
-
-
-def _paid(env: str, reward: str | None) -> str:
-    """The spec with what becomes of rewards outside their range, which it may also say itself."""
-    if reward is None:
-        return env
-    if env.partition(":")[0].strip() != "gym":
-        invalid("run", "reward", f"given for gym environments: rewards of '{env}' are in their range", reward)
-    return f"{env},reward={reward}"
 
 
 def _results(

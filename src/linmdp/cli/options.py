@@ -45,10 +45,6 @@ EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object per seed on standard output, nothing else")]
 Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
-Reward = Annotated[
-    str | None,
-    typer.Option(metavar="RULE", help="rewards outside their range: auto, error, clip, or rescale (gym environments)"),
-]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),
@@ -105,26 +101,3 @@ Import = Annotated[
         help="import a module first, also from the current folder: it registers agents, environments, features",
     ),
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="a parameter for every agent that has it, as in max_bytes=2MiB"),
-]
-
-
-def with_settings(agents: list[str], settings: list[str] | None) -> list[str]:
-    """The specs with the parameters of `--set`, each for the agents that have it; baselines stay as they are."""
-    from linmdp.errors import InvalidParameter
-    from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
-    from linmdp.runner.spec import parse_spec
-
-    def has(agent: str, key: str) -> bool:
-        name = parse_spec(agent)[0]
-        known = name in SB3_AGENTS or (name in AGENTS and name not in ("random", "optimal"))
-        return known and key in agent_parameters(name)
-
-    for setting in settings or []:
-        takes = [a for a in agents if has(a, setting.partition("=")[0].strip())]
-        if not takes or "=" not in setting:
-            raise InvalidParameter(f"'--set' must be KEY=VALUE, with a KEY that an agent here has. Got {setting!r}.")
-        agents = [a + (("," if ":" in a else ":") + setting if a in takes else "") for a in agents]
-    return agents

@@ -33,10 +33,6 @@ OTHERS: dict[str, dict[str, str]] = study("games")["others"]
 """DQN and PPO on the raw RAM, by game: spec -> name."""
 
 
-H = 50
-"""The steps of an episode."""
-
-
 class GameScale(NamedTuple):
     """How much of it; `trial` episodes are what each constant action gets to show itself."""
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from linmdp.experiments import game_tables as tables
 from linmdp.experiments import study
-from linmdp.experiments.ceiling import ceiling
-from linmdp.experiments.game_tables import GAMES, MODES, NAMES, GameScale, H, Row, env_spec
+from linmdp.experiments.game_tables import GAMES, MODES, NAMES, GameScale, Row, env_spec
 from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
 from linmdp.features.learned import read_model
 from linmdp.io.files import write_atomic
@@ -40,8 +39,7 @@ def write_game_tables(
         for seed in range(scale.seeds)
     ]
     found = grouped(run_planned(planned, store, jobs, say, f"for {', '.join(items)}"))
-    ceilings = {g: ceiling(GAMES[g], H, store, say) for g in models} if "table-reward" in items else {}
-    pages = [table_page(item, models, scale, found, policies, ceilings) for item in items]
+    pages = [table_page(item, models, scale, found, policies) for item in items]
     for item, page in zip(items, pages, strict=True):
         write_atomic(out / f"{item}.md", page.encode() + b"\n")
     return "\n\n".join(pages)
@@ -103,9 +101,8 @@ def table_page(
     scale: GameScale,
     found: Runs,
     policies: Mapping[tuple[str, str], Mapping[str, tuple[str, str]]],
-    ceilings: Mapping[str, Sequence[float]],
 ) -> str:
-    """One item: a table for each game (and mode), of the policies that have run; `ceilings` as a search found them."""
+    """One item: a table for each game (and mode), of the policies that have run."""
     parts = [f"## {item}: the linearized games, d = {scale.d}", NOTES[item]]
     for game, model in models.items():
         points = float(read_model(model).meta["reward_scale"])
@@ -116,8 +113,6 @@ def table_page(
                     rows.append(Row(name, algorithm, runs))
             if rows:
                 parts += [f"### {game}, {MODES[mode]}", *_tables(item, game, mode, rows, scale, points)]
-                if game in ceilings and mode == "game" and item == "table-reward":
-                    parts.append(_searched(ceilings[game]))
     return "\n\n".join(parts)
 
 
@@ -129,15 +124,6 @@ def _tables(item: str, game: str, mode: str, rows: list[Row], scale: GameScale, 
         return [table, tables.comparison(rows, scale, points)] if mode == "game" and learns else [table]
     costly = [row for row in rows if row.algorithm not in ("constant", "random")]
     return [(tables.space_table if item == "table-space" else tables.time_table)(game, costly, scale)]
-
-
-def _searched(best: Sequence[float]) -> str:
-    """What the search found, in words."""
-    scores = ", ".join(f"{score:g}" for score in best)
-    return (
-        f"The best episodes that a search found, which knows the game's chance in advance: {scores} points, "
-        f"{sum(best) / len(best):g} on average."
-    )
 
 
 SEEDS = "Means over the seeds, with 95% intervals where they differ."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from linmdp.envs.games import Game
     from linmdp.features.learned import LearnedModel
     from linmdp.linearize.data import Dataset
-    from linmdp.linearize.train import Settings, Watch
+    from linmdp.linearize.train import Settings
 
 BETA, LAM = 0.1, 0.001
 """Bonus and ridge of the learner that explores: with these it learns in a few hundred episodes of Alien."""
@@ -99,14 +99,13 @@ def _explored(
     return explored_data(game, settings, make_player, rounds=rounds, advance=advance, **sizes)
 
 
-def train_model(dataset: Dataset, settings: Settings, out: Path, track: str | None = None) -> LearnedModel:
+def train_model(dataset: Dataset, settings: Settings, out: Path) -> LearnedModel:
     """The model, also written to `out`; an interrupted training continues from its checkpoint."""
     from linmdp.linearize.model import write_model
     from linmdp.linearize.train import train
 
-    watch = _tensorboard(out) if track else None
     with progress_bar("iterations", settings.steps, True) as advance:
-        model = train(dataset, settings, checkpoint=checkpoint_of(out), on_eval=watch, advance=advance)
+        model = train(dataset, settings, checkpoint=checkpoint_of(out), advance=advance)
     write_model(out, model)
     return model
 
@@ -114,16 +113,3 @@ def train_model(dataset: Dataset, settings: Settings, out: Path, track: str | No
 def checkpoint_of(out: Path) -> Path:
     """Where the training of a model file keeps its state."""
     return out.with_name(out.name + ".checkpoint")
-
-
-def _tensorboard(out: Path) -> Watch:
-    """Evaluations as TensorBoard events, in a folder beside the model."""
-    words = "'--track tensorboard' needs tensorboardX, which is not installed: pip install 'linmdp[tracking]'."
-    writer = needed("tensorboardX", words).SummaryWriter(str(out.with_name(out.stem + "-events")))
-
-    def watch(step: int, found: dict[str, float]) -> None:
-        for name, value in found.items():
-            writer.add_scalar(f"held-out/{name}", value, step)
-        writer.flush()
-
-    return watch
