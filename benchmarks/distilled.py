@@ -29,8 +29,7 @@ from linmdp.envs.planning import optimum, policy_value, uniform_policy
 from linmdp.experiments.game_tables import SETTINGS
 from linmdp.report.tables import into_pages, markdown
 from linmdp.results.stats import mean_interval
-from linmdp.runner.engine import Run
-from linmdp.runner.lockstep import run_lockstep
+from linmdp.runner.lockstep import Run, run_lockstep
 from linmdp.runner.registry import make_learner, make_model
 from linmdp.types import RunResult
 

@@ -22,8 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 from linmdp.agents.backend import backend_for
-from linmdp.runner.engine import Run
-from linmdp.runner.lockstep import run_lockstep
+from linmdp.runner.lockstep import Run, run_lockstep
 from linmdp.runner.registry import make_learner, make_model
 
 ENV, EVAL_EVERY, WARM = "synthetic", 20, 40

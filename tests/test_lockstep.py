@@ -16,8 +16,7 @@ import linmdp
 from linmdp.agents.backend import NUMPY, Backend, backend_for
 from linmdp.envs.guard import Guard
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_unit, units
-from linmdp.runner.engine import Run
-from linmdp.runner.lockstep import run_lockstep
+from linmdp.runner.lockstep import Run, run_lockstep
 from linmdp.runner.loop import play
 from linmdp.runner.registry import AGENTS, make_learner, make_model
 from linmdp.types import RunResult

@@ -9,7 +9,7 @@ import numpy as np
 from linmdp.errors import InvalidData
 from linmdp.runner.curve_log import CurveLog
 from linmdp.runner.diagnostics import probe_from, verdicts
-from linmdp.runner.engine import Lockstep
+from linmdp.runner.lockstep.engine import Lockstep
 from linmdp.runner.measured import build_result
 from linmdp.runner.progress import recent
 from linmdp.runner.stopwatch import Stopwatch

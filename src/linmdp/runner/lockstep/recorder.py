@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.runner.engine import Lockstep
+from linmdp.runner.lockstep.engine import Lockstep
 from linmdp.types import IntArray
 
 FEW, MANY = 16, 4

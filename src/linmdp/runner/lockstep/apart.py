@@ -14,10 +14,10 @@ import numpy as np
 
 from linmdp.agents.ridge import DELAY
 from linmdp.runner.diagnostics import probe_from
-from linmdp.runner.engine import CHUNK, Lockstep
-from linmdp.runner.ledger import Ledger
+from linmdp.runner.lockstep.engine import CHUNK, Lockstep
+from linmdp.runner.lockstep.ledger import Ledger
+from linmdp.runner.lockstep.recorder import Recorder
 from linmdp.runner.progress import Meter
-from linmdp.runner.recorder import Recorder
 from linmdp.types import IntArray
 
 ROUND = 16
@@ -74,7 +74,7 @@ def play_apart(
     engine: Lockstep, recorder: Recorder, ledger: Ledger, V_star: Any, eval_every: int, advance: Meter
 ) -> None:
     """All episodes of all runs."""
-    from linmdp.runner import kernels
+    from linmdp.runner.lockstep import kernels
 
     episodes, apart = ledger.episodes, Apart(engine, V_star, ledger.episodes, eval_every)
     for k in range(0, episodes, CHUNK):

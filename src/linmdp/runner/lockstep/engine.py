@@ -20,7 +20,7 @@ from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray
 
 CHUNK = 128
-"""Episodes that runs which do not wait for each other may be apart: see `runner/apart.py`."""
+"""Episodes that runs which do not wait for each other may be apart: see `apart.py`."""
 
 THREADS = 4
 """Draw random numbers while a GPU works."""
@@ -155,7 +155,7 @@ class Lockstep:
         """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
         model, state = self.model, start
         if self.planner.storage.kernels is not None:
-            from linmdp.runner import kernels
+            from linmdp.runner.lockstep import kernels
 
             kernels.play(self, draws, start, store, look=look)
             self._watch_together()
@@ -257,7 +257,7 @@ class Lockstep:
             self.V[:] = (q * best).sum(-2) / best.sum(-2)
 
     def _evaluate_runs(self, runs: Any) -> None:
-        from linmdp.runner.value_kernel import evaluate
+        from linmdp.runner.lockstep.value_kernel import evaluate
 
         following = self.V.new_zeros((len(runs), self.model.S))
         for h in reversed(range(self.model.H)):

@@ -15,12 +15,12 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum
-from linmdp.runner.apart import play_apart
 from linmdp.runner.diagnostics import probe_from
-from linmdp.runner.engine import Lockstep, Run
-from linmdp.runner.ledger import Ledger
+from linmdp.runner.lockstep.apart import play_apart
+from linmdp.runner.lockstep.engine import Lockstep, Run
+from linmdp.runner.lockstep.ledger import Ledger
+from linmdp.runner.lockstep.recorder import Recorder
 from linmdp.runner.progress import Advance, Meter, progress_bar
-from linmdp.runner.recorder import Recorder
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import RunResult
 
