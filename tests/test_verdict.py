@@ -26,7 +26,6 @@ from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
 from linmdp.results.verdict import NO_BETTER, TOO_FEW, judge, verdict, verdicts
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.loop import learn
 from linmdp.runner.random_play import EPISODES, STEPS, random_play
 from linmdp.types import Array, RunResult
 
@@ -84,14 +83,13 @@ def test_runs_are_what_they_were_and_random_play_is_played_once() -> None:
     inner = Pays()
     env = linmdp.GymTask(inner, H=4, **RANGE)
 
-    def run(play: Any) -> Array:
-        rewards: Array = play(env, linmdp.LSVIUCB(env.task), episodes=8, seed=3, eval_every=1, name=None).rewards
-        return rewards
+    def run(verdict: bool = True) -> Array:
+        return linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=8, seed=3, verdict=verdict).rewards
 
-    alone, resets = run(learn), inner.resets
-    np.testing.assert_array_equal(run(linmdp.run), alone)
+    alone, resets = run(verdict=False), inner.resets
+    np.testing.assert_array_equal(run(), alone)
     assert inner.resets == 2 * resets + EPISODES
-    np.testing.assert_array_equal(run(linmdp.run), alone)
+    np.testing.assert_array_equal(run(), alone)
     assert inner.resets == 3 * resets + EPISODES
 
 

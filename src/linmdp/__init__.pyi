@@ -57,11 +57,11 @@ from linmdp.learner import Learner as Learner
 from linmdp.report.benchmark import Benchmark as Benchmark
 from linmdp.report.comparison import Comparison as Comparison
 from linmdp.runner.env_check import check_env as check_env
-from linmdp.runner.evaluation import Evaluation as Evaluation
 from linmdp.runner.loading import load_agent as load_agent
 from linmdp.runner.loading import load_policy as load_policy
 from linmdp.runner.loop import run as run
 from linmdp.runner.offline import OfflineValue as OfflineValue
+from linmdp.runner.policy import Evaluation as Evaluation
 from linmdp.runner.registry import make_agent as make_agent
 from linmdp.runner.registry import make_env as make_env
 from linmdp.runner.registry import register_agent as register_agent

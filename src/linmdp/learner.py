@@ -22,13 +22,11 @@ from linmdp.results.verdict import verdict
 from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.course import TIES, Callback, Course
 from linmdp.runner.diagnostics import MOST_EPISODES
-from linmdp.runner.evaluation import Evaluation, evaluated, settled
-from linmdp.runner.loading import Policy
 from linmdp.runner.logged import logged_episodes
 from linmdp.runner.loop import chosen_by
 from linmdp.runner.measured import build_result
 from linmdp.runner.offline import OfflineValue, asked_outside, fitted_value
-from linmdp.runner.prediction import Predictor
+from linmdp.runner.policy import Evaluation, Policy, Predictor, evaluated, settled
 from linmdp.runner.random_play import random_returns
 from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner, with_task
 from linmdp.runner.spec import check_no_import, parse_spec, value_text, written_spec

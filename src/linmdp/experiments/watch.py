@@ -16,7 +16,8 @@ from linmdp.experiments.stored_runs import Say
 from linmdp.report.film import Film, Moment, episode_film, write_film
 from linmdp.results.curves import spaced
 from linmdp.results.verdict import number as written
-from linmdp.runner.loading import Policy, trained
+from linmdp.runner.loading import trained
+from linmdp.runner.policy import Policy
 from linmdp.runner.registry import make_env
 from linmdp.types import Array
 

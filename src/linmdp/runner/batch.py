@@ -233,12 +233,12 @@ def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunR
 
 
 def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
-    from linmdp.runner.loop import learn
+    from linmdp.runner.loop import run
 
     env = _env(job.env)
     agent = make_agent(job.agent, env, job.episodes)
     try:
-        result = learn(
+        result = run(
             env,
             agent,
             episodes=job.episodes,
@@ -248,6 +248,7 @@ def _run_alone(job: Job, progress: bool | Advance) -> RunResult:
             name=job.env,
             checkpoint=job.checkpoint,
             every=job.every,
+            verdict=False,
         )
     except RunStopped as stopped:
         if stopped.result:

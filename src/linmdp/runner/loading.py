@@ -12,17 +12,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from linmdp.agents.base import TIE, Agent, under
+from linmdp.agents.base import Agent, under
 from linmdp.agents.held import check_range
 from linmdp.envs.guard import task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int, unknown
 from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.results.run_folder import agent_file, read_folder
+from linmdp.runner.policy import Policy
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names, check_no_import
-from linmdp.types import Array, BoolArray, IntArray, RunResult, State, Task
+from linmdp.types import RunResult, Task
 
 LARGEST = 1e150
 """Numbers of a saved agent are below this in size: their products are finite."""
@@ -51,49 +50,6 @@ def load_agent(path: str | Path, env: Any = None, number: int | None = None) -> 
 def load_policy(path: str | Path, env: Any = None, number: int | None = None) -> Policy:
     """The greedy policy of a saved agent: it acts, and learns nothing."""
     return Policy(load_agent(path, env, number))
-
-
-class Policy:
-    """argmax_a Q_h(state, a) of an agent as it is, the first of equals; acting changes nothing in the agent.
-
-    `policy(h, state)` is the action of step h. `policy.predict(obs)` counts the steps of an episode itself.
-    """
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent, self.task, self.h = agent, agent.task, 0
-
-    def __call__(self, h: int, state: State) -> int:
-        """The action for `state` at step h."""
-        return int(self.best(h, state)[0])
-
-    def best(self, h: int, state: State, mask: BoolArray | None = None) -> IntArray:
-        """The actions that are equally good for `state` at step h, in order, of those in `mask`, (A,)."""
-        q = self.q_values(h, state)
-        if mask is not None:
-            q = np.where(mask, q, -np.inf)
-        return np.flatnonzero(q >= q.max() - TIE * max(1.0, abs(float(q.max()))))
-
-    def reset(self) -> None:
-        """An episode begins."""
-        self.h = 0
-
-    def predict(
-        self, observation: State, state: None = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[int, None]:
-        """The action for the next step of the episode, and no state, as agents of Stable-Baselines3 answer.
-
-        Call `reset()` when an episode begins, or pass `episode_start=True`. After H steps, where training cut every
-        episode, it plays on as if one began. The policy is always deterministic.
-        """
-        if self.h >= self.task.H or (episode_start is not None and bool(episode_start)):
-            self.reset()
-        action = self(self.h, observation if self.task.S is None else int(observation))
-        self.h += 1
-        return action, None
-
-    def q_values(self, h: int, state: State) -> Array:
-        """What each action is worth, (A,)."""
-        return self._agent.q_values(h, state)
 
 
 def trained(path: Path, number: int | None = None, env: Any = None, progress: bool = False) -> Trained:

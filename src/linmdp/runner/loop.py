@@ -58,35 +58,6 @@ def run(
     the environment is played no more than the run needs: `interactions` of the result are all its steps.
     """
     env = make_env(env)
-    found = learn(
-        env,
-        agent,
-        episodes=episodes,
-        seed=seed,
-        progress=progress,
-        eval_every=eval_every,
-        on_episode=on_episode,
-        name=name,
-        checkpoint=checkpoint,
-        every=every,
-    )
-    return judged(found, env, agent) if verdict else found
-
-
-def learn(
-    env: Any,
-    agent: Agent,
-    *,
-    episodes: int,
-    seed: int,
-    eval_every: int,
-    name: str | None,
-    progress: bool | Advance = False,
-    on_episode: OnEpisode | None = None,
-    checkpoint: str | Path | None = None,
-    every: int | None = None,
-) -> RunResult:
-    """The same without its verdict; an agent that has not asked for features or rewards' range by now needs none."""
     task_of(env)
     with as_it_is(env):
         state = RunState(env, agent, episodes=episodes, seed=seed, eval_every=eval_every, name=name)
@@ -100,8 +71,9 @@ def learn(
             else:
                 _play_all(state, keeper, advance, on_episode)
         for words in state.findings():
-            warnings.warn(words, LinMDPWarning, stacklevel=3)
-        return state.result()
+            warnings.warn(words, LinMDPWarning, stacklevel=2)
+        found = state.result()
+    return judged(found, env, agent) if verdict else found
 
 
 def _play_all(state: RunState, keeper: Checkpoints | None, advance: Meter, on_episode: OnEpisode | None) -> None:
