@@ -23,7 +23,7 @@ from linmdp.features.learned import read_model
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.linearize.data import read_dataset
 from linmdp.results.store import Store
-from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep
+from linmdp.runner.sweep import InvalidSweep, plan, read_sweep
 from test_faults import benchmark
 
 CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())
@@ -156,15 +156,6 @@ def test_a_pipe_or_a_folder_in_place_of_a_file_is_refused_at_once(tmp_path: Path
         for read in (lambda p: read_model(str(p) + ""), read_dataset, read_sweep):
             with pytest.raises(linmdp.LinMDPError):
                 read(path)
-
-
-@pytest.mark.parametrize("text", ["9^9^9^9*K", "K^K^K", "K**999999999", "2^(K^9)", "(" * 90 + "K"])
-def test_an_expression_can_not_take_for_ever(text: str) -> None:
-    if text.startswith("("):  # no expression, only a text
-        assert evaluate(text, K=1000) == text
-        return
-    with pytest.raises(linmdp.InvalidParameter, match="has no value"):
-        evaluate(text, K=1000)
 
 
 @pytest.mark.parametrize(

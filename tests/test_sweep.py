@@ -25,7 +25,7 @@ from linmdp.runner import resources
 from linmdp.runner.batch import jobs_for, run_jobs, run_unit, units
 from linmdp.runner.pool import Function, InProcess, Results
 from linmdp.runner.progress import Advance
-from linmdp.runner.sweep import InvalidSweep, evaluate, plan, read_sweep, run_key, run_sweep
+from linmdp.runner.sweep import InvalidSweep, plan, read_sweep, run_key, run_sweep
 from linmdp.types import RunResult
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -64,31 +64,6 @@ def test_a_plan_is_the_product_of_its_parts(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 def test_the_examples_are_valid(path: Path) -> None:
     assert plan(read_sweep(path))
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0.1 * d^2", 90.0),
-        ("K^0.5", 10.0),
-        ("-K + 2*(H - A)", -90),
-        ("published", "published"),
-        (3, 3),
-        ("1/0*K", None),
-    ],
-)
-def test_expressions_of_K_and_d(text: Any, value: Any) -> None:
-    names = {"K": 100, "d": 30, "H": 10, "A": 5}
-    if value is None:
-        with pytest.raises(Exception, match="has no value"):
-            evaluate(text, **names)
-    else:
-        assert evaluate(text, **names) == (pytest.approx(value) if isinstance(value, float) else value)
-
-
-def test_expressions_run_no_code() -> None:
-    with pytest.raises(Exception, match="must be made of numbers"):
-        evaluate("__import__('os').system('true') or K", K=1)
 
 
 def test_all_errors_of_a_file_are_reported_at_once(tmp_path: Path) -> None:

@@ -1,23 +1,18 @@
 """Sweeps: environments x agents x parameter grids x K x seeds, described in a TOML file.
 
-    name = "phases"
-    [[runs]]
-    env = "synthetic"
-    agents = ["lsvi-ucb:beta=0.05", "lsvi-ucb-fixed:beta=0.05"]
-    grid.rho = [0.5, 0.75]            # for the agents that have it
-    episodes = [500, 1000]
-    seeds = 3
-
-A value may be an expression of K, d, H and A, in quotes: `grid.tau = ["0.1 * d^2"]`.
+name = "phases"
+[[runs]]
+env = "synthetic"
+agents = ["lsvi-ucb:beta=0.05", "lsvi-ucb-fixed:beta=0.05"]
+grid.rho = [0.5, 0.75]            # for the agents that have it
+episodes = [500, 1000]
+seeds = 3
 """
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 import tomllib
-import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import product
@@ -35,8 +30,8 @@ from linmdp.runner.pool import Dask, Pool
 from linmdp.runner.progress import Meter, progress_bar
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.resources import check_room
-from linmdp.runner.spec import check_no_import, parse_spec, value_text
-from linmdp.types import RunResult, Task
+from linmdp.runner.spec import check_no_import, parse_spec, written_spec
+from linmdp.types import RunResult
 
 Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
 Value = bool | int | float | str
@@ -49,10 +44,6 @@ MOST_RUNS = 1_000_000
 
 WORTH_SHOWING = 10_000
 """Runs from which on it is shown how far planning is."""
-
-LONGEST_EXPRESSION = 200
-LONGEST_POWER = 1024
-"""Characters of an expression, and bits of a whole power in it: 9^9^9^9 would take for ever."""
 
 
 class Block(BaseModel):
@@ -158,7 +149,7 @@ def _planned(sweep: Sweep, path: Path, device: str, advance: Meter) -> list[Job]
 def _jobs(block: Block, env: str, wrong: list[str], where: str, device: str, advance: Meter) -> Iterator[Job]:
     environment = make_env(env)
     for agent, K in product(block.agents, _listed(block.episodes)):
-        for spec in _expand(agent, block.grid, K, environment.task, wrong, f"{where}.grid"):
+        for spec in _expand(agent, block.grid):
             job = Job(env, spec, K, block.seed, block.eval_every, device)
             try:
                 check_device(job, make_agent(spec, environment, K))
@@ -169,73 +160,12 @@ def _jobs(block: Block, env: str, wrong: list[str], where: str, device: str, adv
             advance(block.seeds)
 
 
-def _expand(
-    agent: str, grid: dict[str, list[Value]], K: int, task: Task, wrong: list[str], where: str
-) -> Iterator[str]:
+def _expand(agent: str, grid: dict[str, list[Value]]) -> Iterator[str]:
     """The agent with every combination of the grid's values for parameters that it has."""
     name, given = parse_spec(agent)
     own = {key: values for key, values in grid.items() if key in _parameters(agent)}
     for values in product(*own.values()):
-        try:
-            chosen = {k: evaluate(v, K=K, d=task.d, H=task.H, A=task.A) for k, v in zip(own, values, strict=True)}
-        except LinMDPError as error:
-            wrong.append(f"{where}: {error}")
-            continue
-        parameters = {**given, **chosen}
-        yield name + ":" * bool(parameters) + ",".join(f"{k}={value_text(v)}" for k, v in parameters.items())
-
-
-OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.USub: operator.neg,
-}
-
-
-def evaluate(value: Value, **names: int) -> Value:
-    """A value as it is or, if it is a text that uses one of `names`, the number it stands for. ^ is a power."""
-    if not isinstance(value, str) or len(value) > LONGEST_EXPRESSION:
-        return value
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what a text would mean as Python
-            tree = ast.parse(value.replace("^", "**"), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return value
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    if not used & set(names):
-        return value
-
-    def number(node: ast.AST) -> Any:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            return node.value
-        if isinstance(node, ast.Name) and node.id in names:
-            return names[node.id]
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            return _power(number(node.left), number(node.right))
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)](number(node.left), number(node.right))
-        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)](number(node.operand))
-        raise InvalidParameter(
-            f"An expression must be made of numbers, {', '.join(names)} and + - * / ^. Got {value!r}."
-        )
-
-    try:
-        result: Value = number(tree.body)
-    except (ArithmeticError, ValueError) as error:
-        raise InvalidParameter(f"The expression {value!r} has no value: {error}.") from error
-    if isinstance(result, complex):
-        raise InvalidParameter(f"The expression {value!r} has no real value.")
-    return result
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * abs(exponent) > LONGEST_POWER:
-        raise OverflowError("a power is too large")
-    return base**exponent
+        yield written_spec(name, {**given, **dict(zip(own, values, strict=True))})
 
 
 def run_sweep(
