@@ -1,4 +1,4 @@
-"""Fuzzing of everything that reads a file: models, datasets, agents, checkpoints, stores, results and sweep files.
+"""Fuzzing of everything that reads a file: models, datasets, agents, checkpoints, stores and sweep files.
 
     python benchmarks/fuzz.py [CASES]                 default: 100,000
     python benchmarks/fuzz.py CASES --corpus FOLDER   and keep a small input for each kind of refusal
@@ -65,7 +65,7 @@ def mutated(kind: str, data: bytes, rng: random.Random, folder: Path) -> bytes:
         return _header(data, rng)
     if kind == "store" and choice < 0.5:
         return _sql(data, rng, folder)
-    if kind in ("sweep", "results") and choice < 0.7:
+    if kind == "sweep" and choice < 0.7:
         return _tokens(data, rng)
     return _bytes(data, rng)
 

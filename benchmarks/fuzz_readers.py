@@ -64,8 +64,6 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["agent"] = Reader("a.safetensors", lambda path: linmdp.load_agent(path, env), agents)
     found["checkpoint"] = Reader("seed-0.episode-0000000012.safetensors", _resume(env), checkpoints)
     found["store"] = Reader("runs.sqlite", _whole_store, [_store(folder / "store")])
-    lines = "".join(json.dumps(r.to_json()) + "\n" for r in _results())
-    found["results"] = Reader("results.jsonl", lambda path: read_folder(path.parent), [lines.encode()])
     found["sweep"] = Reader("s.toml", _sweep, [SWEEP.encode()])
     return found
 
@@ -90,11 +88,6 @@ def _dataset() -> bytes:
     arrays = whole | {name: np.ones((n, 2), dtype=np.float32) for name in ("states", "next_states")}
     arrays |= {"rewards": np.ones(n, dtype=np.float32), "terminated": np.zeros(n, dtype=bool)}
     return packed("dataset", {"env": "CartPole-v1", "A": 2, "layout": [["box", 2]], "H": 3, "kwargs": {}}, arrays)
-
-
-def _results() -> list[Any]:
-    jobs = jobs_for("lock:H=3", ["lsvi-ucb", "random"], episodes=4, seeds=1)
-    return list(run_jobs(jobs, processes=1))
 
 
 def _store(folder: Path) -> bytes:

@@ -60,7 +60,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     signal.signal(signal.SIGALRM, before)
 
 
-KINDS = ("model", "dataset", "agent", "checkpoint", "store", "results", "sweep")
+KINDS = ("model", "dataset", "agent", "checkpoint", "store", "sweep")
 
 
 @pytest.mark.parametrize("kind", KINDS)
