@@ -99,7 +99,7 @@ def test_a_run_that_will_grow_too_large_is_refused() -> None:
 
 def test_runs_that_do_not_fit_side_by_side_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = linmdp.make_agent("q-learning", linmdp.make_env(LOCK))
-    monkeypatch.setattr(start, "available_memory", lambda: 3 * (agent.nbytes + 32_000))
+    monkeypatch.setattr(resources, "available_memory", lambda: 3 * (agent.nbytes + 32_000))
     words = ("run", LOCK, "q-learning", "--episodes", "1000", "--seeds", "8", "--jobs")
     assert command(*words, "1").status == 0
     done = command(*words, "8")

@@ -191,7 +191,7 @@ def test_the_command_line_reports_a_bad_sweep_with_status_2(tmp_path: Path) -> N
 def test_a_sweep_too_big_for_memory_says_so_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "available_memory", lambda: 2 * 2**20)
     jobs = jobs_for("synthetic:S=50,A=4,d=8,H=10", ["lsvi-ucb:storage=features"], episodes=300, seeds=4)
-    one = max(resources.unit_bytes(units(jobs)))
+    one = max(resources.unit_bytes(units(jobs), resources.fresh_sizes()))
     assert one < 2 * 2**20 < 2 * one
     store = Store(tmp_path)
     with pytest.raises(InvalidParameter, match=r"needs about .* of memory in 2 processes, and 0\.00195 GiB"):
@@ -219,7 +219,7 @@ def test_the_estimates_are_above_what_is_used_and_not_by_far(tmp_path: Path) -> 
     agents = ["lsvi-ucb", "lsvi-ucb:storage=features", "lsvi-ucb-adaptive:storage=states,m=5"]
     jobs = jobs_for("synthetic:S=50,A=4,d=8,H=10", agents, episodes=120, seeds=4)
     work = units(jobs)
-    for unit, most in zip(work, resources.unit_bytes(work), strict=True):
+    for unit, most in zip(work, resources.unit_bytes(work, resources.fresh_sizes()), strict=True):
         held = sum(result.peak_bytes for result in run_unit(unit))
         assert held <= most <= 2 * held + 10**5
     run_sweep(jobs, store := Store(tmp_path), processes=1)

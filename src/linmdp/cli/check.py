@@ -22,7 +22,7 @@ from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.estimate import in_words, job_seconds
 from linmdp.runner.forecast import forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
-from linmdp.runner.resources import LESS, predicted_bytes
+from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import parse_spec
 from linmdp.runner.start import TRIAL
 
@@ -38,7 +38,10 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
     env = make_env(spec)
-    learner = _made(agent, env, episodes) if agent else None
+    try:
+        learner, least = made_within(agent, env, episodes, available_memory()) if agent else None, 0
+    except TooLarge as error:
+        learner, least = None, error.needed
     task = env.task
     print(f"{spec}: S={task.S}, A={task.A}, d={task.d}, H={task.H}, features {human_bytes(task.features.nbytes)}")
     ok, findings = True, list[Finding]()
@@ -64,16 +67,10 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
     if learner:
         _check_agent(env, learner, episodes)
     elif agent:
-        print(f"  memory: {human_bytes(predicted_bytes(agent, task, 1) or 0)} from the start, {TOO_MUCH}")
+        print(f"  memory: {human_bytes(least)} from the start, {TOO_MUCH}")
     if env.model is None:
         print(f"try: {suggested(spec, agent, env, episodes) if ok else _repaired(spec, findings)}")
     return ok
-
-
-def _made(agent: str, env: Env, episodes: int) -> Agent | None:
-    """The agent, if memory is enough to make it."""
-    needed, available = predicted_bytes(agent, env.task, 1), available_memory()
-    return None if needed and available is not None and needed > available else make_agent(agent, env, episodes)
 
 
 def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
@@ -82,10 +79,11 @@ def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
     available = available_memory() or math.inf
     for name in filter(None, (agent, usual, "auto", "lsvi-ucb:max_bytes=64MiB")):
         with suppress(LinMDPError):  # 64 MiB may be too few, and what goes wrong in a run is for the run to say
-            learner = _made(name, env, episodes)
-            if learner is None or learner.bytes_after(episodes) > available:
+            learner = made_within(name, env, episodes, available)
+            if (
+                size := learner.bytes_after(episodes)
+            ) > available:  # before a trial run, after which it may know better
                 continue
-            size = learner.bytes_after(episodes)  # before a trial run, after which it may know better
             seconds = job_seconds(Job(spec, name, episodes, 0, 1), env, learner, seconds=TRIAL)
             if seconds > WHILE:
                 episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))

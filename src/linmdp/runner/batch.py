@@ -74,8 +74,9 @@ def jobs_for(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **op
 
     The options are those of `planned`.
     """
-    jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
-    made_for(jobs, make_env(env))
+    jobs, made = planned(env, agents, episodes=episodes, seeds=seeds, **options), make_env(env)
+    for job in {job.agent: job for job in jobs}.values():
+        check_device(job, make_agent(job.agent, made, job.episodes))
     return jobs
 
 
@@ -100,15 +101,6 @@ def planned(
     _check_checkpoint(device, checkpoint, every)
     rest = (eval_every, device, checkpoint, every)
     return [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
-
-
-def made_for(jobs: Sequence[Job], environment: Any) -> dict[str, Agent]:
-    """An agent of each spec, made for the environment of the jobs."""
-    found: dict[str, Agent] = {}
-    for job in {job.agent: job for job in jobs}.values():
-        found[job.agent] = made = make_agent(job.agent, environment, job.episodes)
-        check_device(job, made)
-    return found
 
 
 def check_device(job: Job, agent: Agent) -> None:

@@ -1,10 +1,11 @@
-"""Are memory and disk enough for many runs? Estimated before anything runs."""
+"""Are memory and disk enough for many runs? Forecast before anything runs."""
 
 from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -12,16 +13,15 @@ from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, OutputError
 from linmdp.io.memory import available_memory
+from linmdp.io.units import human_bytes
 from linmdp.results.curves import is_long, thinned
 from linmdp.results.rows import row_bytes
-from linmdp.runner.batch import Job
+from linmdp.runner.batch import Job, check_device
 from linmdp.runner.registry import AGENTS, construct, make_agent, make_env
 from linmdp.runner.spec import parse_spec
 from linmdp.types import Task
 
 GIB = 2**30
-
-
 LESS = "use max_bytes=2MiB or another storage, fewer --jobs, fewer episodes, or allow more with --max-memory"
 
 
@@ -32,60 +32,89 @@ class Footprint(NamedTuple):
     env: int
 
 
-def check_room(work: Sequence[Sequence[Job]], processes: int, folder: Path) -> None:
-    """Raise if these units would not fit into the memory of that many processes, or what they write onto the disk."""
-    jobs = [job for unit in work for job in unit]
-    available = available_memory() if processes else None  # of other machines nothing is known
-    saved = [job for job in jobs if job.save]
-    sizes = sizes_of(jobs if available is not None else saved)
+Sizes = Callable[[Job], Footprint]
+
+
+class TooLarge(InvalidParameter):
+    """An agent would take more memory than there is for it; `needed` bytes."""
+
+    def __init__(self, words: str = "", needed: int = 0) -> None:
+        super().__init__(words)
+        self.needed = needed
+
+
+def made_within(spec: str, env: Any, episodes: int, room: float | None) -> Agent:
+    """The agent, if it takes no more than so many bytes from its start; one that takes more is never made."""
+    needed = 0 if room is None else predicted_bytes(spec, env.unwrapped.task, 1) or 0
+    if room is not None and needed > room:
+        words = f"'{spec}' needs about {human_bytes(needed)} of memory from the start"
+        raise TooLarge(f"{words}, and {human_bytes(int(room))} are available: {LESS}.", needed)
+    return make_agent(spec, env, episodes)
+
+
+def made_for(jobs: Sequence[Job], env: Any, room: float | None) -> dict[str, Agent]:
+    """An agent of each spec, made for the environment of the jobs, if it takes no more than so many bytes."""
+    found: dict[str, Agent] = {}
+    for job in {job.agent: job for job in jobs}.values():
+        found[job.agent] = made_within(job.agent, env, job.episodes, room)
+        check_device(job, found[job.agent])
+    return found
+
+
+def check_room(
+    work: Sequence[Sequence[Job]], processes: int, folder: Path | None = None, sizes: Sizes | None = None
+) -> None:
+    """Raise if these units would not fit into the memory of that many processes, or what they write into the folder.
+
+    Of other machines (no processes here) nothing is known. `sizes`: of what is made already.
+    """
+    sizes, jobs = sizes or fresh_sizes(), [job for unit in work for job in unit]
+    available = available_memory() if processes else None
     if available is not None:
-        check_memory(work, unit_bytes(work, sizes), processes, available)
-    needed, free = sum(row_bytes(job.episodes) for job in jobs), free_disk(folder)
-    needed += sum(sizes[setting(job)].agent for job in saved)
-    if needed > free:
+        _check_memory(work, unit_bytes(work, sizes), processes, available)
+    if folder is None:
+        return
+    needed = sum(row_bytes(job.episodes) + (sizes(job).agent if job.save else 0) for job in jobs)
+    if needed > (free := free_disk(folder)):
         raise OutputError(
             f"This needs about {needed / GIB:.3g} GiB of disk space for {len(jobs)} runs, "
             f"and '{folder}' has {free / GIB:.3g} GiB left."
         )
 
 
-def check_memory(work: Sequence[Sequence[Job]], found: Sequence[int], processes: int, available: int) -> None:
-    """Raise if the largest units, as many as there are processes, would not fit into memory side by side."""
+def _check_memory(work: Sequence[Sequence[Job]], found: Sequence[int], processes: int, available: int) -> None:
+    """The largest units, as many as there are processes, must fit into memory side by side."""
     largest = sorted(zip(found, work, strict=True), reverse=True)[:processes]
     needed = sum(size for size, _ in largest)
     if needed > available:
         job, at_once = largest[0][1][0], f"{len(largest)} processes" if len(largest) > 1 else "one process"
         raise InvalidParameter(
             f"This needs about {needed / GIB:.3g} GiB of memory in {at_once}, and {available / GIB:.3g} GiB are "
-            f"available. The largest run is {job.agent} in {job.env} with {job.episodes} episodes: "
-            f"{LESS}."
+            f"available. The largest run is {job.agent} in {job.env} with {job.episodes} episodes: {LESS}."
         )
 
 
-def unit_bytes(work: Sequence[Sequence[Job]], sizes: Mapping[Job, Footprint] | None = None) -> list[int]:
+def unit_bytes(work: Sequence[Sequence[Job]], sizes: Sizes) -> list[int]:
     """Peak bytes of each unit: runs in lockstep share the model, and each has its agent and its two curves twice."""
-    sizes = sizes_of([unit[0] for unit in work]) if sizes is None else sizes
-    first = [(unit[0], len(unit), sizes[setting(unit[0])]) for unit in work]
-    points = {job: len(thinned(job.episodes)) if is_long(job.episodes) else job.episodes for job, *_ in first}
-    return [runs * (size.agent + 2 * 2 * 8 * points[job]) + size.env for job, runs, size in first]
-
-
-def setting(job: Job) -> Job:
-    """What the bytes of a run depend on: runs with the same setting have the same."""
-    return Job(job.env, job.agent, job.episodes, 0, 1)
-
-
-def sizes_of(jobs: Sequence[Job]) -> dict[Job, Footprint]:
-    """The bytes of each setting."""
-    found: dict[Job, Footprint] = {}
-    name, env = "", None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)  # the plan has warned
-        for job in dict.fromkeys(map(setting, jobs)):
-            if name != job.env:
-                name, env = job.env, make_env(job.env)
-            found[job] = footprint(make_agent(job.agent, env, job.episodes), env, job.episodes)
+    found = []
+    for unit in work:
+        size, K = sizes(unit[0]), unit[0].episodes
+        points = len(thinned(K)) if is_long(K) else K
+        found.append(len(unit) * (size.agent + 2 * 2 * 8 * points) + size.env)
     return found
+
+
+def fresh_sizes() -> Sizes:
+    """The bytes of each run, by making its agent once for all runs that have the same."""
+    environment = lru_cache(maxsize=1)(make_env)
+
+    @cache
+    def made(env: str, agent: str, episodes: int) -> Footprint:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinMDPWarning)  # the plan has warned
+            return footprint(make_agent(agent, environment(env), episodes), environment(env), episodes)
+
+    return lambda job: made(job.env, job.agent, job.episodes)
 
 
 def footprint(agent: Agent, env: Any, episodes: int) -> Footprint:

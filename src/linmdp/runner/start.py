@@ -7,21 +7,14 @@ from typing import Any, NamedTuple
 
 from linmdp.agents.base import Agent
 from linmdp.envs.guard import as_it_is
-from linmdp.errors import InvalidParameter, LinMDPError
+from linmdp.errors import LinMDPError
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.results.summary import chosen_words
-from linmdp.runner.batch import Job, default_processes, made_for, planned, units
+from linmdp.runner.batch import Job, default_processes, planned, units
 from linmdp.runner.estimate import job_seconds, rough, wall_seconds
 from linmdp.runner.registry import make_env
-from linmdp.runner.resources import (
-    LESS,
-    check_memory,
-    footprint,
-    predicted_bytes,
-    setting,
-    unit_bytes,
-)
+from linmdp.runner.resources import check_room, footprint, made_for
 
 WORTH_A_TRIAL = 20.0
 """Seconds, by a rough guess, from which on a trial run is played: one that is too low by far is still no hour."""
@@ -50,11 +43,9 @@ class Start(NamedTuple):
 
     def check_memory(self, jobs: Sequence[Job], processes: int | None) -> None:
         """Raise if those of the jobs that are to be run would not fit into memory side by side."""
-        available, work = available_memory(), units(jobs)
-        if available is None or not work:
-            return
-        sizes = {setting(job): footprint(self.agents[job.agent], self.env, job.episodes) for job in jobs}
-        check_memory(work, unit_bytes(work, sizes), processes or default_processes(len(work)), available)
+        work = units(jobs)
+        of_made = lambda job: footprint(self.agents[job.agent], self.env, job.episodes)  # noqa: E731
+        check_room(work, processes or default_processes(len(work)), sizes=of_made)
 
     def seconds(self, jobs: Sequence[Job], processes: int | None) -> float:
         """Wall seconds of those of the jobs that are to be run, roughly; 0 for a short one, or where nobody knows."""
@@ -87,17 +78,4 @@ def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **op
     """Every agent with every seed, checked by making each once, if memory is enough for that."""
     jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
     made = make_env(env)
-    check_can_be_made(agents, made)
-    return Start(jobs, made, made_for(jobs, made))
-
-
-def check_can_be_made(agents: Sequence[str], env: Any) -> None:
-    """Raise if one of the agents would not fit into memory before its first episode; none is made."""
-    available = available_memory()
-    for spec in agents if available is not None else ():
-        needed = predicted_bytes(spec, env.unwrapped.task, 1)
-        if needed is not None and available is not None and needed > available:
-            raise InvalidParameter(
-                f"'{spec}' needs about {human_bytes(needed)} of memory from the start, and {human_bytes(available)} "
-                f"are available: {LESS}."
-            )
+    return Start(jobs, made, made_for(jobs, made, available_memory()))

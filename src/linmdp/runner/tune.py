@@ -21,9 +21,9 @@ from linmdp.io.units import human_bytes
 from linmdp.results.curves import late_return
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.store import Store
-from linmdp.runner.batch import LARGE, Job, default_processes
-from linmdp.runner.registry import agent_parameters, make_agent, make_env
-from linmdp.runner.resources import LESS, predicted_bytes
+from linmdp.runner.batch import Job, default_processes
+from linmdp.runner.registry import agent_parameters, make_env
+from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import parse_spec, value_text
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import RunResult, Task
@@ -58,10 +58,6 @@ MAPS: dict[str, dict[str, tuple[Any, ...]]] = {
     "tiles": {"tiles": (4, 8)},
 }
 """Feature maps for Gymnasium tasks whose states are not finite."""
-
-
-class TooLarge(InvalidParameter):
-    """A setting would take more memory than there is for it."""
 
 
 class Setting(NamedTuple):
@@ -192,17 +188,12 @@ class Search:
         """Raise if it cannot be made, or would take too much memory in the end."""
         if setting.env not in made:
             made[setting.env] = make_env(setting.env)
-        env = made[setting.env]
-        task = env.unwrapped.task
-        needed = predicted_bytes(setting.agent, task, 1) or 0  # before it is made, which takes them
-        if needed <= self.room:
-            if needed > LARGE:
-                gc.collect()  # the parts of an agent point at each other, so that the last one may still be there
-            try:
-                needed = make_agent(setting.agent, env, self.episodes).bytes_after(self.episodes)
-            except MemoryError as error:
-                raise TooLarge(f"'{setting.agent}' in '{setting.env}' cannot be made: {error}.") from error
-        if needed > self.room:
+        gc.collect()  # the parts of an agent point at each other, so that the last one may still be there
+        try:
+            agent = made_within(setting.agent, made[setting.env], self.episodes, self.room)
+        except MemoryError as error:
+            raise TooLarge(f"'{setting.agent}' in '{setting.env}' cannot be made: {error}.") from error
+        if (needed := agent.bytes_after(self.episodes)) > self.room:
             raise TooLarge(
                 f"'{setting.agent}' in '{setting.env}' needs about {human_bytes(needed)} of memory, and a run here may "
                 f"take {human_bytes(int(self.room))}: {LESS}."
