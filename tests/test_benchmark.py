@@ -20,6 +20,7 @@ from linmdp.experiments import study
 from linmdp.experiments.suite import SCALES, Anchor, Suite, SuiteTask, known_anchors, suite
 from linmdp.results.store import Store
 from linmdp.runner.registry import AGENTS, make_env
+from linmdp.runner.resources import made_to_stay
 
 TINY = (
     ("lock", "exploration", "lock:H=3,A=2", 20, None),
@@ -83,7 +84,7 @@ def test_every_task_of_the_suite_can_be_run_and_scored(scale: str) -> None:
     for task in whole.tasks:
         limit = f":max_bytes={task.max_bytes}" if task.max_bytes else ""
         assert task.spec("lsvi-ucb") == "lsvi-ucb" + limit
-        assert experiment._made(task.spec("lsvi-ucb"), make_env(task.env), task.episodes, whole.max_bytes)
+        assert made_to_stay(task.spec("lsvi-ucb"), make_env(task.env), task.episodes, whole.max_bytes)
         assert task.anchor.random < task.anchor.best
     assert len(whole.tasks) == 12
 
@@ -145,7 +146,7 @@ def test_the_same_command_again_runs_nothing_twice(
     arguments = ("benchmark", "lsvi-ucb", "random", "--out", str(tmp_path), "--jobs", "1", "--json")
     first = command(*arguments)
     assert "16 runs, 16 to do" in first.err
-    monkeypatch.setattr(experiment, "run_counted", lambda *_: pytest.fail("it has run already"))
+    monkeypatch.setattr("linmdp.runner.sweep.run_counted", lambda *_: pytest.fail("it has run already"))
     assert command(*arguments).out == first.out
     ours, random = map(json.loads, first.out.splitlines())
     assert (ours["agent"], ours["suite"], ours["scale"]) == ("lsvi-ucb", "0", "quick")

@@ -316,7 +316,7 @@ def test_shards_do_every_run_once_and_the_whole_command_only_what_they_left(
     said = [command(*common, "--shard", f"{i}/2") for i in (1, 2)]
     assert [done.status for done in said] == [0, 0], said
     assert all("4 runs, 4 to do" in done.err for done in said)
-    monkeypatch.setattr(runs, "run_counted", lambda *_: pytest.fail("it has run already"))
+    monkeypatch.setattr("linmdp.runner.sweep.run_counted", lambda *_: pytest.fail("it has run already"))
     whole = command(*common)
     assert "8 runs, 0 to do" in whole.err, whole.err
     assert "best constant action" in whole.out

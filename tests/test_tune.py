@@ -51,9 +51,9 @@ def test_the_best_is_judged_with_seeds_that_the_search_has_not_seen(tmp_path: Pa
     with closing(Store(tmp_path)) as store:
         runs = list(store.results())
     assert {run.seed for run in runs if run.episodes < 18} == {FIRST_SEED, FIRST_SEED + 1}
-    assert [run.seed for run in found.best.runs] == [run.seed for run in found.default.runs] == [0, 1]
+    assert [run.seed for run in found.runs[found.best]] == [run.seed for run in found.runs[found.default]] == [0, 1]
     assert {run.episodes for run in runs} == {2, 6, 18}
-    assert found.default.setting == (LOCK, "lsvi-ucb")
+    assert found.default == (LOCK, "lsvi-ucb")
     searched = sum(run.episodes for run in runs if run.seed >= FIRST_SEED)
     assert searched <= SIZES["budget"]
 
@@ -65,7 +65,7 @@ def test_a_tune_that_was_killed_goes_on_and_runs_nothing_twice(tmp_path: Path) -
         db.execute("DELETE FROM runs WHERE rowid > (SELECT count(*) / 2 FROM runs)")
     kept = rows(tmp_path)
     again = tuned(tmp_path, search)
-    assert again.best.setting == whole.best.setting
+    assert again.best == whole.best
     assert again.gain == whole.gain
     after = rows(tmp_path)
     assert set(after) == set(before)
@@ -83,7 +83,7 @@ def test_what_is_better_is_found_and_what_fails_is_left_out(tmp_path: Path) -> N
         scores = {
             a: linmdp.compare(env, [a], episodes=9, seeds=2, jobs=1)[0].reward for a in ("guesser", "guesser:beta=0.1")
         }
-        assert found.best.setting.agent == max(scores, key=lambda a: scores[a])
+        assert found.best.agent == max(scores, key=lambda a: scores[a])
         with closing(Store(tmp_path)) as store:
             assert store.notes(FAILED) == [f"{env} guesser:beta=0.3"]
 

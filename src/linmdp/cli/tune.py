@@ -13,7 +13,7 @@ from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
 
 if TYPE_CHECKING:
-    from linmdp.runner.tune import Judged, Search, Tuned
+    from linmdp.runner.tune import Search, Setting, Tuned
 
 
 def tune(
@@ -60,9 +60,9 @@ def tune(
 def _show(search: Search, found: Tuned) -> None:
     from linmdp.report.tables import markdown
 
-    default, best, random = found.default, found.best, found.default.runs[0].random_return
-    same = best.setting == default.setting
-    rows = [_row("default", default)] if same else [_row("best", best), _row("default", default)]
+    same, random = found.best == found.default, found.runs[found.default][0].random_return
+    rows = [] if same else [_row("best", found.best, found)]
+    rows.append(_row("default", found.default, found))
     rows.append(("random", "", "", "-" if random is None else f"{random:.4g}", "-"))
     print(markdown(("", "env", "agent", "return at the end [95% interval]", "regret per episode"), rows))
     seeds = f"{search.seeds} seeds that the search has not seen"
@@ -72,9 +72,13 @@ def _show(search: Search, found: Tuned) -> None:
         print(f"The best is better than the default by {found.gain} an episode ({seeds}).")
     else:
         print(f"The best is NOT clearly better than the default: by {found.gain} an episode ({seeds}).")
-    print(f"try: linmdp run {' '.join(best.setting)} --episodes {search.episodes}{imports()}")
+    print(f"try: linmdp run {' '.join(found.best)} --episodes {search.episodes}{imports()}")
 
 
-def _row(name: str, judged: Judged) -> tuple[str, ...]:
-    regret = "-" if judged.runs[0].regret is None else str(judged.regret)
-    return (name, *judged.setting, str(judged.end), regret)
+def _row(name: str, setting: Setting, found: Tuned) -> tuple[str, ...]:
+    from linmdp.results.stats import Interval
+    from linmdp.results.summary import summarize
+
+    s = summarize(found.runs[setting])
+    regret = "-" if s.regret is None else str(Interval(*(value / s.episodes for value in s.regret)))
+    return (name, *setting, str(s.end), regret)

@@ -5,31 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.agents.base import Agent
 from linmdp.envs.general.perturb import PERTURBATIONS
 from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, described, invalid, unknown
 from linmdp.experiments.stored_runs import Say
 from linmdp.experiments.suite import GENERAL, LATEST, SCALES, SUITES, Suite, SuiteTask, suite
 from linmdp.io.units import human_bytes
-from linmdp.plugins import carried
 from linmdp.report.benchmark import Benchmark, Score
 from linmdp.report.style import is_baseline
 from linmdp.results.curves import whole
 from linmdp.results.store import Store, existing_store
 from linmdp.results.verdict import LEARNED
-from linmdp.runner.batch import Job, local_pool, run_counted
-from linmdp.runner.progress import Advance, progress_bar
-from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
-from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters, make_agent, make_env
-from linmdp.runner.resources import predicted_bytes
+from linmdp.runner.batch import Job
+from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters, make_env
+from linmdp.runner.resources import made_to_stay
 from linmdp.runner.spec import check_names, parse_spec
-from linmdp.runner.sweep import run_key
+from linmdp.runner.sweep import run_key, run_tried
 from linmdp.types import Array, RunResult
 
 LAST = 5
@@ -93,7 +88,7 @@ def run_benchmark(
         say(f"suite {chosen.version}, {scale}{part}: {len(jobs)} runs, {len(left)} to do; {store.path}")
         for words in chosen.left_out:
             say(f"left out: {words}")
-        failed = _run(left, chosen.max_bytes, store, processes, progress)
+        failed = run_tried(left, store, processes=processes, progress=progress, limit=chosen.max_bytes)
         if shard:
             for job, reason in failed.items():
                 say(f"{job.agent} failed on {job.env}: {reason}")
@@ -138,21 +133,13 @@ def _check_any(chosen: Suite, agents: Sequence[str]) -> None:
             env = make_env(task.env)
             for agent in tuple(left):
                 try:
-                    _made(task.spec(agent), env, task.episodes, chosen.max_bytes)
+                    made_to_stay(task.spec(agent), env, task.episodes, chosen.max_bytes)
                     left.remove(agent)
                 except Exception as error:  # of an agent that someone else wrote, anything
                     reasons.setdefault(agent, described(error))
             if not left:
                 return
     raise InvalidParameter(f"'{left[0]}' can be made for no task of the suite: {reasons.get(left[0], 'it has none')}.")
-
-
-def _made(spec: str, env: Any, episodes: int, limit: int | None) -> Agent:
-    """The agent, if it does not need more memory than is allowed, in its largest form."""
-    needed = None if limit is None else predicted_bytes(spec, env.task, episodes)
-    if limit is not None and needed is not None and needed > limit:
-        raise InvalidParameter(f"it needs about {human_bytes(needed)}, and {human_bytes(limit)} are allowed")
-    return make_agent(spec, env, episodes)
 
 
 def _cells(chosen: Suite, agents: Sequence[str], names: Sequence[str]) -> list[Cell]:
@@ -178,48 +165,6 @@ def parsed_shard(text: str) -> tuple[int, int]:
     if not (slash and place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
         invalid("benchmark", "shard", "i/n with 1 <= i <= n, as in 2/8", text)
     return int(place), int(count)
-
-
-def _run(jobs: Sequence[Job], limit: int | None, store: Store, processes: int | None, progress: bool) -> dict[Job, str]:
-    """Run and store; why some have failed."""
-    failed, work = dict[Job, str](), [[job] for job in jobs]
-    if not work:
-        return failed
-    pool = local_pool(work, processes)
-    with (
-        progress_bar("episodes", sum(job.episodes for job in jobs), progress) as advance,
-        closing(pool.run(carried(partial(_tried, limit)), work, advance)) as finished,
-    ):
-        for place, found, where in finished:
-            if isinstance(found, str):
-                failed[jobs[place]] = found
-            else:
-                store.add([(run_key(jobs[place]), found)], where)
-    return failed
-
-
-def _tried(limit: int | None, unit: Sequence[Job], advance: Advance) -> RunResult | str:
-    """A run with its verdict, or why it has failed."""
-    (job,) = unit
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LinMDPWarning)
-            if limit is not None:
-                _made(job.agent, make_env(job.env), job.episodes, limit)
-        (result,) = run_counted(unit, advance)
-        played = result.interactions
-        judged = with_verdict(result, _random_play(job.env))
-        judged.interactions = played  # without those of the judge
-        return judged
-    except Exception as error:  # of an agent that someone else wrote, anything
-        return described(error)
-
-
-@lru_cache(maxsize=8)
-def _random_play(spec: str) -> RandomPlay:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)
-        return random_play(make_env(spec))
 
 
 def _score(chosen: Suite, cell: Cell, runs: dict[str, RunResult], failed: dict[Job, str], warm_up: str) -> Score:

@@ -332,21 +332,21 @@ def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False, 
             with closing(pool.run(carried(run_counted), work, advance)) as finished:
                 for done in finished:
                     for job, result in zip(work[done.place], done.value, strict=True) if verdict else ():
-                        if job.env not in known:
-                            known[job.env] = _random_play(job.env)
-                        result.rerun = rerun_words(job.env, job.agent)
-                        with_verdict(result, known[job.env])
+                        beside_random_play(job, result, known)
                     yield done
         except PieceFailed as error:
             unit = work[error.place]
             raise WorkFailed(f"{_words(unit)} failed: {error}.") from error
 
 
-def _random_play(spec: str) -> RandomPlay:
-    """In an instance of its own of the environment."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)
-        return random_play(_env(spec))
+def beside_random_play(job: Job, result: RunResult, known: dict[str, RandomPlay]) -> None:
+    """Give a result its verdict; random play in an environment is played once, in an instance of its own."""
+    if job.env not in known:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinMDPWarning)
+            known[job.env] = random_play(_env(job.env))
+    result.rerun = rerun_words(job.env, job.agent)
+    with_verdict(result, known[job.env])
 
 
 def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:

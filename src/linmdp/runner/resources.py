@@ -52,6 +52,14 @@ def made_within(spec: str, env: Any, episodes: int, room: float | None) -> Agent
     return make_agent(spec, env, episodes)
 
 
+def made_to_stay(spec: str, env: Any, episodes: int, limit: int | None) -> Agent:
+    """The agent, if it does not need more memory than is allowed, in its largest form."""
+    needed = 0 if limit is None else predicted_bytes(spec, env.task, episodes) or 0
+    if limit is not None and needed > limit:
+        raise TooLarge(f"it needs about {human_bytes(needed)}, and {human_bytes(limit)} are allowed", needed)
+    return make_agent(spec, env, episodes)
+
+
 def made_for(jobs: Sequence[Job], env: Any, room: float | None) -> dict[str, Agent]:
     """An agent of each spec, made for the environment of the jobs, if it takes no more than so many bytes."""
     found: dict[str, Agent] = {}

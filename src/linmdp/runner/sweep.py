@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 import tomllib
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,14 +24,25 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from linmdp.agents.backend import backend_for
-from linmdp.errors import InvalidParameter, LinMDPError, one_line
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, described, one_line
+from linmdp.plugins import carried
 from linmdp.results.store import Store
-from linmdp.runner.batch import Job, check_device, gpu_room, local_pool, run_units, units
+from linmdp.runner.batch import (
+    Job,
+    beside_random_play,
+    check_device,
+    gpu_room,
+    local_pool,
+    run_counted,
+    run_units,
+    units,
+)
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.pool import Dask, Pool
-from linmdp.runner.progress import Meter, progress_bar
+from linmdp.runner.progress import Advance, Meter, progress_bar
+from linmdp.runner.random_play import RandomPlay
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
-from linmdp.runner.resources import check_room
+from linmdp.runner.resources import check_room, made_to_stay
 from linmdp.runner.spec import check_no_import, parse_spec, written_spec
 from linmdp.types import RunResult
 
@@ -215,6 +228,53 @@ def run_missing(
             fresh = {j: r for j, r in zip(left[number], results, strict=True) if keys[j] not in done}
             store.add([(keys[j], r) for j, r in fresh.items()], where, [place_of[j] + 1 for j in fresh])
             yield from ((place_of[j], r) for j, r in fresh.items())
+
+
+def run_tried(
+    jobs: Sequence[Job],
+    store: Store,
+    *,
+    processes: int | None = None,
+    progress: bool = False,
+    limit: int | None = None,
+) -> dict[Job, str]:
+    """Run what the store lacks, each run for itself, and store what comes of it; why some have failed.
+
+    An agent that needs more than `limit` bytes in its largest form has failed.
+    """
+    done = store.keys()
+    left, failed, known = [job for job in jobs if run_key(job) not in done], dict[Job, str](), dict[str, RandomPlay]()
+    if not left:
+        return failed
+    work = [[job] for job in left]
+    pool = local_pool(work, processes)
+    with (
+        progress_bar("episodes", sum(job.episodes for job in left), progress) as advance,
+        closing(pool.run(carried(partial(_tried, limit)), work, advance)) as finished,
+    ):
+        for place, found, where in finished:
+            job = left[place]
+            if isinstance(found, str):
+                failed[job] = found
+                continue
+            played = found.interactions
+            beside_random_play(job, found, known)
+            found.interactions = played  # without those of the judge
+            store.add([(run_key(job), found)], where)
+    return failed
+
+
+def _tried(limit: int | None, unit: Sequence[Job], advance: Advance) -> RunResult | str:
+    """A run, or why it has failed."""
+    (job,) = unit
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinMDPWarning)
+            if limit is not None:
+                made_to_stay(job.agent, make_env(job.env), job.episodes, limit)
+        return run_counted(unit, advance)[0]
+    except Exception as error:  # of an agent that someone else wrote, anything
+        return described(error)
 
 
 def run_key(job: Job) -> str:

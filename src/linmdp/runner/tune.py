@@ -25,7 +25,7 @@ from linmdp.runner.batch import Job, default_processes
 from linmdp.runner.registry import agent_parameters, make_env
 from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import parse_spec, value_text
-from linmdp.runner.sweep import run_key, run_sweep
+from linmdp.runner.sweep import run_key, run_tried
 from linmdp.types import RunResult, Task
 
 FRACTION = 3
@@ -71,44 +71,22 @@ class Setting(NamedTuple):
         return [Job(self.env, self.agent, episodes, seed + i, 1) for i in range(seeds)]
 
 
-class Judged(NamedTuple):
-    """A setting and its runs, with seeds that the search has not seen.
-
-    `scores` (n,) are -regret per episode where regret is known, else the return of an episode in the last tenth.
-    """
-
-    setting: Setting
-    runs: list[RunResult]
-
-    @property
-    def scores(self) -> Any:
-        return np.array([score(run) for run in self.runs])
-
-    @property
-    def end(self) -> Interval:
-        """The return of an episode in the last tenth."""
-        return mean_interval(np.array([late_return(run) for run in self.runs]))
-
-    @property
-    def regret(self) -> Interval:
-        """Of an episode, where it is known."""
-        return mean_interval(-self.scores)
-
-
 class Tuned(NamedTuple):
-    """The best setting that was found, and the default; they may be the same."""
+    """The best setting that was found, and the default, which may be the same; the runs that judge them."""
 
-    best: Judged
-    default: Judged
+    best: Setting
+    default: Setting
+    runs: dict[Setting, list[RunResult]]
 
     @property
     def gain(self) -> Interval:
         """By how much the score of the best is higher, over pairs with the same seed."""
-        return mean_interval(self.best.scores - self.default.scores)
+        best, default = (np.array([score(run) for run in self.runs[s]]) for s in (self.best, self.default))
+        return mean_interval(best - default)
 
 
 def score(run: RunResult) -> float:
-    """What a setting is to have most of."""
+    """What a setting is to have most of: less regret an episode where it is known, else the return at the end."""
     if run.regret is not None:
         return -float(run.regret[-1]) / run.episodes
     return late_return(run)
@@ -217,45 +195,34 @@ class Search:
 
     def run(self, store: Store, *, processes: int | None = None, progress: bool = False) -> Tuned:
         """Run what the store does not have yet, round by round."""
+
+        def played(settings: Sequence[Setting], episodes: int, seed: int, seeds: int) -> dict[Setting, list[RunResult]]:
+            return _played({s: s.jobs(episodes, seed, seeds) for s in settings}, store, processes, progress)
+
         left = self.settings
         for length in self.lengths:
-            failed = set(store.notes(FAILED))
-            left = [setting for setting in left if " ".join(setting) not in failed]
             if len(left) > 1:
-                results = _played(left, length, FIRST_SEED, SEARCH_SEEDS, store, processes, progress)
-                ranked = sorted(results, key=lambda s: -np.mean([score(run) for run in results[s]]))
+                found = played(left, length, FIRST_SEED, SEARCH_SEEDS)
+                ranked = sorted(found, key=lambda s: -np.mean([score(run) for run in found[s]]))
                 left = ranked[: 1 if length == self.episodes else max(1, len(left) // FRACTION)]
-        finalists = list(dict.fromkeys([*left, self.default]))
-        judged = _played(finalists, self.episodes, 0, self.seeds, store, processes, progress)
+        judged = played(list(dict.fromkeys([*left, self.default])), self.episodes, 0, self.seeds)
         if self.default not in judged:
             raise InvalidParameter(f"The default '{' '.join(self.default)}' cannot be run to its end here.")
-        default = Judged(self.default, judged[self.default])
-        best = next((Judged(setting, judged[setting]) for setting in left if setting in judged), default)
-        return Tuned(best, default)
+        return Tuned(next((s for s in left if s in judged), self.default), self.default, judged)
 
 
 def _played(
-    settings: Sequence[Setting],
-    episodes: int,
-    seed: int,
-    seeds: int,
-    store: Store,
-    processes: int | None,
-    progress: bool,
+    jobs: dict[Setting, list[Job]], store: Store, processes: int | None, progress: bool
 ) -> dict[Setting, list[RunResult]]:
-    """The runs of each setting, in order; one that fails is noted, and left out."""
-    jobs = {setting: setting.jobs(episodes, seed, seeds) for setting in settings}
-    try:
-        run_sweep([job for own in jobs.values() for job in own], store, processes=processes, progress=progress)
-    except (LinMDPError, MemoryError):
-        for setting, own in jobs.items():  # one by one, to see whose fault it is
-            try:
-                run_sweep(own, store, processes=processes, progress=progress)
-            except (LinMDPError, MemoryError):
-                gc.collect()
-                store.note(FAILED, " ".join(setting))
+    """The runs of each setting, in order; one that fails, or has failed before, is noted and left out."""
+    before = set(store.notes(FAILED))
+    wanted = {s: own for s, own in jobs.items() if " ".join(s) not in before}
+    failed = run_tried([job for own in wanted.values() for job in own], store, processes=processes, progress=progress)
+    for setting, own in wanted.items():
+        if any(job in failed for job in own):
+            store.note(FAILED, " ".join(setting))
     stored = {run.key: run.result for run in store.stored()}
-    keys = {setting: [run_key(job) for job in own] for setting, own in jobs.items()}
+    keys = {setting: [run_key(job) for job in own] for setting, own in wanted.items()}
     return {s: [stored[key] for key in own] for s, own in keys.items() if all(key in stored for key in own)}
 
 
