@@ -36,7 +36,7 @@ from linmdp.errors import LinMDPError
 from linmdp.export.write import export_learner, export_policy
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.report.html import write_report
-from linmdp.results.run_folder import by_name, read_folder
+from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store, existing_store
 from linmdp.results.table import run_rows
 from linmdp.runner.batch import jobs_for, run_jobs
@@ -96,7 +96,7 @@ class Uses:
             for csv in (None, folder / "t.csv"):
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
                     table(folder, csv=csv)
-            by_name(read_folder(folder, said.append))
+            read_folder(folder, said.append)
             if rng.random() < 0.05:  # pages take a while
                 write_report(folder)
 

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from linmdp.errors import InvalidParameter, needed
 from linmdp.io.units import human_bytes
 from linmdp.report.narrative import paired_comparisons
 from linmdp.report.plots import draw_curve, regret_curve
 from linmdp.report.section_data import returns_curve
 from linmdp.report.style import RC, line_styles, pyplot
-from linmdp.report.tables import comparison_table
+from linmdp.report.tables import comparison_table, html_table
+from linmdp.results.curves import spaced
 from linmdp.results.stats import Interval
 from linmdp.results.summary import Summary, by_agent, by_setting, summarize
+from linmdp.results.table import points, run_row
 from linmdp.results.verdict import verdict, verdicts
 from linmdp.types import RunResult
 
@@ -71,10 +71,9 @@ class Comparison(Sequence[RunResult]):
         return [(env, episodes, Comparison(runs)) for (env, episodes), runs in groups.items()]
 
     def rows(self, curves: bool = False) -> list[dict[str, Any]]:
-        """One row per run, with a column `param.NAME` for each parameter; or one per episode, with sums up to it."""
-        if curves:
-            return [row for result in self.results for row in _points(result)]
-        return [_row(result) for result in self.results]
+        """One row per run, as `linmdp table --csv` has them; or one per point of its curves, with sums up to it."""
+        found = [(r, spaced(r.episodes, len(r.rewards))) for r in self.results]
+        return [row for r, at in found for row in points(r, at)] if curves else [run_row(r, at) for r, at in found]
 
     def to_pandas(self, curves: bool = False) -> Any:
         """The `rows` as a `pandas.DataFrame`."""
@@ -104,18 +103,16 @@ class Comparison(Sequence[RunResult]):
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         return "".join(
-            f"<table><caption>{escape(env)}: {episodes:,} episodes</caption>"
-            f"<thead><tr>{_cells('th', COLUMNS)}</tr></thead><tbody>"
-            + "".join(f"<tr>{_cells('td', runs._shown(s))}</tr>" for s in runs.summaries)
-            + "</tbody></table>"
+            html_table(f"{env}: {episodes:,} episodes", COLUMNS, map(_shown, runs.summaries))
             + "".join(f"<p>{escape(words)}</p>" for words in runs.verdicts())
             for env, episodes, runs in self._groups()
         )
 
-    def _shown(self, s: Summary) -> tuple[str, ...]:
-        regret, end = (_interval(i, s.seeds) for i in (s.regret, s.end))
-        steps = "-" if s.interactions is None else f"{s.interactions:,.0f}"
-        return s.agent, str(s.seeds), regret, end, steps, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
+
+def _shown(s: Summary) -> tuple[str, ...]:
+    regret, end = (_interval(i, s.seeds) for i in (s.regret, s.end))
+    steps = "-" if s.interactions is None else f"{s.interactions:,.0f}"
+    return s.agent, str(s.seeds), regret, end, steps, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
 
 
 def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:
@@ -139,21 +136,3 @@ def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:
 
 def _interval(interval: Interval | None, seeds: int) -> str:
     return "-" if interval is None else str(interval) if seeds > 1 else f"{interval.mean:.4g}"
-
-
-def _cells(tag: str, texts: Iterable[str]) -> str:
-    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
-
-
-def _row(result: RunResult) -> dict[str, Any]:
-    """All that `run --json` prints but the curve."""
-    row = {key: value for key, value in result.to_json().items() if key not in ("regret", "params")}
-    return row | {f"param.{name}": value for name, value in result.params.items()}
-
-
-def _points(result: RunResult) -> list[dict[str, Any]]:
-    n, which = len(result.rewards), {"env": result.env, "agent": result.agent, "seed": result.seed}
-    at = np.linspace(0, result.episodes - 1, n).round().astype(int).tolist()
-    regret = [None] * n if result.regret is None else result.regret.tolist()
-    sums = np.cumsum(result.rewards).tolist()
-    return [which | {"episode": at[i], "regret": regret[i], "reward": sums[i]} for i in range(n)]

@@ -21,7 +21,7 @@ from linmdp.report.payload import embedded, growth_payload, section_payload, sty
 from linmdp.report.section_data import ENDS, MEASURES, YS, Growth, Section, growth_of, sections_of
 from linmdp.report.style import is_baseline, line_styles, short_name
 from linmdp.report.tables import HEADER, comparison_rows
-from linmdp.results.run_folder import by_name, read_folder
+from linmdp.results.run_folder import read_folder
 from linmdp.types import RunResult
 
 MOST_SECTIONS = 60
@@ -72,13 +72,12 @@ class Written(NamedTuple):
 def write_report(folder: Path, page: Path | None = None, about: Mapping[str, tuple[str, str]] | None = None) -> Written:
     """Read the runs in `folder` and write their page; default: `report.html` in that folder.
 
-    `about` gives environments a title and a few words, and leaves them in the order in which they ran.
+    `about` gives environments a title and a few words.
     """
     engine, plotly = template_engine(), plotly_script().replace("\r\n", "\n")
     page = page or folder / "report.html"
     damaged: list[str] = []
     stored = read_folder(folder, damaged.append)
-    stored = stored if about else by_name(stored)
     if page.is_dir():
         raise OutputError(f"The output file '{page}' must be a file. It is a folder.")
     output_folder(page.parent)

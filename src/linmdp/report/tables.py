@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from itertools import takewhile
 from pathlib import Path
 
@@ -118,6 +119,13 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [[cell.ljust(w) for cell, w in zip(row, widths, strict=True)] for row in (header, *rows)]
     lines.insert(1, ["-" * w for w in widths])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The same for a notebook."""
+    lines = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
+    head = f"<caption>{escape(caption)}</caption><thead><tr>{''.join(f'<th>{escape(h)}</th>' for h in header)}</tr></thead>"
+    return f"<table>{head}<tbody>{''.join(lines)}</tbody></table>"
 
 
 def into_pages(pages: Iterable[Path], name: str, text: str) -> None:

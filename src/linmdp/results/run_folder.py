@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,20 +47,6 @@ def read_folder(folder: Path, damaged: Damaged | None = None) -> RunFolder:
     if not found.results:
         raise InvalidData(f"'{found.source}' must hold at least one finished run. It is empty.")
     return found
-
-
-def by_name(found: RunFolder) -> RunFolder:
-    """The same runs in the order of their names and numbers: rho=0.5 before rho=0.75, and K=500 before K=1000."""
-    names = {(r.env, r.agent): (_natural(r.env), *map(_natural, r.agent.partition(":"))) for r in found.results}
-    places = {name: i for i, name in enumerate(sorted(set(names.values())))}  # numbers are compared faster
-    place = {run: places[name] for run, name in names.items()}
-
-    def key(run: tuple[RunResult, str]) -> tuple[int, ...]:
-        r, _ = run
-        return place[r.env, r.agent], r.episodes, r.seed
-
-    runs = sorted(zip(found.results, found.keys, strict=True), key=key)
-    return found._replace(results=[r for r, _ in runs], keys=[key for _, key in runs])
 
 
 def agent_file(folder: Path, key: str) -> Path | None:
@@ -135,12 +120,6 @@ def _once(runs: Iterable[tuple[str, RunResult]]) -> list[tuple[str, RunResult]]:
         if run not in kept or r.eval_every <= kept[run][1].eval_every:
             kept[run] = key, r
     return list(kept.values())
-
-
-@lru_cache(maxsize=4096)
-def _natural(text: str) -> tuple[tuple[float, str], ...]:
-    parts = re.split(r"(\d+\.?\d*)", text)
-    return tuple((float(p), "") if i % 2 else (-1.0, p) for i, p in enumerate(parts))
 
 
 def _printable(text: str) -> str:

@@ -17,7 +17,7 @@ from linmdp.errors import needed
 from linmdp.io.files import atomic_file
 from linmdp.results.stats import regret_area
 from linmdp.results.store import Damaged, Store
-from linmdp.types import RunResult
+from linmdp.types import IntArray, RunResult
 
 Row = dict[str, Any]
 Columns = dict[str, type]
@@ -43,14 +43,19 @@ GROUP = 100_000
 
 
 def run_rows(store: Store, damaged: Damaged | None = None) -> Iterator[Row]:
-    """One row per run; each parameter of its agent is a column, as `param.beta`."""
+    """One row per run, and where it is from."""
     for key, r, at, machine, finished in store.stored(damaged=damaged):
-        row, area = dict[str, Any](), None if r.regret is None else regret_area(r.regret, at)
-        for name in (name for column in RunResult.columns().values() for name in column.table):
-            value = area if name == "regret_area" else getattr(r, name)
-            row |= {f"{_prefix(name)}{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
         when = datetime.fromtimestamp(finished, UTC).isoformat()
-        yield row | dict(zip(BESIDE, (key, machine.get("commit"), when), strict=True))
+        yield run_row(r, at) | dict(zip(BESIDE, (key, machine.get("commit"), when), strict=True))
+
+
+def run_row(r: RunResult, at: IntArray) -> Row:
+    """A run, whose curves hold the episodes `at`; each parameter of its agent is a column, as `param.beta`."""
+    row, area = dict[str, Any](), None if r.regret is None else regret_area(r.regret, at)
+    for name in (name for column in RunResult.columns().values() for name in column.table):
+        value = area if name == "regret_area" else getattr(r, name)
+        row |= {f"{_prefix(name)}{k}": v for k, v in value.items()} if isinstance(value, dict) else {name: value}
+    return row
 
 
 def _prefix(name: str) -> str:
@@ -71,13 +76,17 @@ def run_columns(rows: Sequence[Row]) -> Columns:
 
 
 def curve_rows(store: Store, damaged: Damaged | None = None) -> Iterator[Row]:
-    """One row per stored point: `regret` and `reward` are sums over all episodes up to that one, counted from 0."""
+    """One row per stored point of every run."""
     for key, r, at, *_ in store.stored(damaged=damaged):
-        rewards = np.cumsum(r.rewards).tolist()
-        regret = [None] * len(rewards) if r.regret is None else r.regret.tolist()
-        same = (key, r.env, r.agent, r.seed, r.episodes)
-        for point in zip(at.tolist(), regret, rewards, strict=True):
-            yield dict(zip(CURVES, (*same, *point), strict=True))
+        yield from ({"key": key} | point for point in points(r, at))
+
+
+def points(r: RunResult, at: IntArray) -> Iterator[Row]:
+    """One row per point of the curves: `regret` and `reward` are sums up to that episode, counted from 0."""
+    regret = [None] * len(at) if r.regret is None else r.regret.tolist()
+    same = {"env": r.env, "agent": r.agent, "seed": r.seed, "episodes": r.episodes}
+    for episode, lost, earned in zip(at.tolist(), regret, np.cumsum(r.rewards).tolist(), strict=True):
+        yield same | {"episode": episode, "regret": lost, "reward": earned}
 
 
 def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
