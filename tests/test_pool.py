@@ -17,6 +17,7 @@ import pytest
 
 from linmdp.errors import ClusterError, InvalidData, LinMDPWarning
 from linmdp.results.store import Store
+from linmdp.runner import batch
 from linmdp.runner import pool as pools
 from linmdp.runner.batch import jobs_for, units
 from linmdp.runner.pool import Dask, InProcess, PieceFailed, Pool, Processes
@@ -196,41 +197,11 @@ def _workers(address: str) -> dict[str, int]:
         return dict(client.nthreads())
 
 
-def process(piece: int, advance: Advance) -> int:
-    """Where it runs."""
-    return os.getpid()
-
-
-def test_pieces_for_a_gpu_go_to_the_workers_that_declare_one(cluster: Cluster, tmp_path: Path) -> None:
-    """Two workers, one of which says that it has a GPU: it gets all of them, one at a time, units as they are."""
-    plain = cluster.worker()
-    until(lambda: len(_workers(cluster.address)) == 1)
-    pool = Dask(cluster.address, gpus=True, patience=0.3)
-    with (
-        pytest.raises(ClusterError, match=r"No worker with a GPU came .* --resources GPU=1"),
-        pytest.warns(LinMDPWarning, match="has no worker with a GPU yet"),
-    ):
-        list(pool.run(double, [1], no_steps))
-    declares = cluster.worker(1, "--resources", "GPU=1")
-    until(lambda: len(_workers(cluster.address)) == 2)
-    assert {done.value for done in pool.run(process, range(8), no_steps)} == {declares.pid} != {plain.pid}
-    assert {done.value for done in Dask(cluster.address).run(process, range(8), no_steps)} <= {plain.pid, declares.pid}
-    spec = tmp_path / "sweep.toml"
-    spec.write_text(SPEC.replace("[150, 200]", "20"))
-    for name, where in (("local", None), ("gpus", pool)):
-        (tmp_path / name).mkdir()
-        run_sweep(plan(read_sweep(spec)), Store(tmp_path / name), processes=None if where else 1, pool=where)
-    assert contents(tmp_path / "gpus") == contents(tmp_path / "local")
+def test_a_batch_is_cut_by_the_memory_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [job._replace(device="cuda") for job in jobs_for("lock:H=3", ["lsvi-ucb:beta=1"], episodes=9, seeds=6)]
-    with pytest.raises(ClusterError, match=r"The worker tcp://.* must have the GPU that it declares"):
-        run_sweep(jobs, Store(tmp_path / "gpus"), pool=pool)
-
-
-def test_a_batch_is_cut_by_the_memory_of_the_gpus_it_goes_to() -> None:
-    jobs = [job._replace(device="cuda") for job in jobs_for("lock:H=3", ["lsvi-ucb:beta=1"], episodes=9, seeds=6)]
-    each = units(jobs, room=1)
-    assert [len(unit) for unit in each] == [1] * 6
-    assert [len(unit) for unit in units(jobs, room=10**9)] == [6]
+    for room, sizes in ((1, [1] * 6), (10**9, [6])):
+        monkeypatch.setattr(batch, "gpu_bytes", lambda room=room: room)
+        assert [len(unit) for unit in units(jobs)] == sizes
 
 
 def test_a_worker_with_several_threads_is_refused(cluster: Cluster) -> None:

@@ -47,7 +47,7 @@ def export(
         find_clang()  # before a run that may have to be trained again
         if only == "policy":
             invalid("export", "only", "left out with '--wasm', which has the learner alone", only)
-    agent, environment, words = trained(run, number, env, progress=True)
+    agent, environment, _, words = trained(run, number, env, progress=True)
     if only is None and wasm is None:
         try:
             check_exportable(agent)

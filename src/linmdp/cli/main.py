@@ -124,10 +124,12 @@ def sweep(
         check_int("sweep", "jobs", jobs, low=1, high=MOST_PROCESSES)
     if dask is not None and jobs is not None:
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
+    if dask is not None and device != "cpu":
+        invalid("sweep", "device", "'cpu' where 'dask' is given", device)
     if dask is not None and save:
         invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
-    pool, tracker = None if dask is None else Dask(dask, gpus=device != "cpu"), make_tracker(track, out)
-    planned = plan(read_sweep(spec), spec, device, here=pool is None, progress=True)
+    pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
+    planned = plan(read_sweep(spec), spec, device, progress=True)
     if save:
         planned = [saving(out, job) for job in planned]
     with closing(Store(output_folder(out))) as store:

@@ -123,9 +123,12 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """The same for a notebook."""
-    lines = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
-    head = f"<caption>{escape(caption)}</caption><thead><tr>{''.join(f'<th>{escape(h)}</th>' for h in header)}</tr></thead>"
-    return f"<table>{head}<tbody>{''.join(lines)}</tbody></table>"
+    head, *body = (
+        f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>"
+        for tag, row in (("th", header), *(("td", row) for row in rows))
+    )
+    shown = f"<thead>{head}</thead><tbody>{''.join(body)}</tbody>"
+    return f"<table><caption>{escape(caption)}</caption>{shown}</table>"
 
 
 def into_pages(pages: Iterable[Path], name: str, text: str) -> None:

@@ -20,7 +20,6 @@ from linmdp.agents.schedules.base import Schedule
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
 from linmdp.errors import (
-    ClusterError,
     InvalidData,
     InvalidParameter,
     LinMDPError,
@@ -35,7 +34,7 @@ from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.guard import RunStopped
 from linmdp.runner.lockstep import Run, run_lockstep
-from linmdp.runner.pool import Dask, InProcess, PieceFailed, Pool, Processes, Results
+from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
 from linmdp.runner.random_play import RandomPlay, random_play, rerun_words, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
@@ -121,8 +120,8 @@ def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) ->
         check_int("run", "every", every, low=1)
 
 
-def units(jobs: Sequence[Job], room: int | None = None) -> list[list[Job]]:
-    """The jobs in order, cut into groups that run together; `room` are the bytes of a GPU, if not of the one here.
+def units(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs in order, cut into groups that run together.
 
     How they are cut depends on the jobs alone, never on the number of processes: the last bits of a matrix product may
     depend on its size, and a run must give the same numbers on any machine's number of cores.
@@ -133,7 +132,7 @@ def units(jobs: Sequence[Job], room: int | None = None) -> list[list[Job]]:
         if not runs_in_lockstep(runs[0]):
             cut += [[run] for run in runs]
         elif runs[0].device != "cpu":
-            cut += within_memory(runs, gpu_bytes() if room is None else room)
+            cut += within_memory(runs, gpu_bytes())
         else:  # at least two groups, so that two cores have work; fewer than four runs are not worth a group
             groups = len(runs) if len(runs) < 4 else max(2, -(-len(runs) // GROUP))
             cut += [runs[i * len(runs) // groups : (i + 1) * len(runs) // groups] for i in range(groups)]
@@ -151,16 +150,6 @@ def within_memory(runs: Sequence[Job], room: int) -> list[list[Job]]:
     most = max(batch.bytes_each for run in runs if (batch := _batch(run)))
     batches = min(len(runs), -(-len(runs) * most // room))
     return [list(runs[i * len(runs) // batches : (i + 1) * len(runs) // batches]) for i in range(batches)]
-
-
-def gpu_room(pool: Dask) -> int:
-    """The same of the workers of a cluster that have a GPU: the least of them, since any may get any batch."""
-    found = pool.ask(gpu_bytes)
-    for address, answer in found.items():
-        if not isinstance(answer, int):
-            words = f"{type(answer).__name__}: {answer}".partition("\n")[0]
-            raise ClusterError(f"The worker {address} must have the GPU that it declares. It has none: {words}.")
-    return int(min(found.values()))
 
 
 def gpu_bytes() -> int:

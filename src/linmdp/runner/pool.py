@@ -29,9 +29,6 @@ Function = Callable[[Any, Advance], Any]
 DEATHS = 3
 """How many times workers may die, with nothing finished in between, before the work is taken for the cause."""
 
-GPU = "GPU"
-"""What a dask worker with a GPU calls it: `dask worker ... --resources GPU=1`."""
-
 WORKER_CHECK = 0.2
 """Seconds between two looks at whether a worker has come."""
 
@@ -144,14 +141,13 @@ class Dask:
 
     dask sends functions and results by pickle, between machines that trust each other; nothing of that is kept. A
     worker that dies costs what it was running: dask gives that to another one, and here it is given to dask again when
-    dask has given up. With `gpus` pieces go to workers that declare a GPU (`--resources GPU=1`), one at a time to each.
+    dask has given up.
     """
 
     processes = 0
 
-    def __init__(self, address: str, *, gpus: bool = False, timeout: float = 10.0, patience: float = 300.0) -> None:
+    def __init__(self, address: str, *, timeout: float = 10.0, patience: float = 300.0) -> None:
         self.address, self.timeout, self.patience = address, timeout, patience
-        self.needed = {GPU: 1} if gpus else None
         self._dask = _distributed()
         try:  # a client that was given a bad address would not only say so, but also fail to close
             self._dask.comm.get_address_host_port(address)
@@ -163,7 +159,7 @@ class Dask:
             self._wait_for_a_worker(client)
             self._check_that_workers_have_linmdp(client)
             tasks = [Parcel(function, piece, versions()) for piece in pieces]
-            futures = client.map(do, tasks, pure=False, resources=self.needed)
+            futures = client.map(do, tasks, pure=False)
             places, deaths = {f.key: i for i, f in enumerate(futures)}, [0] * len(pieces)
             finished = self._dask.as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
             del futures  # a result that nobody refers to is dropped from its worker's memory
@@ -175,7 +171,7 @@ class Dask:
                     continue
                 deaths[i] += 1
                 self._raise_unless_killed(i, found, deaths[i])
-                again = client.submit(do, tasks[i], pure=False, resources=self.needed)
+                again = client.submit(do, tasks[i], pure=False)
                 places[again.key] = i
                 finished.add(again)
 
@@ -195,29 +191,19 @@ class Dask:
         finally:
             client.close(timeout=self.timeout)
 
-    def ask(self, function: Callable[[], Any]) -> dict[str, Any]:
-        """What `function` returns on each of the workers that pieces go to, or the error that it raises there."""
-        with _quiet(), self._client() as client:
-            self._wait_for_a_worker(client)
-            found: dict[str, Any] = client.run(function, workers=self._workers(client), on_error="return")
-            return found
-
-    def _workers(self, client: Any) -> list[str]:
-        """The addresses of the workers that pieces go to."""
-        there = client.scheduler_info(n_workers=-1)["workers"]
-        return [address for address, worker in there.items() if not self.needed or worker["resources"].get(GPU, 0) >= 1]
-
     def _wait_for_a_worker(self, client: Any) -> None:
-        if self._workers(client):
+        def there() -> bool:
+            return bool(client.scheduler_info(n_workers=-1)["workers"])
+
+        if there():
             return
-        kind, option = ("worker with a GPU", f" --resources {GPU}=1") if self.needed else ("worker", "")
-        how = f"start one with 'dask worker {self.address} --nthreads 1{option}'"
-        warnings.warn(f"the scheduler at {self.address} has no {kind} yet: waiting for one; {how}", LinMDPWarning)
+        how = f"start one with 'dask worker {self.address} --nthreads 1'"
+        warnings.warn(f"the scheduler at {self.address} has no worker yet: waiting for one; {how}", LinMDPWarning)
         deadline = time.monotonic() + self.patience
-        while not self._workers(client):
+        while not there():
             if time.monotonic() > deadline:
                 waited = f"{self.patience:g} seconds"
-                raise ClusterError(f"No {kind} came to the scheduler at {self.address} within {waited}: {how}.")
+                raise ClusterError(f"No worker came to the scheduler at {self.address} within {waited}: {how}.")
             time.sleep(WORKER_CHECK)
 
     def _check_that_workers_have_linmdp(self, client: Any) -> None:

@@ -31,14 +31,13 @@ from linmdp.runner.batch import (
     Job,
     beside_random_play,
     check_device,
-    gpu_room,
     local_pool,
     run_counted,
     run_units,
     units,
 )
 from linmdp.runner.diagnostics import MOST_EPISODES
-from linmdp.runner.pool import Dask, Pool
+from linmdp.runner.pool import Pool
 from linmdp.runner.progress import Advance, Meter, progress_bar
 from linmdp.runner.random_play import RandomPlay
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
@@ -117,16 +116,12 @@ def check_sweep(data: Mapping[str, Any], path: Path = Path("sweep")) -> Sweep:
         raise InvalidSweep(_together(path, found)) from None
 
 
-def plan(
-    sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, here: bool = True, progress: bool = False
-) -> list[Job]:
+def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, progress: bool = False) -> list[Job]:
     """Every run of the sweep, once; all bad specs are reported at once, before anything runs.
 
-    `here` says whether the device must be on this machine. Every spec is tried, which takes half a minute for a million
-    of them: `progress` shows how far it is.
+    Every spec is tried, which takes half a minute for a million of them: `progress` shows how far it is.
     """
-    if here:
-        backend_for(device)
+    backend_for(device)
     total = sum(map(_most_runs, sweep.runs))
     with progress_bar("planned", total, progress and total > WORTH_SHOWING) as advance:
         return _planned(sweep, path, device, advance)
@@ -216,8 +211,7 @@ def run_missing(
     """
     keys, done = {job: run_key(job) for job in jobs}, store.keys()
     place_of = {job: place for place, job in enumerate(jobs)}
-    on_gpus = any(job.device != "cpu" for job in jobs)
-    work = units(jobs, gpu_room(pool) if on_gpus and isinstance(pool, Dask) else None)
+    work = units(jobs)
     left = [unit for unit in work if not all(keys[job] in done for job in unit)]
     if not left:
         return
