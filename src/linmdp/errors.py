@@ -10,7 +10,9 @@ import difflib
 import importlib
 import math
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
@@ -118,6 +120,14 @@ class StoreBusy(OutputError):
 
 class LinMDPWarning(UserWarning):
     """The run is valid, but it will not do what was hoped for."""
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Nobody hears of a `LinMDPWarning` inside: it was said before, or is kept elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinMDPWarning)
+        yield
 
 
 def invalid(owner: str, parameter: str, rule: str, value: object) -> NoReturn:

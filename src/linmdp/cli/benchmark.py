@@ -12,7 +12,6 @@ import typer
 
 from linmdp.cli import options as opt
 from linmdp.cli.start import say, stop
-from linmdp.errors import check_int
 
 if TYPE_CHECKING:
     from linmdp.report.benchmark import Benchmark
@@ -27,9 +26,7 @@ def benchmark(
         ),
     ] = None,
     scale: Annotated[str, typer.Option(help="quick (minutes, few seeds) or full (hours, more seeds)")] = "quick",
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")
-    ] = Path("benchmark"),
+    out: opt.StoreFolder = Path("benchmark"),
     jobs: opt.Jobs = None,
     perturb: Annotated[
         str | None, typer.Option(metavar="NAME,...", help="general: what these changes of the tasks cost, or all")
@@ -54,8 +51,6 @@ def benchmark(
     from linmdp.experiments.benchmark import parsed_shard, shard_folder
     from linmdp.experiments.suite import LATEST, SUITES
 
-    if jobs is not None:
-        check_int("benchmark", "jobs", jobs, low=1)
     name, *given = [LATEST, *(agents or [])] if not agents or agents[0] not in SUITES else agents
     part = None if shard is None else parsed_shard(shard)
     folder = out if part is None else shard_folder(out, part)

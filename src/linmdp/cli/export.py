@@ -13,12 +13,12 @@ from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of 'run', 'compare' or 'sweep', or a saved agent")],
+    run: opt.RunOrAgent,
     c: Annotated[Path | None, typer.Option("--c", metavar="DIR", help="folder for the C library")] = None,
     wasm: Annotated[
         Path | None, typer.Option("--wasm", metavar="DIR", help="folder for the learner as WebAssembly; needs clang")
     ] = None,
-    number: Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")] = None,
+    number: opt.Number = None,
     env: Annotated[str | None, typer.Option(metavar="ENV", help="of a saved agent that does not name it")] = None,
     real: Annotated[str, typer.Option(help="float or double, on the device")] = "float",
     only: Annotated[

@@ -25,7 +25,7 @@ from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
 from linmdp.cli.watch import watch
-from linmdp.errors import LinMDPError, LinMDPWarning, check_int, invalid
+from linmdp.errors import LinMDPError, LinMDPWarning, invalid
 from linmdp.io.memory import memory_kept
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def compare(
 @app.command()
 def sweep(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="environments x agents x grids x K x seeds")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")],
+    out: opt.StoreFolder,
     jobs: opt.Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
     device: opt.Device = "cpu",
@@ -114,14 +114,11 @@ def sweep(
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
-    from linmdp.runner.batch import MOST_PROCESSES
     from linmdp.runner.execute import keep_stopped, saving, where_it_stopped
     from linmdp.runner.guard import RunStopped
     from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
-    if jobs is not None:
-        check_int("sweep", "jobs", jobs, low=1, high=MOST_PROCESSES)
     if dask is not None and jobs is not None:
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
     if dask is not None and device != "cpu":

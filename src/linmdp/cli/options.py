@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from linmdp.errors import check_int
 from linmdp.plugins import import_modules
 
 
@@ -22,6 +23,12 @@ def _agent_names(incomplete: str) -> list[str]:
     from linmdp.runner.registry import AGENTS
 
     return [name for name in AGENTS if name.startswith(incomplete)]
+
+
+def _processes(context: typer.Context, jobs: int | None) -> int | None:
+    from linmdp.runner.batch import MOST_PROCESSES
+
+    return None if jobs is None else check_int(str(context.info_name), "jobs", jobs, low=1, high=MOST_PROCESSES)
 
 
 EnvSpec = Annotated[
@@ -40,7 +47,7 @@ AgentSpecs = Annotated[
 Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
 Seeds = Annotated[int, typer.Option(help="how many seeds")]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="processes; default: all cores")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=_processes, help="processes; default: all cores")]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object per seed on standard output, nothing else")]
@@ -61,6 +68,11 @@ Verdict = Annotated[
     typer.Option("--verdict/--no-verdict", help="compare with random play, which is played for that after the runs"),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="start also what will take more than an hour")]
+StoreFolder = Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")]
+RunOrAgent = Annotated[
+    Path, typer.Argument(metavar="RUN", help="folder of 'run', 'compare' or 'sweep', or a saved agent")
+]
+Number = Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
 

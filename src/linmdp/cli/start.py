@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from linmdp.errors import check_int
 from linmdp.io.units import human_bytes
 
 if TYPE_CHECKING:
@@ -46,11 +45,8 @@ def checked_start(
 
     `jobs` are processes; what is stored in the folder `out` already takes no time.
     """
-    from linmdp.runner.batch import MOST_PROCESSES
     from linmdp.runner.start import prepared
 
-    if jobs is not None:
-        check_int("run", "jobs", jobs, low=1, high=MOST_PROCESSES)
     start = prepared(env, agents, **sizes)
     words = start.chosen()  # as it is before a trial run
     if left := _left(start.jobs, out):

@@ -24,9 +24,7 @@ def tune(
     budget: Annotated[
         int | None, typer.Option(metavar="N", help="episodes of the search, over all runs; default: 15 K")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")
-    ] = Path("tuned"),
+    out: opt.StoreFolder = Path("tuned"),
     jobs: opt.Jobs = None,
     yes: opt.Yes = False,
     max_memory: opt.MaxMemory = None,

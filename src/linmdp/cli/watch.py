@@ -12,11 +12,11 @@ from linmdp.cli.start import say
 
 
 def watch(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of 'run', 'compare' or 'sweep', or a saved agent")],
+    run: opt.RunOrAgent,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="FILE.html or FILE.gif; default: watch.html beside the run")
     ] = None,
-    number: Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")] = None,
+    number: opt.Number = None,
     seed: Annotated[int, typer.Option(help="of the episode that is shown")] = 0,
     modules: opt.Import = None,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.envs.general.perturb import PERTURBATIONS
-from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, described, invalid, unknown
+from linmdp.errors import InvalidParameter, check_choice, described, invalid, unknown, without_warnings
 from linmdp.experiments.stored_runs import Say
 from linmdp.experiments.suite import GENERAL, LATEST, SCALES, SUITES, Suite, SuiteTask, suite
 from linmdp.io.units import human_bytes
@@ -127,8 +126,7 @@ def _perturbations(given: Sequence[str]) -> list[str]:
 def _check_any(chosen: Suite, agents: Sequence[str]) -> None:
     """Refuse an agent that can be made for no task; it is known with the first one that it can be made for."""
     left, reasons = list(agents), dict[str, str]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)
+    with without_warnings():
         for task in chosen.tasks:
             env = make_env(task.env)
             for agent in tuple(left):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from linmdp.errors import LinMDPWarning, check_int
+from linmdp.errors import without_warnings
 from linmdp.experiments import study
 from linmdp.experiments.stored_runs import Say
 from linmdp.io.files import output_folder
@@ -48,11 +47,8 @@ PARTS = tuple(Part(**part) for part in study("demo")["parts"])
 
 def demo(out: Path, jobs: int | None, say: Say) -> Path:
     """Run what the folder does not have yet, say what came out, and write the page."""
-    if jobs is not None:
-        check_int("run", "jobs", jobs, low=1)
     plotly_script()  # before anything runs that cannot be drawn
-    with closing(Store(output_folder(out))) as store, warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)  # they are kept with each run
+    with closing(Store(output_folder(out))) as store, without_warnings():  # they are kept with each run
         store.note("command", f"linmdp demo --out {out}")
         for number, part in enumerate(PARTS, start=1):
             say(f"\n{number} of {len(PARTS)}: {part.title} ({part.env}, {part.episodes} episodes)")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from linmdp.errors import LinMDPWarning, check_choice, check_int, unknown
+from linmdp.errors import check_choice, check_int, unknown, without_warnings
 from linmdp.experiments import paper
 from linmdp.experiments.game_tables import GAME_SCALES
 from linmdp.experiments.paper import FIGURES, ITEMS, SCALES, SETTINGS, Scale
@@ -56,8 +55,6 @@ def reproduce(
     pyplot()  # before hours are spent on what cannot be drawn
     scale = SCALES[check_choice("reproduce", "scale", scale_name, tuple(SCALES))]
     check_choice("reproduce", "device", device, ("cpu", "cuda"))
-    if jobs is not None:
-        check_int("run", "jobs", jobs, low=1)
     if seeds is not None:
         scale = scale._replace(seeds=check_int("reproduce", "seeds", seeds, low=1, high=1000))
     store = Store(output_folder(out))
@@ -66,8 +63,7 @@ def reproduce(
     store.note("command", f"{' '.join(command)} {out}")
     pages = [f"# The paper's experiments, scale {scale_name}"]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LinMDPWarning)  # they are kept with each run
+        with without_warnings():  # they are kept with each run
             drawn = [item for item in chosen if item in FIGURES or item == "bounds"]
             tables = [item for item in chosen if item in paper.TABLES]
             if drawn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import warnings
 from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
 from functools import lru_cache
@@ -19,15 +18,7 @@ from linmdp.agents.sb3 import SB3Agent
 from linmdp.agents.schedules.base import Schedule
 from linmdp.envs.base import LinearModel
 from linmdp.envs.catalog import FAMILIES
-from linmdp.errors import (
-    InvalidData,
-    InvalidParameter,
-    LinMDPError,
-    LinMDPWarning,
-    WorkFailed,
-    check_int,
-    invalid,
-)
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, WorkFailed, check_int, invalid, without_warnings
 from linmdp.io.files import output_folder
 from linmdp.plugins import carried
 from linmdp.runner.blas import one_blas_thread
@@ -185,8 +176,7 @@ def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None
     """The same of an agent of that kind, which is part of the question: a name can be registered anew."""
     if kind is None or getattr(kind, "lockstep", None) is Agent.lockstep:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)
+    with without_warnings():
         try:
             agent = make_learner(spec, _model(env).task, episodes)
         except LinMDPError:  # it is reported where it is run
@@ -206,8 +196,7 @@ def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None
 
 def run_unit(jobs: Sequence[Job], progress: bool | Advance = False) -> list[RunResult]:
     """The runs of one unit. Warnings come back in the results, not on the side."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)
+    with without_warnings():
         if len(jobs) == 1 and (jobs[0].device == "cpu" or not runs_in_lockstep(jobs[0])):
             return [_run_alone(jobs[0], progress)]
         return _run_together(jobs, progress)
@@ -331,8 +320,7 @@ def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False, 
 def beside_random_play(job: Job, result: RunResult, known: dict[str, RandomPlay]) -> None:
     """Give a result its verdict; random play in an environment is played once, in an instance of its own."""
     if job.env not in known:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LinMDPWarning)
+        with without_warnings():
             known[job.env] = random_play(_env(job.env))
     result.rerun = rerun_words(job.env, job.agent)
     with_verdict(result, known[job.env])

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 from linmdp.agents.base import Agent, under
 from linmdp.agents.held import check_range
 from linmdp.envs.guard import task_of
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int, unknown
+from linmdp.errors import (
+    InvalidData,
+    InvalidParameter,
+    LinMDPError,
+    LinMDPWarning,
+    check_int,
+    unknown,
+    without_warnings,
+)
 from linmdp.io.tensorfile import TensorFile, read_tensors
 from linmdp.results.run_folder import agent_file, read_folder
 from linmdp.runner.policy import Policy
@@ -149,8 +157,7 @@ def _trained_again(folder: Path, chosen: RunResult, progress: bool) -> Trained:
 
     env = _env_named(chosen.env)
     agent = make_agent(chosen.agent, env, chosen.episodes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)  # they were said when it ran for the first time
+    with without_warnings():  # they were said when it ran for the first time
         again = run(
             env, agent, episodes=chosen.episodes, seed=chosen.seed, eval_every=chosen.episodes, progress=progress
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, OutputError
+from linmdp.errors import InvalidParameter, LinMDPError, OutputError, without_warnings
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.results.curves import is_long, thinned
@@ -118,8 +117,7 @@ def fresh_sizes() -> Sizes:
 
     @cache
     def made(env: str, agent: str, episodes: int) -> Footprint:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LinMDPWarning)  # the plan has warned
+        with without_warnings():  # the plan has warned
             return footprint(make_agent(agent, environment(env), episodes), environment(env), episodes)
 
     return lambda job: made(job.env, job.agent, job.episodes)
@@ -144,8 +142,7 @@ def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
     def stop(agent: LSVIAgent) -> NoReturn:  # in place of making the schedule, which comes before all large arrays
         raise _Enough(agent._bytes_of(next(agent._choices())))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)
+    with without_warnings():
         try:
             construct(type(name, (kind,), {"make_schedule": stop}), parameters, task, episodes)
         except _Enough as found:

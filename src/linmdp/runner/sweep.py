@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import tomllib
-import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -24,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from linmdp.agents.backend import backend_for
-from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, described, one_line
+from linmdp.errors import InvalidParameter, LinMDPError, described, one_line, without_warnings
 from linmdp.plugins import carried
 from linmdp.results.store import Store
 from linmdp.runner.batch import (
@@ -262,8 +261,7 @@ def _tried(limit: int | None, unit: Sequence[Job], advance: Advance) -> RunResul
     """A run, or why it has failed."""
     (job,) = unit
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LinMDPWarning)
+        with without_warnings():
             if limit is not None:
                 made_to_stay(job.agent, make_env(job.env), job.episodes, limit)
         return run_counted(unit, advance)[0]

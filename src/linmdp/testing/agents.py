@@ -6,9 +6,7 @@ import copy
 import gc
 import inspect
 import tracemalloc
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +14,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.envs.guard import Guard, task_of
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning
+from linmdp.errors import InvalidData, InvalidParameter, without_warnings
 from linmdp.runner.loop import play, run
 from linmdp.runner.registry import construct, make_agent, make_env
 from linmdp.testing.features import require
@@ -98,7 +96,7 @@ def check_parameters(cls: type[Agent]) -> None:
 def check_run(case: Case) -> None:
     """A run has finite rewards, no negative regret, and diagnostics within their ranges."""
     env, agent = case.fresh()
-    with _quiet():
+    with without_warnings():  # of agents that learn nothing in a few episodes
         result = run(env, agent, episodes=EPISODES, seed=3)
     who = agent.name
     require(result.rewards.shape == (EPISODES,), f"{who}: each episode must have a return")
@@ -115,7 +113,7 @@ def check_run(case: Case) -> None:
 
 def check_same_seed(case: Case) -> None:
     """The same seed gives the same run: `self.rng` is the only source of randomness."""
-    with _quiet():
+    with without_warnings():
         one, two = (run(*case.fresh(), episodes=20, seed=7) for _ in range(2))
     same = np.array_equal(one.rewards, two.rewards)
     if one.regret is not None and two.regret is not None:
@@ -126,7 +124,7 @@ def check_same_seed(case: Case) -> None:
 def check_saved(case: Case) -> None:
     """An agent that is saved in mid-run and loaded into a new one goes on as if nothing had happened."""
     env, agent = case.fresh()
-    with _quiet():
+    with without_warnings():
         run(env, agent, episodes=17, seed=1)
     saved = agent.state_dict()
     arrays = all(isinstance(value, np.ndarray) and value.dtype != object for value in saved.values())
@@ -155,7 +153,7 @@ def check_copy(case: Case) -> None:
 def check_policy(case: Case) -> None:
     """`policy`, `q_values` and `act` agree, and Q is at most `caps`."""
     env, agent = case.fresh()
-    with _quiet():
+    with without_warnings():
         run(env, agent, episodes=15, seed=2)
     states = _states(env, agent)
     agent.begin_episode()
@@ -245,13 +243,6 @@ def _states(env: Any, agent: Agent) -> list[State]:
     if agent.task.S is not None:
         return list(range(agent.task.S))
     return [step.state for step in _episode(env, agent, 0)]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinMDPWarning)  # of agents that learn nothing in a few episodes
-        yield
 
 
 CHECKS = (check_run, check_same_seed, check_saved, check_copy, check_policy, check_damaged)
