@@ -26,7 +26,7 @@ import linmdp
 from linmdp.errors import LinMDPError, described
 from linmdp.export.write import export_learner
 from linmdp.linearize.collect import open_game, random_data
-from linmdp.runner.guard import RunStopped
+from linmdp.runner.measured import RunStopped
 
 BOUNDS = "reward_low=0,reward_high=1"
 AGENTS = ("lsvi-ucb:beta=0.1,lam=0.1", "lsvi-ucb-fixed", "random", "constant", "lsvi-ucb:storage=centres,lam=0.1,M=8")

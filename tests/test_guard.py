@@ -16,7 +16,7 @@ import command
 import linmdp
 from linmdp.envs.guard import Guard
 from linmdp.runner.env_check import check_behaviour
-from linmdp.runner.guard import RunStopped
+from linmdp.runner.measured import RunStopped
 
 RANGE: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
 

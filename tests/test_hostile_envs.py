@@ -16,8 +16,8 @@ import linmdp
 from linmdp.envs.guard import Guard
 from linmdp.envs.rewards import observed_range
 from linmdp.runner.env_check import check_behaviour
-from linmdp.runner.guard import RunStopped
 from linmdp.runner.loop import play
+from linmdp.runner.measured import RunStopped
 
 GOOD = object()
 RANGE = "reward_low=0,reward_high=1"  # without it rewards would be looked at in random play first

@@ -29,8 +29,8 @@ from linmdp.experiments.reproduce import chosen_items, reproduce
 from linmdp.results.stats import Interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import jobs_for, units
-from linmdp.runner.estimate import estimate, in_words
 from linmdp.runner.registry import make_agent, make_env
+from linmdp.runner.start import estimate, in_words
 from linmdp.runner.sweep import run_key
 
 TINY = SCALES["quick"]._replace(

@@ -26,7 +26,7 @@ from linmdp.results.store import Store, existing_store, opened_store
 from linmdp.results.table import run_columns, run_rows
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.execute import run_into, saving
-from linmdp.runner.guard import RunStopped
+from linmdp.runner.measured import RunStopped
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import RunResult, column
 

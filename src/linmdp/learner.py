@@ -29,7 +29,7 @@ from linmdp.runner.offline import OfflineValue, asked_outside, fitted_value
 from linmdp.runner.policy import Evaluation, Policy, Predictor, evaluated, settled
 from linmdp.runner.random_play import random_returns
 from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner, with_task
-from linmdp.runner.spec import check_no_import, parse_spec, value_text, written_spec
+from linmdp.runner.spec import check_no_import, extended_spec, parse_spec, written_spec
 from linmdp.types import RunResult, State
 
 
@@ -302,8 +302,7 @@ def _spec_of(env: str, options: Mapping[str, Any]) -> str:
     name = parse_spec(env)[0]
     if name not in ENVS and name in gymnasium.registry:
         env = f"gym:{env}"
-    more = ",".join(f"{key}={value_text(value)}" for key, value in options.items())
-    return env + ("," if ":" in env else ":") * bool(more) + more
+    return extended_spec(env, options)
 
 
 def _agent_of(agent: Any, parameters: Mapping[str, Any], task: Any) -> Agent:

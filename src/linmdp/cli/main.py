@@ -115,7 +115,7 @@ def sweep(
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
     from linmdp.runner.execute import keep_stopped, saving, where_it_stopped
-    from linmdp.runner.guard import RunStopped
+    from linmdp.runner.measured import RunStopped
     from linmdp.runner.pool import Dask
     from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
 
@@ -239,7 +239,7 @@ def _results(
     from linmdp.results.tracking import make_tracker
     from linmdp.runner.batch import run_jobs
     from linmdp.runner.execute import keep_stopped, run_into, where_it_stopped
-    from linmdp.runner.guard import RunStopped
+    from linmdp.runner.measured import RunStopped
 
     tracker = make_tracker(track, out)
     results: list[RunResult] = []

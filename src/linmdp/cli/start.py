@@ -63,8 +63,7 @@ def confirm(seconds: float, size: int, yes: bool, less: str) -> None:
 
     More than an hour must be wanted: by an answer on a terminal, elsewhere by --yes.
     """
-    from linmdp.runner.estimate import in_words
-    from linmdp.runner.start import LONG
+    from linmdp.runner.start import LONG, in_words
 
     terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
     if seconds > LONG and not (yes or terminal):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from linmdp.experiments import study
 from linmdp.runner.batch import Job
-from linmdp.runner.estimate import rough
 from linmdp.runner.registry import make_agent, make_env
+from linmdp.runner.start import rough
 
 PAPER = study("paper")
 ENV = "synthetic:S=500,A=15,d=30,H=50"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from linmdp.agents.backend import backend_for
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
-from linmdp.runner.estimate import estimate, in_words
+from linmdp.runner.start import estimate, in_words
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import RunResult
 

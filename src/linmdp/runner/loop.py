@@ -19,8 +19,7 @@ from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.curve_log import CurveLog
 from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
 from linmdp.runner.external import OnEpisode, play_external
-from linmdp.runner.guard import RunStopped
-from linmdp.runner.measured import build_result
+from linmdp.runner.measured import RunStopped, build_result
 from linmdp.runner.progress import Advance, Meter, progress_bar, recent
 from linmdp.runner.random_play import judged
 from linmdp.runner.registry import make_env

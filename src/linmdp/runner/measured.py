@@ -7,10 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from linmdp.errors import InvalidData
 from linmdp.results.stats import mean_interval
 from linmdp.results.verdict import NOTHING, UNPROVED
 from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import Array, MorePossible, RunResult
+
+
+class RunStopped(InvalidData):
+    """A run that its environment (or a Q that is NaN) has stopped; `result` holds the episodes before that."""
+
+    def __init__(self, words: str, result: RunResult | None = None) -> None:
+        super().__init__(words)
+        self.result = result
 
 
 def build_result(

@@ -72,6 +72,12 @@ def check_no_import(env: str) -> None:
         raise InvalidParameter(f"The id of a gym environment in a file must not name a module: {how}. Got {env!r:.80}.")
 
 
+def extended_spec(spec: str, parameters: Mapping[str, Any]) -> str:
+    """The spec with more parameters."""
+    more = ",".join(f"{name}={value_text(value)}" for name, value in parameters.items())
+    return spec + ("," if ":" in spec else ":") * bool(more) + more
+
+
 def written_spec(name: str, parameters: Mapping[str, Any]) -> str:
     """The spec that `parse_spec` reads as this name and these parameters; a value that no spec can hold is refused."""
     texts = {key: value_text(value) for key, value in parameters.items()}

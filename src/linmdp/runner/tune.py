@@ -24,7 +24,7 @@ from linmdp.results.store import Store
 from linmdp.runner.batch import Job, default_processes
 from linmdp.runner.registry import agent_parameters, make_env
 from linmdp.runner.resources import LESS, TooLarge, made_within
-from linmdp.runner.spec import parse_spec, value_text
+from linmdp.runner.spec import extended_spec, parse_spec
 from linmdp.runner.sweep import run_key, run_tried
 from linmdp.types import RunResult, Task
 
@@ -189,7 +189,7 @@ class Search:
             grid.pop("stationary", None)
         maps = list(_feature_maps(env_given)) if env == "gym" and task.S is None else [{}]
         for features, chosen in product(maps, _combinations(grid, given)):
-            setting = Setting(_extended(self.default.env, features), _extended(self.default.agent, chosen))
+            setting = Setting(extended_spec(self.default.env, features), extended_spec(self.default.agent, chosen))
             if setting != self.default:
                 yield setting
 
@@ -244,9 +244,3 @@ def _feature_maps(given: Mapping[str, Any]) -> Iterator[Parameters]:
                 yield ({"features": name} if named is None else {}) | chosen
     if named is not None and named not in MAPS:
         yield {}
-
-
-def _extended(spec: str, parameters: Parameters) -> str:
-    """The spec with more parameters."""
-    more = ",".join(f"{name}={value_text(value)}" for name, value in parameters.items())
-    return spec if not more else f"{spec}{',' if ':' in spec else ':'}{more}"
