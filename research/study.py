@@ -106,9 +106,7 @@ def ends(runs: Sequence[RunResult]) -> Array:
 
 def within(values: Sequence[float] | Array, form: str = ".4g") -> str:
     """The mean and its 95% interval; the mean alone where there is one value, or where all are equal."""
-    found = mean_interval(np.asarray(values))
-    low, high = f"{found.low:{form}}", f"{found.high:{form}}"
-    return f"{found.mean:{form}} [{low}, {high}]" if low != high else f"{found.mean:{form}}"
+    return mean_interval(np.asarray(values)).text(lambda x: f"{x:{form}}")
 
 
 def of_agent(results: Iterable[RunResult], agent: str) -> list[RunResult]:

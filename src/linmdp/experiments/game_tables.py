@@ -205,5 +205,4 @@ def _interval(values: Array, digits: int = 1) -> str:
 
 
 def _shown(i: Interval, digits: int = 1) -> str:
-    mean, low, high = (f"{x:,.{digits}f}" for x in i)
-    return mean if low == high else f"{mean} [{low}, {high}]"
+    return i.text(lambda x: f"{x:,.{digits}f}")

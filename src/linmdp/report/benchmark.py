@@ -273,22 +273,17 @@ def _stacked(scores: Sequence[Score], measure: str) -> Array:
 
 def shown(i: Interval) -> str:
     """A score with its interval."""
-    return _with_interval([two(x) for x in i])
+    return i.text(two)
 
 
 def signed(i: Interval) -> str:
     """A difference with its interval."""
-    return _with_interval([f"{round(x, 2) + 0.0:+.2f}" for x in i])
+    return i.text(lambda x: f"{round(x, 2) + 0.0:+.2f}")
 
 
 def two(x: float) -> str:
     """A score with two digits, and no minus before 0."""
     return f"{round(x, 2) + 0.0:.2f}"
-
-
-def _with_interval(texts: list[str]) -> str:
-    middle, low, high = texts
-    return middle if low == high else f"{middle} [{low}, {high}]"
 
 
 def _numbers(i: Interval) -> dict[str, float]:

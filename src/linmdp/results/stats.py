@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from linmdp.types import Array, IntArray
 
-RESAMPLES = 4000
+RESAMPLES, LEVEL = 4000, 0.95
 TOGETHER = 64
 """Columns that are resampled at once."""
 KEPT, BLOCK = 1000, 1 << 22
@@ -28,30 +28,35 @@ class Interval(NamedTuple):
     def __str__(self) -> str:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
+    def text(self, shown: Callable[[float], str]) -> str:
+        """The mean and its interval as a function shows them; the mean alone where nothing is seen of an interval."""
+        mean, low, high = map(shown, self)
+        return mean if low == high else f"{mean} [{low}, {high}]"
 
-def mean_interval(values: Array, *, level: float = 0.95, seed: int = 0) -> Interval:
+
+def mean_interval(values: Array) -> Interval:
     """The mean of n values with its BCa bootstrap interval (Efron 1987): bias-corrected and accelerated.
 
     The acceleration comes from the jackknife, which for a mean is the skewness of the values. With few seeds (n < 8) a
     bootstrap interval is somewhat too narrow; the number of seeds is therefore always shown beside it.
     """
-    return mean_intervals(np.asarray(values, dtype=np.float64)[:, None], level=level, seed=seed)[0]
+    return mean_intervals(np.asarray(values, dtype=np.float64)[:, None])[0]
 
 
-def mean_intervals(values: Array, *, level: float = 0.95, seed: int = 0) -> list[Interval]:
+def mean_intervals(values: Array) -> list[Interval]:
     """The same of each column of (n, m) values, which share their resamples: a few matrix products for all of them."""
     values = np.asarray(values, dtype=np.float64)
     mean = values.mean(axis=0)
     found = [Interval(m, m, m) for m in mean.tolist()]
     spread = np.flatnonzero(np.ptp(values, axis=0) > 0) if len(values) > 1 else np.arange(0)
     for some in (spread[i : i + TOGETHER] for i in range(0, len(spread), TOGETHER)):
-        means = np.concatenate([weights @ values[:, some] for weights in _weights(len(values), seed)])
+        means = np.concatenate([weights @ values[:, some] for weights in _weights(len(values))])
         for j, means_of_one in zip(some.tolist(), np.sort(means.T), strict=True):
-            found[j] = Interval(found[j].mean, *_bca(values[:, j], found[j].mean, means_of_one, level))
+            found[j] = Interval(found[j].mean, *_bca(values[:, j], found[j].mean, means_of_one))
     return found
 
 
-def _bca(values: Array, mean: float, means: Array, level: float) -> tuple[float, float]:
+def _bca(values: Array, mean: float, means: Array) -> tuple[float, float]:
     """The ends of the interval, from the means of the resamples in order."""
     near = 1e-12 * float(np.abs(values).max())  # the same values may add up to another last bit
     below, not_above = np.searchsorted(means, (mean - near, mean + near)) / len(means)
@@ -65,16 +70,16 @@ def _bca(values: Array, mean: float, means: Array, level: float) -> tuple[float,
         place = normal.cdf(z0 + z / (1 - acceleration * z)) * (len(means) - 1)
         return float(np.interp(place, (int(place), int(place) + 1), means[int(place) : int(place) + 2]))
 
-    return quantile((1 - level) / 2), quantile((1 + level) / 2)
+    return quantile((1 - LEVEL) / 2), quantile((1 + LEVEL) / 2)
 
 
-def _weights(n: int, seed: int) -> Iterable[Array]:
+def _weights(n: int) -> Iterable[Array]:
     """How much of each of n values is in the mean of each resample, (RESAMPLES, n) in all, some rows at a time."""
-    return _kept_weights(n, seed) if n <= KEPT else _drawn_weights(n, seed)
+    return _kept_weights(n) if n <= KEPT else _drawn_weights(n)
 
 
-def _drawn_weights(n: int, seed: int) -> Iterator[Array]:
-    rng, block = np.random.default_rng(seed), max(1, BLOCK // n)
+def _drawn_weights(n: int) -> Iterator[Array]:
+    rng, block = np.random.default_rng(0), max(1, BLOCK // n)
     for begin in range(0, RESAMPLES, block):
         rows = min(block, RESAMPLES - begin)
         picks = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
@@ -82,9 +87,9 @@ def _drawn_weights(n: int, seed: int) -> Iterator[Array]:
 
 
 @lru_cache(maxsize=4)
-def _kept_weights(n: int, seed: int) -> tuple[Array, ...]:
+def _kept_weights(n: int) -> tuple[Array, ...]:
     """The same for all settings of a table."""
-    return tuple(_drawn_weights(n, seed))
+    return tuple(_drawn_weights(n))
 
 
 def paired_ratio(values: Array, base: Array) -> Interval:

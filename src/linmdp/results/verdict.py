@@ -133,7 +133,7 @@ def verdict(runs: Sequence[RunResult], constant: float | None = None) -> str:
     found, first = judge(runs, constant), runs[0]
     if found is None or first.random_return is None:
         return ""
-    words = f"{found.answer}: {figures(found.earned)} an episode, random {_random(first)}"
+    words = f"{found.answer}: {found.earned.text(number)} an episode, random {_random(first)}"
     if first.optimal_return is not None:
         words += f", optimal {number(first.optimal_return)}"
     if found.answer == LEARNED:
@@ -160,13 +160,13 @@ def possible(runs: Sequence[RunResult]) -> str:
         if len(runs) == 1
         else mean_interval(np.array(found))
     )
-    much = f"{figures(more)} more an episode possible" if more.mean > 0 else "no more possible"
+    much = f"{more.text(number)} more an episode possible" if more.mean > 0 else "no more possible"
     return f"; {UNPROVED}: a wider planner on the same data thinks {much}"
 
 
 def _random(run: RunResult) -> str:
     """What random play earns: one exact value, or a mean with its interval."""
-    return figures(mean_interval(np.array(run.random_returns)))
+    return mean_interval(np.array(run.random_returns)).text(number)
 
 
 def _reason(runs: Sequence[RunResult]) -> str:
@@ -209,12 +209,6 @@ def advice(run: RunResult, answer: str) -> str:
 def without_advice(words: str) -> str:
     """A verdict without what to try next."""
     return words.partition(TRY)[0]
-
-
-def figures(found: Interval) -> str:
-    """A mean and, where it is not exact, its interval, as people write them."""
-    mean, low, high = map(number, found)
-    return mean if low == mean == high else f"{mean} [{low}, {high}]"
 
 
 def number(value: float) -> str:
