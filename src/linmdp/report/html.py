@@ -35,14 +35,7 @@ MOST_PICTURES = 60
 PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif"}
 """What is shown, by how the name ends."""
 
-HELPERS: dict[str, Any] = {
-    name: getattr(narrative, name)
-    for name in (
-        "best_of", "comparisons", "count", "exponent", "first_findings", "flagged", "headlines", "number", "of_random",
-        "origin", "others_of", "verdict_of", "verdicts", "warning_numbers", "with_interval",
-    )
-}  # fmt: skip
-HELPERS |= {
+HELPERS: dict[str, Any] = {name: value for name, value in vars(narrative).items() if not name.startswith("_")} | {
     "bytes": human_bytes,
     "short": short_name,
     "equivalent": equivalent,
