@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 import linmdp
 from linmdp.results import curves
 from linmdp.results.curves import LONG, POINTS, late_return, returns, thinned, whole
-from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
 from linmdp.results.tracking import scalars
 from linmdp.runner.curve_log import CurveLog
@@ -81,13 +79,6 @@ def test_a_long_run_is_the_run_itself_at_fewer_points(monkeypatch: pytest.Monkey
         (back,) = store.results()
     np.testing.assert_allclose(back.rewards.cumsum(), few.rewards.cumsum(), rtol=1e-6)
     assert whole(back) is back
-
-
-def test_a_line_of_a_long_run_is_read_back(long_from_2000: None, tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").write_text(json.dumps(played().to_json()) + "\n")
-    (run,) = read_folder(tmp_path).results
-    assert run.regret is not None
-    assert (run.episodes, len(run.regret)) == (K, curves.SHOWN)
 
 
 def test_a_long_run_resumes_bit_for_bit(long_from_2000: None, tmp_path: Path) -> None:
