@@ -13,6 +13,7 @@ import numpy as np
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.report.plots import rendered
 from linmdp.report.tables import into_pages, markdown
+from linmdp.results.curves import late_return
 from linmdp.results.stats import mean_interval
 from linmdp.results.store import Store
 from linmdp.results.summary import Summary, by_agent

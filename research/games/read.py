@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from linmdp.experiments.ceiling import ceiling
-from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, H, env_spec
+from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, env_spec
 from linmdp.experiments.games import policies_of, table_page
 from linmdp.experiments.paper import TABLES
 from linmdp.experiments.stored_runs import grouped
@@ -36,7 +35,7 @@ def tables(scale_name: str, study: Study) -> None:
             constant = next((agent for e, agent in found if e == env and agent.startswith("constant")), None)
             policies[game, mode] = policies_of(game, mode, constant)
     for item in TABLES:
-        text = table_page(item, models, scale, found, policies, ceilings)
+        text = table_page(item, models, scale, found, policies)
         write(f"linearize_{item}_{scale_name}", at_the_end(text[text.index("### ") :], scale.K, scale.last))
 
 

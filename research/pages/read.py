@@ -18,7 +18,7 @@ from linmdp.report.tables import HEADER, comparison_rows, markdown
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import RunResult
-from research.study import DOCS, Study, columns, outcome
+from research.study import Study, columns, outcome
 
 SYNTHETIC = "synthetic:S=500,A=15,d=30,H=50"
 FAMILIES = ("synthetic", "hypercube", "lock", "riverswim", "sensor", "inventory")
@@ -166,11 +166,6 @@ def record(_: Study) -> str:
     found = next(run_jobs(job)).to_json()
     found["regret"] = [round(x, 2) for x in found["regret"]]
     return f"```json\n{json.dumps(found, indent=2)}\n```"
-
-
-def schema(_: Study) -> None:
-    """The JSON schema of sweep files, for editors."""
-    write_atomic(DOCS / "_static" / "sweep-schema.json", sweep_schema().encode())
 
 
 PAGES = (families, verdict, errors, record, window, storage, lock, lam, beta, comparison)
