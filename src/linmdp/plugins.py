@@ -16,8 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
@@ -199,23 +198,18 @@ def imports() -> str:
     return "".join(f" --import {name}" for name in IMPORTED)
 
 
-@dataclass(frozen=True)
-class Carried:
-    """A function that, in whichever process it is called, first makes known what was known here."""
-
-    function: Callable[..., Any]
-    imported: dict[str, str]
-    registered: dict[str, dict[str, Any]]
-
-    def __call__(self, *arguments: Any) -> Any:
-        for name, folder in self.imported.items():
-            import_modules([name], folder)
-        for group, found in self.registered.items():
-            REGISTERED.setdefault(group, {}).update(found)
-        return self.function(*arguments)
+def _known_here(
+    function: Callable[..., Any], imported: dict[str, str], registered: dict[str, dict[str, Any]], *arguments: Any
+) -> Any:
+    """Call a function in whichever process, where first is made known what was known elsewhere."""
+    for name, folder in imported.items():
+        import_modules([name], folder)
+    for group, found in registered.items():
+        REGISTERED.setdefault(group, {}).update(found)
+    return function(*arguments)
 
 
 def carried(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` for other processes, with everything that was registered or imported by name in this one."""
     registered = {group: dict(found) for group, found in REGISTERED.items() if found}
-    return Carried(function, dict(IMPORTED), registered) if IMPORTED or registered else function
+    return partial(_known_here, function, dict(IMPORTED), registered) if IMPORTED or registered else function
