@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import linmdp
-from linmdp.experiments.stored_runs import grouped
-from linmdp.io.units import human_bytes
 from linmdp.report.tables import markdown
-from linmdp.runner.batch import Job, jobs_for, run_jobs
+from linmdp.runner.batch import Job
 from linmdp.runner.sweep import run_key
 from research.study import Study, ends, within
 
-DEVICES = {"sensor": "beta=0.3,lam=0.0005", "inventory": "beta=0.5,lam=0.001"}
-TABULAR = ("q-learning", "q-learning:stationary=true", "q-learning-greedy:stationary=true")
 CENTRES = "lsvi-ucb:storage=centres,lam=0.1,stationary=true"
 ON_CARTPOLE = "lsvi-ucb:storage=centres,stationary=true,discount=0.99,beta=0.01,lam=0.001"
 BY_HAND = "lsvi-ucb:lam=0.001,beta=0.3,stationary=true"
@@ -56,22 +50,6 @@ def as_they_are(_: Study) -> str:
     return markdown(("task", "features", "d", "H", "one reward"), rows)
 
 
-def devices(study: Study) -> str:
-    """What learners lose of the optimal return, exactly, in their last tenth of 3,000 episodes."""
-    rows = []
-    for family, parameters in DEVICES.items():
-        env: Any = linmdp.make_env(family)
-        best = env.optimum.V[0, 0]
-        centres = ("lam=0.1,stationary=true", f"stationary=true,{parameters}")
-        agents = [f"lsvi-ucb:storage=centres,{given}" for given in (parameters, *centres)]
-        jobs = jobs_for(family, [*agents, *TABULAR, "random"], episodes=3000, seeds=3, eval_every=10)
-        for (_, agent), found in grouped(list(run_jobs(jobs))).items():
-            behind = [(r.regret[-1] - r.regret[-301]) / 300 / best for r in found if r.regret is not None]
-            memory = human_bytes(max(r.peak_bytes for r in found))
-            rows.append((family, f"`{agent}`", f"{np.mean(behind):.1%}", f"{max(behind):.1%}", memory))
-    return markdown(("task", "agent", "lost, mean", "worst seed", "memory"), rows)
-
-
 def planned(env: str, name: str, seeds: int) -> list[Job]:
     """The runs of an agent on a task; networks see the numbers of MiniGrid, and not a hash of them."""
     episodes, tuned = TASKS[env]
@@ -93,6 +71,5 @@ def compared(study: Study) -> str:
 
 PARTS = {
     "tasks_gym": as_they_are,
-    "tasks_devices": devices,
     "tasks_compared": compared,
 }
