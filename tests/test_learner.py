@@ -288,7 +288,7 @@ def test_its_spec_makes_the_same_agent() -> None:
 
 
 def test_it_is_exported_as_the_command_does(tmp_path: Path) -> None:
-    learner = linmdp.Learner("sensor", "lsvi-ucb", storage="centres", M=20).learn(5)
+    learner = linmdp.Learner("sensor", "lsvi-ucb", storage="centres", M=20, lam=0.1).learn(5)
     assert any(path.name == "linmdp_learner.c" for path in learner.export_c(tmp_path / "c", steps=50).files)
     assert learner.export_c(tmp_path / "policy", only="policy").ram == 0
     other = linmdp.Learner("sensor", FAST).learn(5)
