@@ -209,3 +209,53 @@ def test_random_faults_end_in_one_line_in_every_loop() -> None:
     """The short version of benchmarks/fuzz_envs.py."""
     (row,) = importlib.import_module("fuzz_envs").rows(132)
     assert (row.trials, row.failures) == (132, 0), row.how
+
+
+class Both(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """Two streams of episodes of five steps; `wrong` says what step 24 of all shows, pays and says."""
+
+    num_envs, spec = 2, None
+    single_observation_space: Any = spaces.Discrete(3)
+    single_action_space: Any = spaces.Discrete(2)
+
+    def __init__(self, wrong: Any) -> None:
+        self.observation_space, self.action_space = (
+            gymnasium.vector.utils.batch_space(space, 2)
+            for space in (self.single_observation_space, self.single_action_space)
+        )
+        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
+        self.wrong, self.steps = wrong, 0
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        return np.zeros(2, dtype=np.int64), {}
+
+    def step(self, actions: Any) -> Any:
+        self.steps += 1
+        found = {"state": np.full(2, self.steps % 3), "reward": np.full(2, 0.5), "terminated": np.zeros(2, dtype=bool)}
+        found |= {"truncated": np.full(2, self.steps % 5 == 0), "info": {}}
+        if self.steps == 24:
+            found |= self.wrong() if callable(self.wrong) else self.wrong
+        return (*found.values(),)
+
+
+TOGETHER: dict[str, tuple[Any, str]] = {
+    "sys.exit": (leaves, "A step of the vector environment must not fail. Got SystemExit"),
+    "raises": (lambda: 1 // 0, "A step of the vector environment must not fail. Got ZeroDivisionError"),
+    "too few": ({"reward": np.zeros(1)}, "A step of the vector environment must not fail. Got IndexError"),
+    "complex": ({"reward": np.full(2, 0.5 + 1j)}, "The reward of episode 4, step 3 must be one number"),
+    "text": ({"terminated": ["False"] * 2}, "The terminated of episode 4, step 3 of stream 0 must be True or False."),
+    "none": ({"truncated": [None] * 2}, "The truncated of episode 4, step 3 of stream 0 must be True or False."),
+    "state": ({"state": np.array([1, 7])}, "The state after episode 4, step 3 of stream 1 must be a whole number in"),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_a_fault_of_a_vector_environment_is_named_and_what_was_learned_is_kept(name: str) -> None:
+    wrong, words = TOGETHER[name]
+    env = Both({})
+    learner = linmdp.Learner(env, "lsvi-ucb:lam=0.1,beta=0.1")
+    assert learner.task.payable  # random play is over
+    env.wrong, env.steps = wrong, 0
+    with pytest.raises(linmdp.InvalidData, match=words):
+        learner.learn(20)
+    assert learner.returns == [2.5] * 8
