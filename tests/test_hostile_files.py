@@ -286,7 +286,22 @@ def test_a_matrix_that_has_no_inverse_is_one_line(name: str, use: Any, tmp_path:
         use(loaded, env, tmp_path)
 
 
-def test_what_can_be_done_with_a_mutated_store_or_agent_goes_well_or_is_one_line() -> None:
-    for row in benchmark("fuzz_uses").rows(200, seed=1):
+def test_what_can_be_done_with_a_mutated_store_agent_or_learner_goes_well_or_is_one_line() -> None:
+    for row in benchmark("fuzz_uses").rows(300, seed=1):
         assert row.trials == 100
         assert row.failures == 0, row
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("agent.returns.lengths", -1), ("agent.plan.numbers", 0.0), ("agent.shares", 1e200), ("agent.plan.w", np.nan)],
+)
+def test_a_learner_file_may_not_say_what_no_learner_can_hold(name: str, value: float, tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    linmdp.Learner("gym:CartPole-v1,H=10", "auto").learn(8).save(path)
+    file = read_tensors(path, "learner")
+    words = {k: v for k, v in file.meta.items() if k not in ("sha256", "kind")}
+    path.write_bytes(packed("learner", words, file.arrays | {name: np.full_like(file.arrays[name], value)}))
+    with pytest.raises(linmdp.InvalidData) as refused:
+        linmdp.Learner.load(path)
+    assert name.split(".")[-1] in str(refused.value) or "plan" in str(refused.value)

@@ -23,7 +23,7 @@ from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.course import TIES, Callback, Course
 from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.evaluation import Evaluation, evaluated, settled
-from linmdp.runner.loading import Policy
+from linmdp.runner.loading import Policy, check_sizes
 from linmdp.runner.logged import logged_episodes
 from linmdp.runner.loop import chosen_by
 from linmdp.runner.measured import build_result
@@ -269,6 +269,7 @@ class Learner:
         if env is None:
             check_no_import(str(spec))
         try:
+            check_sizes(file.arrays)
             options = words["options"] if env is not None else {}
             found = cls(spec if env is None else env, str(words["agent"]), seed=words["seed"], **options)
             found.agent.load_state_dict(under("agent", file.arrays))
