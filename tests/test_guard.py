@@ -17,6 +17,7 @@ import linmdp
 from linmdp.envs.guard import Guard
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.guard import RunStopped
+from linmdp.runner.registry import AGENTS
 
 RANGE: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
 
@@ -184,6 +185,18 @@ def test_sys_exit_of_an_environment_is_a_failure_of_every_command(where: str, tm
         assert "Traceback" not in done.err
     assert (out / "partial.jsonl").exists() == (where != "making")
     assert (tmp_path / "sweep" / "partial.jsonl").exists() == (where != "making")
+
+
+def test_sys_exit_of_an_agent_is_no_success_either() -> None:
+    class Leaves(linmdp.ConstantAgent):
+        name = "leaves"
+
+        def act(self, h: int, state: Any) -> int:
+            sys.exit()
+
+    with AGENTS.lent("leaves", Leaves):
+        done = command.linmdp("run", "lock:H=3", "leaves", "-k", "3")
+    assert (done.status, done.err.count("has called sys.exit()")) == (1, 1)
 
 
 @pytest.mark.parametrize("agent", ["sb3-dqn:learning_starts=5", "sb3-ppo:n_steps=8,batch_size=4"])

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import gc
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.errors import InvalidParameter, LinMDPError, check_int
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, check_int, described
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.results.curves import late_return
@@ -260,9 +261,11 @@ def _played(
         for setting, own in jobs.items():  # one by one, to see whose fault it is
             try:
                 run_sweep(own, store, processes=processes, progress=progress)
-            except (LinMDPError, MemoryError):
+            except (LinMDPError, MemoryError) as error:
                 gc.collect()
                 store.note(FAILED, " ".join(setting))
+                words = f"'{' '.join(setting)}' is left out, since it cannot be run to its end: {described(error)}"
+                warnings.warn(words, LinMDPWarning, stacklevel=2)
     stored = {run.key: run.result for run in store.stored()}
     keys = {setting: [run_key(job) for job in own] for setting, own in jobs.items()}
     return {s: [stored[key] for key in own] for s, own in keys.items() if all(key in stored for key in own)}
