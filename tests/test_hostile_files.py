@@ -294,7 +294,15 @@ def test_what_can_be_done_with_a_mutated_store_agent_or_learner_goes_well_or_is_
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("agent.returns.lengths", -1), ("agent.plan.numbers", 0.0), ("agent.shares", 1e200), ("agent.plan.w", np.nan)],
+    [
+        *(
+            ("agent.returns.lengths", -1),
+            ("agent.plan.numbers", 0.0),
+            ("agent.shares", 1e200),
+            ("agent.plan.w", np.nan),
+        ),
+        ("agent.experience.action", 2),
+    ],
 )
 def test_a_learner_file_may_not_say_what_no_learner_can_hold(name: str, value: float, tmp_path: Path) -> None:
     path = tmp_path / "learner"
@@ -305,3 +313,23 @@ def test_a_learner_file_may_not_say_what_no_learner_can_hold(name: str, value: f
     with pytest.raises(linmdp.InvalidData) as refused:
         linmdp.Learner.load(path)
     assert name.split(".")[-1] in str(refused.value) or "plan" in str(refused.value)
+
+
+@pytest.mark.parametrize(("n", "turn"), [((-5, -3), None), ((8, 0), None), (None, (8, 2, 0)), (None, (-1, 0, 0))])
+def test_turns_of_an_insured_agent_are_those_of_its_episodes(n: Any, turn: Any) -> None:
+    env = linmdp.make_env("lock:H=4")
+    agent = linmdp.make_agent("insured:inner=random", env)
+    linmdp.run(env, agent, episodes=8, verdict=False)
+    state = agent.state_dict()
+    agent.load_state_dict(state)
+    changed = {"n": state["n"] if n is None else np.array(n), "turn": state["turn"] if turn is None else np.array(turn)}
+    with pytest.raises(linmdp.InvalidData, match="turns"):
+        agent.load_state_dict(state | changed)
+
+
+def test_a_count_of_minus_zero_is_zero() -> None:
+    env = linmdp.make_env("lock:H=4")
+    agent = linmdp.make_agent("psrl", env)
+    state = agent.state_dict()
+    agent.load_state_dict(state | {"C": -np.zeros_like(state["C"])})
+    linmdp.run(env, agent, episodes=2, verdict=False)

@@ -22,6 +22,7 @@ from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, pre
 from linmdp.agents.experience import Cells, Experience, code_of, coordinates, vectors
 from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
 from linmdp.agents.gp_plan import Plan, no_plan
+from linmdp.agents.held import check_range
 from linmdp.agents.returns import Returns
 from linmdp.agents.scouts import Scouts
 from linmdp.errors import InvalidData, check_choice, check_int, check_number
@@ -389,4 +390,5 @@ class LSVIGP(Agent):
                     saved_array(found, array)
                 continue
             part.load_state_dict(found)
+        check_range("action", self.experience.action[: self.experience.count], 0, self.task.A - 1)
         self._plan, self._wide = plan, no_plan(self._k, self.task.A, self.dtype)
