@@ -244,7 +244,11 @@ class Both(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def step(self, actions: Any) -> Any:
         self.steps += 1
-        found = {"state": np.full(2, self.steps % 3), "reward": np.full(2, 0.5), "terminated": np.zeros(2, dtype=bool)}
+        found: dict[str, Any] = {
+            "state": np.full(2, self.steps % 3),
+            "reward": np.full(2, 0.5),
+            "terminated": np.zeros(2, dtype=bool),
+        }
         found |= {"truncated": np.full(2, self.steps % 5 == 0), "info": {}}
         if self.steps == 24:
             found |= self.wrong() if callable(self.wrong) else self.wrong

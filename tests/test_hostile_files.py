@@ -315,6 +315,23 @@ def test_a_learner_file_may_not_say_what_no_learner_can_hold(name: str, value: f
     assert name.split(".")[-1] in str(refused.value) or "plan" in str(refused.value)
 
 
+def test_forms_of_a_saved_agent_are_not_negative() -> None:
+    agent = linmdp.make_agent("lsvi-ucb:storage=counts,lam=0.1", linmdp.make_env("lock:H=4"))
+    state = agent.state_dict()
+    with pytest.raises(linmdp.InvalidData, match="forms"):
+        agent.load_state_dict(state | {"planner.storage.forms": -state["planner.storage.forms"]})
+
+
+def test_a_random_stream_of_a_learner_file_must_be_one(tmp_path: Path) -> None:
+    linmdp.Learner("lock:H=4", "random").learn(2).save(tmp_path / "learner")
+    file = read_tensors(tmp_path / "learner", "learner")
+    words = {k: v for k, v in file.meta.items() if k not in ("sha256", "kind")}
+    words["state"]["random"][0]["has_uint32"] = -(2**63)
+    (tmp_path / "learner").write_bytes(packed("learner", words, file.arrays))
+    with pytest.raises(linmdp.InvalidData, match="cannot be used here"):
+        linmdp.Learner.load(tmp_path / "learner")
+
+
 @pytest.mark.parametrize(("n", "turn"), [((-5, -3), None), ((8, 0), None), (None, (8, 2, 0)), (None, (-1, 0, 0))])
 def test_turns_of_an_insured_agent_are_those_of_its_episodes(n: Any, turn: Any) -> None:
     env = linmdp.make_env("lock:H=4")

@@ -274,7 +274,7 @@ class Learner:
             found = cls(spec if env is None else env, str(words["agent"]), seed=words["seed"], **options)
             found.agent.load_state_dict(under("agent", file.arrays))
             found._course.restore(state, saved_array(file.arrays, "returns"))
-        except (LinMDPError, KeyError, TypeError, ValueError) as error:
+        except (LinMDPError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidData(f"The learner in '{path}' cannot be used here. {error}") from error
         return found
 
