@@ -26,8 +26,7 @@ class FirstStream(gymnasium.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode in every stream."""
-        seeds: Any = None if seed is None else [seed + i for i in range(self.vector.num_envs)]
-        return _begun(self.vector, seed=seeds, options=options)[0]
+        return _begun(self.vector, seed=seed, options=options)[0]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step of every stream."""
@@ -81,9 +80,8 @@ class Streams:
 
         All streams begin anew; what `act` chooses at step h is asked for one stream after the other.
         """
-        seeds: Any = [seed + i for i in range(self.n)]
         with _named("reset"):
-            first = _begun(self.vector, seed=seeds)
+            first = _begun(self.vector, seed=seed)
         states = [self._begun(i, first[i]) for i in range(self.n)]
         rows: list[list[Row]] = [[] for _ in range(self.n)]
         over = np.zeros(self.n, dtype=np.bool_)
