@@ -99,8 +99,11 @@ def test_given_parameters_stay_as_they_are() -> None:
     assert len(set(search.settings)) == len(search.settings) == SIZES["budget"] // (3 * 2 * 2)
 
 
-def test_feature_maps_are_tried_where_states_are_not_finite() -> None:
+def test_feature_maps_are_tried_where_states_are_not_finite_and_the_agent_asks_for_features() -> None:
     tried = Search("gym:CartPole-v1,H=20", "auto", episodes=18, seeds=2, budget=400).settings
+    assert {setting.env for setting in tried} == {"gym:CartPole-v1,H=20"}
+    assert len(tried) > 1
+    tried = Search("gym:CartPole-v1,H=20", "lsvi-ucb", episodes=18, seeds=2, budget=400).settings
     maps = {parse_spec(setting.env)[1].get("features") for setting in tried}
     assert {None, "rff", "rbf"} <= maps
     lake = Search("gym:FrozenLake-v1,H=20", "lsvi-ucb", **SIZES).settings

@@ -23,7 +23,7 @@ from linmdp.results.curves import late_return
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import LARGE, Job, default_processes
-from linmdp.runner.registry import agent_parameters, make_agent, make_env
+from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env
 from linmdp.runner.resources import LESS, predicted_bytes
 from linmdp.runner.spec import parse_spec, value_text
 from linmdp.runner.sweep import run_key, run_sweep
@@ -197,7 +197,7 @@ class Search:
         task = env.unwrapped.task
         needed = predicted_bytes(setting.agent, task, 1) or 0  # before it is made, which takes them
         if needed <= self.room:
-            if needed > LARGE:
+            if needed > min(LARGE, self.room / 8):
                 gc.collect()  # the parts of an agent point at each other, so that the last one may still be there
             try:
                 needed = make_agent(setting.agent, env, self.episodes).bytes_after(self.episodes)
@@ -219,7 +219,8 @@ class Search:
         grid["beta"] = tuple(float(f"{scale * value:.3g}") for value in grid["beta"])
         if not task.stationary:
             grid.pop("stationary", None)
-        maps = list(_feature_maps(env_given)) if env == "gym" and task.S is None else [{}]
+        asked = agent in AGENTS and AGENTS[agent].needs_features
+        maps = list(_feature_maps(env_given)) if env == "gym" and task.S is None and asked else [{}]
         for features, chosen in product(maps, _combinations(grid, given)):
             setting = Setting(_extended(self.default.env, features), _extended(self.default.agent, chosen))
             if setting != self.default:
