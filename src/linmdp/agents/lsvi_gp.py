@@ -59,7 +59,6 @@ class LSVIGP(Agent):
     name = "lsvi-gp"
     _derived = (*Agent._derived, "_tie_draws")  # of one episode
     needs_features = False
-    _derived = (*Agent._derived, "_tie_draws")  # of one episode
     test_parameters = (
         {"features": 120},
         {"states": 24, "features": 8, "every": 2, "replan": 0.3},
