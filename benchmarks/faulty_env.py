@@ -104,7 +104,7 @@ RAISED: list[Callable[[], BaseException]] = [
     lambda: BrokenPipeError(32, "Broken pipe"),
     lambda: TimeoutError("no answer"),
 ]
-PARTS = ("state", "reward", "terminated", "truncated")
+PARTS = ("state", "reward", "terminated", "truncated", "info", "mask")
 SPACES: dict[str, Any] = {
     "box": spaces.Box(-1, 1, (2,), np.float32),
     "open": spaces.Box(-np.inf, np.inf, (2,), np.float32),
@@ -147,16 +147,18 @@ class Faulty(gymnasium.Env[Any, Any]):
     def step(self, action: int) -> Any:
         self.h, self.steps = self.h + 1, self.steps + 1
         said: dict[str, Any] = {"state": self._state(), "reward": 0.5, "terminated": False, "truncated": self.h == H}
+        said["info"] = {}
         if self.steps > self.at:
             rng = random.Random(self.fault + 1)
             if self.kind == "raise":
                 raise rng.choice(RAISED)()
             if self.kind == "part":
-                said[rng.choice(PARTS)] = rng.choice(VALUES)()
+                part, value = rng.choice(PARTS), rng.choice(VALUES)()
+                said |= {"info": {"action_mask": value}} if part == "mask" else {part: value}
             if self.kind == "form":
-                return rng.choice([(), None, 5, (*said.values(),), (*said.values(), {}, {})])
+                return rng.choice([(), None, 5, (*said.values(),)[:4], (*said.values(), {})])
         self.whole += self.h == H and self.steps <= self.at
-        return *said.values(), {}
+        return (*said.values(),)
 
 
 def make_faulty(**options: Any) -> Any:

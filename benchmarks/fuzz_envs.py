@@ -20,6 +20,7 @@ sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).
 
 from faults import Row
 from faulty_env import EPISODES, SPACES, Faulty, H
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import command
 import linmdp
@@ -171,7 +172,42 @@ def other_library(rng: random.Random, folder: Path) -> None:
         _require(kept >= max(0, inner.whole - 1), f"{kept} of {inner.whole} episodes are kept")
 
 
-LOOPS = (python_run, run, compare, sweep, check, tune, export, warm_up, verdict, dataset, other_library)
+def learner(rng: random.Random, folder: Path) -> None:
+    """A learner learns and is evaluated; what it has learned stays."""
+    inner = Faulty(_shows(rng), rng.randrange(10**9), rng.randrange(1, 60))
+    taught = linmdp.Learner(inner, rng.choice(["auto", *AGENTS]))
+    whole = inner.whole
+    try:
+        taught.learn(EPISODES)
+        taught.evaluate(EPISODES)
+    except LinMDPError:
+        _require(taught.episodes >= min(EPISODES, inner.whole - whole), f"{taught.episodes} of {inner.whole} are kept")
+        raise
+
+
+def streams(rng: random.Random, folder: Path) -> None:
+    """Every stream of a vector environment."""
+    shows, fault, at = _shows(rng), rng.randrange(10**9), rng.randrange(1, 120)
+    mode = rng.choice(list(AutoresetMode))
+    made = SyncVectorEnv([lambda: Faulty(shows, fault, at), lambda: Faulty(shows, at=10**6)], autoreset_mode=mode)
+    linmdp.Learner(made, rng.choice(AGENTS)).learn(3 * EPISODES)
+
+
+LOOPS = (
+    python_run,
+    run,
+    compare,
+    sweep,
+    check,
+    tune,
+    export,
+    warm_up,
+    verdict,
+    dataset,
+    other_library,
+    learner,
+    streams,
+)
 SELDOM = {tune: 3, other_library: 3}
 """Loops that take long are tried less often."""
 

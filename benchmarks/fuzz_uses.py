@@ -1,10 +1,10 @@
-"""Mutated stores and agent files, through all that is done with one: table, report, export, load and go on learning.
+"""Mutated stores, agent and learner files, through all that is done with one: table, report, export, load, learn.
 
-    python benchmarks/fuzz_uses.py [TRIALS]          default: 10,000
+    python benchmarks/fuzz_uses.py [TRIALS]          default: 30,000
 
 A reader may refuse in one line, and a store may name a row that it leaves out. What is shown must be as it was written:
-a changed row under its old checksum is never shown, and an agent that loads must act, learn and be exported, or be
-refused in one line by then.
+a changed row under its old checksum is never shown, and an agent or a learner that loads must act, learn and be
+exported, or be refused in one line by then.
 """
 
 from __future__ import annotations
@@ -54,10 +54,21 @@ AGENTS = {
         "lsvi-ucb:storage=centres,beta=0.1,lam=0.1,M=6",
         "lsvi-ucb:storage=sparse,M=12",
         "q-learning:c=0.1",
+        "auto",
+        "lsvi-gp:states=8,levels=5",
+        "insured:inner=lsvi-ucb:beta=0.1;lam=0.1,width=tables",
+        "psrl",
     ),
-    "numbers": ("lsvi-ucb", "lsvi-ucb:storage=centres,M=20,lam=0.1", "lsvi-ucb:storage=centres,lam=0.1,M=10"),
+    "numbers": (
+        "auto",
+        "lsvi-gp:states=30,levels=5",
+        "lsvi-ucb",
+        "lsvi-ucb:storage=centres,M=20,lam=0.1",
+        "lsvi-ucb:storage=centres,lam=0.1,M=10",
+    ),
 }
 EPISODES = 8
+LEARNERS = ("lock:H=4", "auto"), ("lock:H=4", "lsvi-ucb:lam=0.1"), ("gym:CartPole-v1,H=10", "auto")
 
 
 class Tried(NamedTuple):
@@ -75,6 +86,7 @@ class Uses:
         self.spare.mkdir(), self.used.mkdir()
         self.envs = {env: linmdp.make_env(env) for env in ENVS}
         self.agents = [(env, _agent_file(folder, env, spec)) for env, kind in ENVS.items() for spec in AGENTS[kind]]
+        self.learners = [_learner_file(folder, env, spec) for env, spec in LEARNERS]
         self.stores = [_store(folder / "store", old=False), _store(folder / "old", old=True)]
         self.rows = {json.dumps(row) for row in _rows(folder / "store")}
 
@@ -106,8 +118,7 @@ class Uses:
     def agent(self, rng: random.Random) -> Tried:
         """A mutated agent file: loaded, played, taught, and exported."""
         env_spec, data = rng.choice(self.agents)
-        changed = _values_changed if rng.random() < 0.6 else lambda *given: fuzz.mutated("agent", *given)
-        (self.used / "a").write_bytes(changed(data, rng, self.spare))
+        (self.used / "a").write_bytes(self._changed(data, rng))
         env = self.envs[env_spec]
 
         def use() -> None:
@@ -119,6 +130,25 @@ class Uses:
                 export_learner(agent, env, self.used / "l", real="double", steps=12)
 
         return _tried(use)
+
+    def learner(self, rng: random.Random) -> Tried:
+        """A mutated learner file: loaded, asked, and taught further."""
+        (self.used / "l").write_bytes(self._changed(rng.choice(self.learners), rng))
+
+        def use() -> None:
+            learner = linmdp.Learner.load(self.used / "l")
+            learner.learn(2)
+            learner.evaluate(1)
+            if not all(map(np.isfinite, learner.returns)):
+                raise AssertionError("a return that is not finite")
+            assert repr(learner)
+            assert isinstance(learner.spec, str)
+
+        return _tried(use)
+
+    def _changed(self, data: bytes, rng: random.Random) -> bytes:
+        changed = _values_changed if rng.random() < 0.6 else lambda *given: fuzz.mutated("agent", *given)
+        return changed(data, rng, self.spare)
 
     def clear(self) -> None:
         for path in self.used.iterdir():
@@ -138,12 +168,13 @@ def _tried(use: Callable[[], None]) -> Tried:
 def _values_changed(data: bytes, rng: random.Random, folder: Path) -> bytes:
     """Arrays of the same shapes with other numbers, or other sizes of the task, under a checksum that is right."""
     (folder / "values").write_bytes(data)
-    file = read_tensors(folder / "values", "agent")
+    file = read_tensors(folder / "values", "agent", "learner")
     meta, arrays = {name: value for name, value in file.meta.items() if name != "sha256"}, dict(file.arrays)
+    kind = str(meta.pop("kind"))
     if rng.random() < 0.1:
         size = rng.choice(("S", "A", "d", "H"))
         meta["agent"] = meta["agent"] | {size: rng.choice((1, 10**9, -1, None, 2.5))}
-        return packed("agent", meta, arrays)
+        return packed(kind, meta, arrays)
     for _ in range(rng.choice((1, 1, 2))):
         name = rng.choice([name for name, array in arrays.items() if array.size])
         array = arrays[name].copy()
@@ -159,7 +190,7 @@ def _values_changed(data: bytes, rng: random.Random, folder: Path) -> bytes:
         else:
             flat[:] = rng.choice((2, 1e150)) * flat if array.dtype == np.float64 else flat[at]
         arrays[name] = array
-    return packed("agent", meta, arrays)
+    return packed(kind, meta, arrays)
 
 
 def _play(env: Any, agent: Any) -> None:
@@ -187,6 +218,11 @@ def _agent_file(folder: Path, env_spec: str, spec: str) -> bytes:
     return (folder / "agent").read_bytes()
 
 
+def _learner_file(folder: Path, env: str, spec: str) -> bytes:
+    linmdp.Learner(env, spec).learn(EPISODES).save(folder / "learner")
+    return (folder / "learner").read_bytes()
+
+
 def _store(folder: Path, *, old: bool) -> bytes:
     """Six runs; `old`: as an older version wrote them, without checksums."""
     folder.mkdir()
@@ -207,15 +243,20 @@ def _rows(folder: Path) -> list[Any]:
 
 
 def rows(trials: int, seed: int = 0) -> Iterator[Row]:
-    """Half of the trials with stores, half with agents."""
+    """A third of the trials with each kind of file."""
     failures = collections.Counter[str]()
     with tempfile.TemporaryDirectory(prefix="linmdp-uses-", dir=fuzz.MEMORY) as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         uses = Uses(Path(name))
-        for kind, use in (("stores", uses.store), ("agent files", uses.agent)):
+        kinds = {
+            "stores": (uses.store, "through table, CSV and report"),
+            "agent files": (uses.agent, "loaded, played, taught, exported"),
+            "learner files": (uses.learner, "loaded, taught, evaluated"),
+        }
+        for kind, (use, how) in kinds.items():
             failures.clear()
             refused = 0
-            for number in range(trials // 2):
+            for number in range(trials // 3):
                 uses.clear()
                 tried = use(random.Random(f"{seed}-{number}"))
                 refused += bool(tried.words)
@@ -224,15 +265,14 @@ def rows(trials: int, seed: int = 0) -> Iterator[Row]:
                     print(f"{kind}, trial {number}: {tried.wrong}", file=sys.stderr)
             for words, count in failures.most_common(20):
                 print(f"{count:6d}  {kind}: {words}", file=sys.stderr)
-            how = "through table, CSV and report" if kind == "stores" else "loaded, played, taught, exported"
             yield Row(
                 f"mutated {kind} give one line, and nothing wrong",
-                trials // 2,
+                trials // 3,
                 failures.total(),
                 f"{how}; {refused:,} refused",
             )
 
 
 if __name__ == "__main__":
-    for row in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000):
+    for row in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 30_000):
         print(f"{row.promise}: {row.trials:,} trials, {row.failures:,} failures ({row.how})", flush=True)

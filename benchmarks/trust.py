@@ -34,6 +34,7 @@ import device
 import faults
 import fuzz
 import fuzz_envs
+import fuzz_uses
 import numpy as np
 import soak
 from faults import Row
@@ -199,8 +200,13 @@ def environments(scale: float) -> Iterator[Row]:
     yield from fuzz_envs.rows(max(100, round(3000 * scale)))
 
 
+def uses(scale: float) -> Iterator[Row]:
+    """Mutated stores, agents and learners through all that is done with one."""
+    yield from fuzz_uses.rows(max(600, round(30_000 * scale)))
+
+
 Part = Callable[[float], Iterator[Row]]
-PARTS: list[Part] = [resumes, kills, files, sweeps, inputs, environments, soak.rows, soak.merging, device.device]
+PARTS: list[Part] = [resumes, kills, files, uses, sweeps, inputs, environments, soak.rows, soak.merging, device.device]
 
 
 def table(found: list[Row], scale: float, before: str = "") -> str:

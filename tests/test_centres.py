@@ -461,7 +461,7 @@ def test_a_saved_agent_must_have_centres_that_can_be() -> None:
     env = linmdp.make_env("synthetic:S=12,A=3,d=4,H=5")
     agent = linmdp.make_agent("lsvi-ucb:storage=centres,M=4,beta=0.1", env)
     linmdp.run(env, agent, episodes=20, seed=0)
-    for name, value in (("count", 5), ("centre", 12), ("radius", -1), ("errors", np.nan)):
+    for name, value in (("count", 5), ("centre", 12), ("radius", -1), ("errors", np.nan), ("sums", -1), ("W", -1)):
         damaged = agent.state_dict()
         damaged[f"planner.storage.{name}"][...] = value
         with pytest.raises(linmdp.InvalidData, match=name):

@@ -17,6 +17,7 @@ import linmdp
 from linmdp.envs.guard import Guard
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.measured import RunStopped
+from linmdp.runner.registry import AGENTS
 
 RANGE: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
 
@@ -186,6 +187,18 @@ def test_sys_exit_of_an_environment_is_a_failure_of_every_command(where: str, tm
     assert (tmp_path / "sweep" / "partial.jsonl").exists() == (where != "making")
 
 
+def test_sys_exit_of_an_agent_is_no_success_either() -> None:
+    class Leaves(linmdp.ConstantAgent):
+        name = "leaves"
+
+        def act(self, h: int, state: Any) -> int:
+            sys.exit()
+
+    with AGENTS.lent("leaves", Leaves):
+        done = command.linmdp("run", "lock:H=3", "leaves", "-k", "3")
+    assert (done.status, done.err.count("has called sys.exit()")) == (1, 1)
+
+
 @pytest.mark.parametrize("agent", ["sb3-dqn:learning_starts=5", "sb3-ppo:n_steps=8,batch_size=4"])
 def test_agents_of_other_libraries_keep_their_episodes_too(agent: str) -> None:
     pytest.importorskip("stable_baselines3")
@@ -209,3 +222,57 @@ def test_random_faults_end_in_one_line_in_every_loop() -> None:
     """The short version of benchmarks/fuzz_envs.py."""
     (row,) = importlib.import_module("fuzz_envs").rows(132)
     assert (row.trials, row.failures) == (132, 0), row.how
+
+
+class Both(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """Two streams of episodes of five steps; `wrong` says what step 24 of all shows, pays and says."""
+
+    num_envs, spec = 2, None
+    single_observation_space: Any = spaces.Discrete(3)
+    single_action_space: Any = spaces.Discrete(2)
+
+    def __init__(self, wrong: Any) -> None:
+        self.observation_space, self.action_space = (
+            gymnasium.vector.utils.batch_space(space, 2)
+            for space in (self.single_observation_space, self.single_action_space)
+        )
+        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
+        self.wrong, self.steps = wrong, 0
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        return np.zeros(2, dtype=np.int64), {}
+
+    def step(self, actions: Any) -> Any:
+        self.steps += 1
+        found: dict[str, Any] = {
+            "state": np.full(2, self.steps % 3),
+            "reward": np.full(2, 0.5),
+            "terminated": np.zeros(2, dtype=bool),
+        }
+        found |= {"truncated": np.full(2, self.steps % 5 == 0), "info": {}}
+        if self.steps == 24:
+            found |= self.wrong() if callable(self.wrong) else self.wrong
+        return (*found.values(),)
+
+
+TOGETHER: dict[str, tuple[Any, str]] = {
+    "sys.exit": (leaves, "A step of the vector environment must not fail. Got SystemExit"),
+    "raises": (lambda: 1 // 0, "A step of the vector environment must not fail. Got ZeroDivisionError"),
+    "too few": ({"reward": np.zeros(1)}, "A step of the vector environment must not fail. Got IndexError"),
+    "complex": ({"reward": np.full(2, 0.5 + 1j)}, "The reward of episode 4, step 3 must be one number"),
+    "text": ({"terminated": ["False"] * 2}, "The terminated of episode 4, step 3 of stream 0 must be True or False."),
+    "none": ({"truncated": [None] * 2}, "The truncated of episode 4, step 3 of stream 0 must be True or False."),
+    "state": ({"state": np.array([1, 7])}, "The state after episode 4, step 3 of stream 1 must be a whole number in"),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_a_fault_of_a_vector_environment_is_named_and_what_was_learned_is_kept(name: str) -> None:
+    wrong, words = TOGETHER[name]
+    env = Both({})
+    learner = linmdp.Learner(env, "lsvi-ucb:lam=0.1,beta=0.1")
+    assert learner.task.payable  # random play is over
+    env.wrong, env.steps = wrong, 0
+    with pytest.raises(linmdp.InvalidData, match=words):
+        learner.learn(20)
+    assert learner.returns == [2.5] * 8

@@ -277,7 +277,67 @@ def test_a_matrix_that_has_no_inverse_is_one_line(name: str, use: Any, tmp_path:
         use(loaded, env, tmp_path)
 
 
-def test_what_can_be_done_with_a_mutated_store_or_agent_goes_well_or_is_one_line() -> None:
-    for row in benchmark("fuzz_uses").rows(200, seed=1):
+def test_what_can_be_done_with_a_mutated_store_agent_or_learner_goes_well_or_is_one_line() -> None:
+    for row in benchmark("fuzz_uses").rows(300, seed=1):
         assert row.trials == 100
         assert row.failures == 0, row
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("agent.returns.lengths", -1),
+            ("agent.plan.numbers", 0.0),
+            ("agent.shares", 1e200),
+            ("agent.plan.w", np.nan),
+        ),
+        ("agent.experience.action", 2),
+    ],
+)
+def test_a_learner_file_may_not_say_what_no_learner_can_hold(name: str, value: float, tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    linmdp.Learner("gym:CartPole-v1,H=10", "auto").learn(8).save(path)
+    file = read_tensors(path, "learner")
+    words = {k: v for k, v in file.meta.items() if k not in ("sha256", "kind")}
+    path.write_bytes(packed("learner", words, file.arrays | {name: np.full_like(file.arrays[name], value)}))
+    with pytest.raises(linmdp.InvalidData) as refused:
+        linmdp.Learner.load(path)
+    assert name.split(".")[-1] in str(refused.value) or "plan" in str(refused.value)
+
+
+def test_forms_of_a_saved_agent_are_not_negative() -> None:
+    agent = linmdp.make_agent("lsvi-ucb:storage=counts,lam=0.1", linmdp.make_env("lock:H=4"))
+    state = agent.state_dict()
+    with pytest.raises(linmdp.InvalidData, match="forms"):
+        agent.load_state_dict(state | {"planner.storage.forms": -state["planner.storage.forms"]})
+
+
+def test_a_random_stream_of_a_learner_file_must_be_one(tmp_path: Path) -> None:
+    linmdp.Learner("lock:H=4", "random").learn(2).save(tmp_path / "learner")
+    file = read_tensors(tmp_path / "learner", "learner")
+    words = {k: v for k, v in file.meta.items() if k not in ("sha256", "kind")}
+    words["state"]["random"][0]["has_uint32"] = -(2**63)
+    (tmp_path / "learner").write_bytes(packed("learner", words, file.arrays))
+    with pytest.raises(linmdp.InvalidData, match="cannot be used here"):
+        linmdp.Learner.load(tmp_path / "learner")
+
+
+@pytest.mark.parametrize(("n", "turn"), [((-5, -3), None), ((8, 0), None), (None, (8, 2, 0)), (None, (-1, 0, 0))])
+def test_turns_of_an_insured_agent_are_those_of_its_episodes(n: Any, turn: Any) -> None:
+    env = linmdp.make_env("lock:H=4")
+    agent = linmdp.make_agent("insured:inner=random", env)
+    linmdp.run(env, agent, episodes=8, verdict=False)
+    state = agent.state_dict()
+    agent.load_state_dict(state)
+    changed = {"n": state["n"] if n is None else np.array(n), "turn": state["turn"] if turn is None else np.array(turn)}
+    with pytest.raises(linmdp.InvalidData, match="turns"):
+        agent.load_state_dict(state | changed)
+
+
+def test_a_count_of_minus_zero_is_zero() -> None:
+    env = linmdp.make_env("lock:H=4")
+    agent = linmdp.make_agent("psrl", env)
+    state = agent.state_dict()
+    agent.load_state_dict(state | {"C": -np.zeros_like(state["C"])})
+    linmdp.run(env, agent, episodes=2, verdict=False)

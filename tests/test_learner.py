@@ -201,6 +201,11 @@ def test_every_stream_of_a_vector_environment_is_learned(mode: AutoresetMode) ->
     assert linmdp.Learner(poles(3, mode), "auto").learn(9).returns == learner.returns
 
 
+def test_a_vector_environment_that_takes_one_seed_is_learned_too() -> None:
+    learner = linmdp.Learner(gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point"), "auto")
+    assert learner.learn(4).episodes == 4
+
+
 def test_streams_are_episodes_of_the_environment_itself() -> None:
     """With the same seeds and actions the streams show what single environments show."""
     seen = list[Any]()
@@ -288,7 +293,7 @@ def test_its_spec_makes_the_same_agent() -> None:
 
 
 def test_it_is_exported_as_the_command_does(tmp_path: Path) -> None:
-    learner = linmdp.Learner("sensor", "lsvi-ucb", storage="centres", M=20).learn(5)
+    learner = linmdp.Learner("sensor", "lsvi-ucb", storage="centres", M=20, lam=0.1).learn(5)
     assert any(path.name == "linmdp_learner.c" for path in learner.export_c(tmp_path / "c", steps=50).files)
     assert learner.export_c(tmp_path / "policy", only="policy").ram == 0
     other = linmdp.Learner("sensor", FAST).learn(5)

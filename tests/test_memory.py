@@ -69,7 +69,7 @@ def test_candidates_that_do_not_fit_are_left_out() -> None:
     token = memory.memory_limit.set(2 * 400 * 2**20)
     tracemalloc.start()
     try:
-        search = Search("gym:CartPole-v1", "auto", episodes=30, seeds=2, budget=600, processes=2)
+        search = Search("gym:CartPole-v1", "lsvi-ucb", episodes=30, seeds=2, budget=600, processes=2)
         assert tracemalloc.get_traced_memory()[1] < search.room
     finally:
         tracemalloc.stop()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import linmdp
 from linmdp import TableFeatures, Task
+from linmdp.runner.guard import RunStopped
 from linmdp.runner.registry import make_learner
 from test_faults import benchmark
 
@@ -23,9 +26,9 @@ AGENTS = (
     "lsvi-ucb:stationary=true,discount=0.9",
     "lsvi-ucb-fixed:rho=0.6",
     "lsvi-ucb-adaptive:m=2",
-    "lsvi-ucb:storage=centres,lam=0.1,M=12",
-    "lsvi-ucb:storage=centres,lam=0.1,M=12,stationary=true",
-    "lsvi-ucb:storage=centres,lam=0.1,M=12,stationary=true,discount=0.9",
+    "lsvi-ucb:storage=centres,M=12",
+    "lsvi-ucb:storage=centres,M=12,stationary=true",
+    "lsvi-ucb:storage=centres,M=12,stationary=true,discount=0.9",
 )
 
 
@@ -93,6 +96,31 @@ def test_weights_that_are_no_numbers_are_an_error_at_once(agent: str) -> None:
     u[...] = np.nan
     with pytest.raises(linmdp.InvalidData, match="are not finite after planning"):
         learner.begin_episode()
+
+
+@pytest.mark.parametrize("most", [1e60, 1e160, 1e300])
+def test_rewards_too_extreme_to_plan_with_stop_the_gaussian_process_in_one_line(most: float) -> None:
+    class Pays(gymnasium.Env[Any, Any]):
+        observation_space, action_space = spaces.Box(-1.0, 1.0, (2,)), spaces.Discrete(2)
+        steps = 0
+
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            super().reset(seed=seed)
+            return self.np_random.random(2, dtype=np.float32), {}
+
+        def step(self, action: int) -> Any:
+            self.steps += 1
+            state = self.np_random.random(2, dtype=np.float32)
+            return state, most if self.steps > 40 else 1.0, False, self.steps % 4 == 0, {}
+
+    env = linmdp.GymTask(Pays(), H=4, reward_low=0.0, reward_high=most)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(RunStopped, match="weights of lsvi-gp are not finite after planning") as stopped,
+    ):
+        linmdp.run(env, linmdp.make_agent("lsvi-gp", env), episodes=60)
+    assert stopped.value.result is not None
+    assert stopped.value.result.episodes >= 10
 
 
 def test_a_soak_looks_at_what_it_says() -> None:

@@ -22,6 +22,7 @@ from linmdp.results.verdict import verdict
 from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.course import TIES, Callback, Course
 from linmdp.runner.diagnostics import MOST_EPISODES
+from linmdp.runner.loading import check_sizes
 from linmdp.runner.logged import logged_episodes
 from linmdp.runner.loop import chosen_by
 from linmdp.runner.measured import build_result
@@ -267,11 +268,12 @@ class Learner:
         if env is None:
             check_no_import(str(spec))
         try:
+            check_sizes(file.arrays)
             options = words["options"] if env is not None else {}
             found = cls(spec if env is None else env, str(words["agent"]), seed=words["seed"], **options)
             found.agent.load_state_dict(under("agent", file.arrays))
             found._course.restore(state, saved_array(file.arrays, "returns"))
-        except (LinMDPError, KeyError, TypeError, ValueError) as error:
+        except (LinMDPError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidData(f"The learner in '{path}' cannot be used here. {error}") from error
         return found
 

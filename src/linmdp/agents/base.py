@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from abc import ABC, abstractmethod
@@ -299,8 +300,7 @@ class Agent(ABC):
         found: dict[str, inspect.Parameter] = {}
         for base in reversed(cls.__mro__):
             if "__init__" in vars(base):
-                own = inspect.signature(vars(base)["__init__"]).parameters.values()
-                found |= {p.name: p for p in own if p.kind is p.KEYWORD_ONLY}
+                found |= {p.name: p for p in _keywords(vars(base)["__init__"])}
         return found
 
     def get_params(self) -> dict[str, Any]:
@@ -365,6 +365,12 @@ class Agent(ABC):
         self.rng.bit_generator.state = _unpacked(state, "rng")
         counters = saved_array(state, "counters")
         self.policy_version, self.updates, self.resets = (int(x) for x in counters)
+
+
+@functools.cache
+def _keywords(init: Any) -> list[inspect.Parameter]:
+    """Of one constructor; asked for each of a million settings of a sweep."""
+    return [p for p in inspect.signature(init).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 
 def only_overrides(cls: type, base: type, hooks: set[str]) -> bool:

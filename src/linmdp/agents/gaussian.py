@@ -149,7 +149,7 @@ def evidence(data: Data, A: int, shares: Shares, *, floor: float, quiet: float, 
     power, p = data.power(), data.phi.shape[1]
     low, high = LEAST * power, MOST * power
     for _ in range(steps):
-        shared, own, exact, noise = shares
+        shared, own, exact, noise = map(np.float64, shares)  # whose squares are infinite, and no error
         omega = data.omega(shares)
         fit = weights(data.phi, data.action, omega, A, shares)
         z = np.stack([(omega * data.y)[data.action == a] @ data.phi[data.action == a] for a in range(A)], axis=1)

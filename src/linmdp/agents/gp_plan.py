@@ -76,7 +76,7 @@ class Plan(Component):
         fit = Weights(self.inverses, self.common, float(own))
         deviation = fit.variance(phi) + (exact + (own + shared) * left)[:, None]
         unknown = hope * (again + (1 - again) * np.minimum(deviation / (own + shared + exact), 1.0))
-        deviation = np.sqrt(deviation)
+        deviation = np.sqrt(np.maximum(deviation, 0.0))
         for n in np.flatnonzero(rows >= 0).tolist():
             u = int(rows[n])
             deviation[n], unknown[n] = self.deviation[u], self.hope[u]
@@ -108,7 +108,9 @@ class Plan(Component):
         stride, L = self.numbers[6:]
         inside = (self.cells >= 0).all() and (self.cells < np.array([[U], [A]])).all()
         counted = (np.diff(self.begins) >= 0).all() and self.begins[0] == 0 and self.begins[-1] == C
-        if not (inside and counted and stride >= 1 and levels == -(-L // stride) and U and self.numbers[1] > 0):
+        if not (
+            inside and counted and stride >= 1 and levels == -(-L // stride) and U and (self.numbers[1:4] > 0).all()
+        ):
             raise InvalidData("The plan of a saved agent must be that of its cells.")
 
 

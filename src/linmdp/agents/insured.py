@@ -15,7 +15,7 @@ from linmdp.agents.budget import Choice
 from linmdp.agents.optimist import Optimist
 from linmdp.agents.scouts import RECENT
 from linmdp.agents.widths import log_term
-from linmdp.errors import InvalidParameter, check_choice, check_int, check_number, invalid
+from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, MorePossible, State, Task
 
@@ -315,6 +315,9 @@ class Insured(Agent):
         turn = np.zeros(3, dtype=np.int64)
         load_array(turn, {"turn": saved_array(state, "turn")}, "turn")
         self._k, self._plays, self._seen = turn.tolist()
+        (n_A, n_B), due = self.turns, 0 if self.mode != "mean" else power_floor(max(self._k - 1, 0), self._alpha)
+        if not (n_A >= 0 and n_B >= due and 0 <= self._k - n_A - n_B <= 1 and self._plays in (0, 1)):
+            raise InvalidData("The turns of a saved agent must be those of its episodes.")
         self._A.load_state_dict(under("A", state))
         self._B.load_at(max(self._k, 1), under("B", state))
 

@@ -22,6 +22,7 @@ from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, pre
 from linmdp.agents.experience import Cells, Experience, code_of, coordinates, vectors
 from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
 from linmdp.agents.gp_plan import Plan, no_plan
+from linmdp.agents.held import check_range
 from linmdp.agents.returns import Returns
 from linmdp.agents.scouts import Scouts
 from linmdp.errors import InvalidData, check_choice, check_int, check_number
@@ -56,8 +57,8 @@ class LSVIGP(Agent):
     """
 
     name = "lsvi-gp"
-    needs_features = False
     _derived = (*Agent._derived, "_tie_draws")  # of one episode
+    needs_features = False
     test_parameters = (
         {"features": 120},
         {"states": 24, "features": 8, "every": 2, "replan": 0.3},
@@ -234,6 +235,8 @@ class LSVIGP(Agent):
             if g % stride == 0 or g == L:
                 i = -(-g // stride) - 1
                 w[i], own[i], scale[i] = w_g, part * error, s_g
+        if not np.isfinite(w.sum() + own.sum() + deviation.sum()):  # finds NaN and infinity at little cost
+            raise InvalidData(f"The weights of {self.name} are not finite after planning: rewards are too extreme.")
         at = np.append(np.arange(stride, L, stride), L)
         order = np.argsort(cells.codes, kind="stable")
         place = np.empty_like(order)
@@ -274,7 +277,7 @@ class LSVIGP(Agent):
         within = self.experience.within() + float(self.experience.times[:n] @ following**2 - cells.times @ mean**2)
         data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.reward + mean - top[L], max(within, 0.0))
         power, unit = data.power(), float(np.abs(self.returns.reward).max())
-        if power <= (1e-10 * max(unit, 1e-300)) ** 2:  # all is as good as it can be: nothing to explain
+        if math.sqrt(power) <= 1e-10 * max(unit, 1e-300):  # all is as good as it can be: nothing to explain
             self._shares[:] = (1e-12, 1e-12, 1e-12, 1e-16)
             return
         if not self._shares.any() or self._shares[0] == 1e-12:
@@ -344,7 +347,10 @@ class LSVIGP(Agent):
         if not (self.updates and self.scout) or self.horizon > self._L:  # a plan for fewer steps is not of an episode
             return None
         aside = copy.deepcopy(self, {id(self.task): self.task})
-        aside._wide, aside.scouts.sent = aside._planned(self.scout), True
+        try:
+            aside._wide, aside.scouts.sent = aside._planned(self.scout), True
+        except InvalidData:  # too extreme to plan with, which whoever plays is told
+            return None
         return self.scouts.more_possible(lambda X: aside._q(0, X).max(axis=1), self.task.H * self.task.payable[1])
 
     def diagnostics(self) -> dict[str, float]:
@@ -383,4 +389,5 @@ class LSVIGP(Agent):
                     saved_array(found, array)
                 continue
             part.load_state_dict(found)
+        check_range("action", self.experience.action[: self.experience.count], 0, self.task.A - 1)
         self._plan, self._wide = plan, no_plan(self._k, self.task.A, self.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from linmdp.agents.base import Component
@@ -19,6 +21,7 @@ class Returns(Component):
     """
 
     _arrays = ("most", "least", "reward", "episode", "lengths")
+    _saved_within: ClassVar = {"lengths": (0, np.inf)}
 
     def __init__(self, L: int) -> None:
         self.most, self.least = np.full(L + 1, -np.inf), np.full(L + 1, np.inf)

@@ -316,6 +316,10 @@ def _guarded() -> int:
         return status if isinstance(status, int) else 0
     except LinMDPError as error:
         stop(str(error), error.status)
+    except SystemExit as ended:
+        if not ended.code:  # not one of ours: an agent or a feature map that leaves as if all were done
+            stop("a part of this program, or a module of --import, has called sys.exit().", 1)
+        raise
     except MemoryError as error:
         stop(f"this does not fit into memory, or into what --max-memory allows: {error}", 2)
     except (KeyboardInterrupt, typer.Abort):

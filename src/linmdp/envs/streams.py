@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -12,7 +13,7 @@ from gymnasium.vector.utils import iterate
 
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.guard import Guard
-from linmdp.errors import InvalidData
+from linmdp.errors import FAULTS, InvalidData, LinMDPError, described
 from linmdp.types import BoolArray, State, Transition
 
 
@@ -25,14 +26,12 @@ class FirstStream(gymnasium.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode in every stream."""
-        seeds: Any = None if seed is None else [seed + i for i in range(self.vector.num_envs)]
-        observations, infos = self.vector.reset(seed=seeds, options=options)
-        return _parts(self.vector, observations)[0], info_of(infos, 0)
+        return _begun(self.vector, seed=seed, options=options)[0]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step of every stream."""
         found = _stepped(self.vector, [action] * self.vector.num_envs)
-        others = np.array([i > 0 and (step[2] or step[3]) for i, step in enumerate(found)])
+        others = np.array([i > 0 and bool(step[2] or step[3]) for i, step in enumerate(found)])
         if _mode(self.vector) == AutoresetMode.DISABLED and others.any():
             self.vector.reset(options={"reset_mask": others})
         return found[0]
@@ -73,23 +72,24 @@ class Streams:
         self.vector, self.env, self.n = vector, task, vector.num_envs
         self.mode = _mode(vector)
         self._views = [_View(vector) for _ in range(self.n)]
-        self._guards = [Guard(task.beside(view)) for view in self._views]
+        self._guards = [Guard(task.beside(view), during=f" of stream {i}") for i, view in enumerate(self._views)]
+        self._ended = [0] * self.n
 
     def episodes(self, seed: int, act: Callable[[Guard, int, State], int]) -> Iterator[Lived]:
         """Episodes without end, in the order in which they end.
 
         All streams begin anew; what `act` chooses at step h is asked for one stream after the other.
         """
-        seeds: Any = [seed + i for i in range(self.n)]
-        observations, infos = self.vector.reset(seed=seeds)
-        first = _parts(self.vector, observations)
-        states = [self._begun(i, (first[i], info_of(infos, i))) for i in range(self.n)]
+        with _named("reset"):
+            first = _begun(self.vector, seed=seed)
+        states = [self._begun(i, first[i]) for i in range(self.n)]
         rows: list[list[Row]] = [[] for _ in range(self.n)]
         over = np.zeros(self.n, dtype=np.bool_)
         """Streams whose next step is a reset, and no step."""
         while True:
             chosen = [0 if over[i] else act(self._guards[i], len(rows[i]), states[i]) for i in range(self.n)]
-            news, over_before = _stepped(self.vector, [self.env.action_map(a) for a in chosen]), over.copy()
+            with _named("step"):
+                news, over_before = _stepped(self.vector, [self.env.action_map(a) for a in chosen]), over.copy()
             ended = np.zeros(self.n, dtype=np.bool_)
             for i in range(self.n):
                 if over_before[i]:
@@ -99,19 +99,19 @@ class Streams:
             for i in np.flatnonzero(ended).tolist():
                 earned = self._guards[i].original(sum(step.reward for step, _ in rows[i]))
                 yield Lived(len(rows[i]), earned, rows[i])
-                rows[i] = []
+                rows[i], self._ended[i] = [], self._ended[i] + 1
             self._begin_again(ended, over, news, states)
 
     def _begun(self, i: int, news: Any) -> State:
         self._views[i].news = news
-        return self._guards[i].reset(0)
+        return self._guards[i].reset(self._ended[i])
 
     def _step(self, i: int, rows: list[list[Row]], states: list[State], action: int, news: Any) -> bool:
         """Note one step of stream i; whether its episode is over."""
         final = news[4].get("final_obs")
         self._views[i].news = news if final is None else (final, *news[1:])
         h = len(rows[i])
-        following, reward, terminated, truncated = self._guards[i].step(0, h, action)
+        following, reward, terminated, truncated = self._guards[i].step(self._ended[i], h, action)
         rows[i].append((Transition(h, states[i], action, reward, following, terminated), self._guards[i].mask))
         if truncated and not (terminated or news[2] or news[3]):
             raise InvalidData(
@@ -129,10 +129,10 @@ class Streams:
             for i in np.flatnonzero(ended).tolist():
                 states[i] = self._begun(i, (news[i][0], {}))
         elif ended.any():
-            observations, infos = self.vector.reset(options={"reset_mask": ended.copy()})
-            first = _parts(self.vector, observations)
+            with _named("reset"):
+                first = _begun(self.vector, options={"reset_mask": ended.copy()})
             for i in np.flatnonzero(ended).tolist():
-                states[i] = self._begun(i, (first[i], info_of(infos, i)))
+                states[i] = self._begun(i, first[i])
 
 
 def _mode(vector: VectorEnv[Any, Any, Any]) -> Any:
@@ -145,14 +145,29 @@ def _parts(vector: VectorEnv[Any, Any, Any], observations: Any) -> list[Any]:
     return list(iterate(vector.observation_space, observations))
 
 
-def _stepped(vector: VectorEnv[Any, Any, Any], actions: list[Any]) -> list[tuple[Any, Any, bool, bool, dict[str, Any]]]:
-    """What each stream shows after one step of all."""
+def _begun(vector: VectorEnv[Any, Any, Any], **how: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """What each stream shows after a reset."""
+    observations, infos = vector.reset(**how)
+    parts = _parts(vector, observations)
+    return [(parts[i], info_of(infos, i)) for i in range(vector.num_envs)]
+
+
+def _stepped(vector: VectorEnv[Any, Any, Any], actions: list[Any]) -> list[tuple[Any, Any, Any, Any, dict[str, Any]]]:
+    """What each stream shows after one step of all, as it is: who plays it through a guard looks at it."""
     observations, rewards, terminated, truncated, infos = vector.step(np.array(actions))
     parts = _parts(vector, observations)
-    return [
-        (parts[i], float(rewards[i]), bool(terminated[i]), bool(truncated[i]), info_of(infos, i))
-        for i in range(vector.num_envs)
-    ]
+    return [(parts[i], rewards[i], terminated[i], truncated[i], info_of(infos, i)) for i in range(vector.num_envs)]
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """A reset or a step of all streams at once that fails is a fault of the environment."""
+    try:
+        yield
+    except LinMDPError:
+        raise
+    except FAULTS as error:
+        raise InvalidData(f"A {what} of the vector environment must not fail. Got {described(error)}.") from error
 
 
 def info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:

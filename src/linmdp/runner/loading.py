@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from linmdp.agents.base import Agent, under
 from linmdp.agents.held import check_range
@@ -81,14 +84,19 @@ def _of_file(path: Path, env: Any) -> Trained:
         env, spec = make_env(env), env
     arrays = under("agent", file.arrays) if file.meta["kind"] == "checkpoint" else file.arrays
     try:
-        for key, array in arrays.items():
-            if array.dtype.kind == "f":
-                check_range(key, array, -LARGEST, LARGEST)
+        check_sizes(arrays)
         agent = _made(file, env)
         agent.load_state_dict(arrays)
     except LinMDPError as error:
         raise InvalidData(f"The agent in '{path}' cannot be used here. {error}") from error
     return Trained(agent, env, spec, f"{agent.name} on {spec or 'its environment'}, from {path.name}")
+
+
+def check_sizes(arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse numbers of a saved agent that are too large to go on with."""
+    for key, array in arrays.items():
+        if array.dtype.kind == "f":
+            check_range(key, array, -LARGEST, LARGEST)
 
 
 def _env_named(spec: str) -> Any:

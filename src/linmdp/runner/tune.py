@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import gc
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.errors import InvalidParameter, LinMDPError, check_int
+from linmdp.errors import InvalidParameter, LinMDPError, LinMDPWarning, check_int
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.results.curves import late_return
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job, default_processes
-from linmdp.runner.registry import agent_parameters, make_env
+from linmdp.runner.registry import AGENTS, agent_parameters, make_env
 from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import extended_spec, parse_spec
 from linmdp.runner.sweep import run_key, run_tried
@@ -187,7 +188,8 @@ class Search:
         grid["beta"] = tuple(float(f"{scale * value:.3g}") for value in grid["beta"])
         if not task.stationary:
             grid.pop("stationary", None)
-        maps = list(_feature_maps(env_given)) if env == "gym" and task.S is None else [{}]
+        asked = agent in AGENTS and AGENTS[agent].needs_features
+        maps = list(_feature_maps(env_given)) if env == "gym" and task.S is None and asked else [{}]
         for features, chosen in product(maps, _combinations(grid, given)):
             setting = Setting(extended_spec(self.default.env, features), extended_spec(self.default.agent, chosen))
             if setting != self.default:
@@ -214,13 +216,15 @@ class Search:
 def _played(
     jobs: dict[Setting, list[Job]], store: Store, processes: int | None, progress: bool
 ) -> dict[Setting, list[RunResult]]:
-    """The runs of each setting, in order; one that fails, or has failed before, is noted and left out."""
+    """The runs of each setting, in order; what fails, or has failed before, is noted and left out."""
     before = set(store.notes(FAILED))
     wanted = {s: own for s, own in jobs.items() if " ".join(s) not in before}
     failed = run_tried([job for own in wanted.values() for job in own], store, processes=processes, progress=progress)
     for setting, own in wanted.items():
-        if any(job in failed for job in own):
+        if reasons := [failed[job] for job in own if job in failed]:
             store.note(FAILED, " ".join(setting))
+            words = f"'{' '.join(setting)}' is left out, since it cannot be run to its end: {reasons[0]}"
+            warnings.warn(words, LinMDPWarning, stacklevel=2)
     stored = {run.key: run.result for run in store.stored()}
     keys = {setting: [run_key(job) for job in own] for setting, own in wanted.items()}
     return {s: [stored[key] for key in own] for s, own in keys.items() if all(key in stored for key in own)}

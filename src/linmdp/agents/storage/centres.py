@@ -307,8 +307,11 @@ class Centres(RowStorage):
             raise InvalidData(f"'count' of a saved agent must be in [0, {self.M}] everywhere.")
         if not ((self.centre >= 0) & (self.centre < S)).all():
             raise InvalidData(f"'centre' of a saved agent must be in [0, {S - 1}] everywhere.")
-        if not all(np.isfinite(getattr(self, name)).all() and (getattr(self, name) >= 0).all() for name in BOUNDS):
-            raise InvalidData(f"{', '.join(BOUNDS)} of a saved agent must be finite, and not negative.")
+        bounds = {name: getattr(self, name) for name in BOUNDS}
+        bounds["sums"] = self.sums[:, (TIMES, SQUARES, FORMS)]
+        bounds["W"] = np.diagonal(self.W, axis1=-2, axis2=-1)
+        if not all(np.isfinite(held).all() and (held >= 0).all() for held in bounds.values()):
+            raise InvalidData(f"{', '.join(bounds)} of a saved agent must be finite, and not negative.")
 
 
 BOUNDS = ("radius", "errors", "certificate", "finals")

@@ -38,6 +38,7 @@ class Counts(Storage):
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("N", "forms", "V", "best", "seen")
+    _saved_within: ClassVar = {"forms": (0, np.inf)}
     _scratch: ClassVar[tuple[str, ...]] = ("_own_columns", "_vectors", "_rows")
     keeps_samples = False
 

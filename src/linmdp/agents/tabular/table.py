@@ -98,6 +98,7 @@ class TableAgent(Agent):
             load_array(getattr(self, name), state, name[1:])
             if name in self._TIMES:
                 check_range(name[1:], getattr(self, name), 0, np.inf)
+                np.abs(getattr(self, name), out=getattr(self, name))  # of -0.0, with which nothing can be drawn
         for name in self._COUNTERS:
             number = np.array(0)
             load_array(number, state, name[1:])
