@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp.envs.catalog import FAMILIES
 from linmdp.envs.checks import check_linear
 from linmdp.envs.devices import inventory, sensor
+from linmdp.envs.families import FAMILIES
 from linmdp.envs.planning import policy_value, uniform_policy
 
 DRAWS = 4000

@@ -14,9 +14,9 @@ import torch
 
 import linmdp
 from linmdp.envs.checks import check_linear
+from linmdp.envs.families import synthetic
 from linmdp.envs.games import Game, layout_of, resolved
 from linmdp.envs.linearized import distilled
-from linmdp.envs.synthetic import synthetic
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.io.tensorfile import packed, read_tensors

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp import LSVIUCB, LSVIUCBSelect, OptWLSVI, TableFeatures, Task
 from linmdp.envs.base import LinearModel
-from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.families import FAMILIES
 from linmdp.features import BilinearFeatures
 from linmdp.features.bilinear import cut
 from linmdp.types import Array

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from linmdp import InvalidData, optimum, policy_value
 from linmdp.envs.base import LinearModel
-from linmdp.envs.families import hypercube, lock, riverswim
+from linmdp.envs.families import hypercube, lock, riverswim, synthetic
 from linmdp.envs.planning import uniform_policy
-from linmdp.envs.synthetic import synthetic
 from linmdp.types import Array
 
 small = st.builds(

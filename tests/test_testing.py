@@ -14,7 +14,7 @@ import pytest
 
 import linmdp
 from linmdp.agents.base import StateDict
-from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.families import FAMILIES
 from linmdp.features import HashedFeatures, UnitFeatures
 from linmdp.testing import check_agent, check_env, check_features
 from linmdp.types import Array

@@ -124,7 +124,7 @@ class LinearModel:
         return float(outline[0]), min(first + int(within.searchsorted(level, side="right")), self.S - 1)
 
 
-def stationary(theta: Array, mu: Array, H: int) -> tuple[Array, Array]:
+def repeated(theta: Array, mu: Array, H: int) -> tuple[Array, Array]:
     """theta (d,) and mu (d, S) as H equal steps, without a copy."""
     return np.broadcast_to(theta, (H, *theta.shape)), np.broadcast_to(mu, (H, *mu.shape))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmdp.envs.base import LinearModel, stationary
+from linmdp.envs.base import LinearModel, repeated
 from linmdp.envs.names import Names
 from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.blocks import LARGEST_D
@@ -192,7 +192,7 @@ def _device(
     names: Names,
 ) -> LinearModel:
     check_int(name, "seed", seed, low=0)
-    thetas, mus = stationary(theta, mu, check_int(name, "H", H, low=1))
+    thetas, mus = repeated(theta, mu, check_int(name, "H", H, low=1))
     return LinearModel(
         name=name,
         features=features,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.envs.base import LinearModel
-from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.families import FAMILIES
 from linmdp.envs.linear import LinearMDPEnv
 from linmdp.envs.planning import Optimum, backup, optimum, policy_value, uniform_policy
 from linmdp.errors import check_choice, check_int, check_number, invalid, unknown

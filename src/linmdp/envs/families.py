@@ -1,15 +1,61 @@
-"""Families where exploration is hard. All are exactly linear, so V* is known."""
+"""The built-in linear MDPs, by name: a function of keyword parameters makes the model, and V* is known by planning."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from linmdp.envs.base import LinearModel, stationary
-from linmdp.errors import check_int, check_number
+from linmdp.envs.base import LinearModel, repeated
+from linmdp.envs.devices import inventory, sensor
+from linmdp.errors import check_int, check_number, invalid
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures, one_hot
+
+
+def synthetic(
+    *,
+    S: int = 500,
+    A: int = 15,
+    d: int = 30,
+    H: int = 50,
+    seed: int = 0,
+    noise: float = 0.02,
+    concentration: float = 1.0,
+    certain: float = 0.0,
+    start: str = "fixed",
+    stationary: bool = False,
+) -> LinearModel:
+    """The paper's synthetic linear MDP: features, rewards and measures, each uniform on its simplex.
+
+    phi(s, a) and theta_h are drawn from the simplex of R^d, the measures mu_{h,1} ... mu_{h,d} from the simplex
+    over the S states, all independently.
+
+    Parameters
+    ----------
+    d : dimension of the features
+    concentration : c of Dirichlet(c, ..., c): 1 is the paper's uniform law; below 1 the task has more contrast
+    certain : share of the measures that are a single state each, so that noise is uneven
+    stationary : one theta and one set of measures for all steps, so that dynamics do not depend on h
+    """
+    S, A, d, H = (
+        check_int("synthetic", name, value, low=1) for name, value in (("S", S), ("A", A), ("d", d), ("H", H))
+    )
+    seed = check_int("synthetic", "seed", seed, low=0)
+    c = check_number("synthetic", "concentration", concentration, low=0.0, open_low=True)
+    if not isinstance(stationary, bool):
+        invalid("synthetic", "stationary", "true or false", stationary)
+    rng = np.random.default_rng(seed)
+    features = TableFeatures(rng.dirichlet(np.full(d, c), size=(S, A)))
+    steps = 1 if stationary else H
+    theta, mu = rng.dirichlet(np.full(d, c), size=steps), rng.dirichlet(np.full(S, c), size=(steps, d))
+    sure = round(d * check_number("synthetic", "certain", certain, low=0.0, high=1.0))
+    mu[:, :sure] = np.eye(S)[mu[:, :sure].argmax(axis=-1)]
+    if stationary:
+        theta, mu = repeated(theta[0], mu[0], H)
+    return LinearModel(name="synthetic", features=features, theta=theta, mu=mu, noise=noise, start=start)
 
 
 def hypercube(
@@ -131,7 +177,7 @@ def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, sta
     P[S - 1, 1, S - 2 :] = 0.4, 0.6
     r = np.zeros((S, 2))
     r[0, 0], r[S - 1, 1] = 0.005, 1.0
-    theta, mu = stationary(r.reshape(-1), P.reshape(2 * S, S), H)
+    theta, mu = repeated(r.reshape(-1), P.reshape(2 * S, S), H)
     return LinearModel(
         name="riverswim",
         features=one_hot(S, 2),
@@ -142,3 +188,55 @@ def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, sta
         state_fields=(("place", S),),
         action_names=("left", "right"),
     )
+
+
+def catalogue(
+    *,
+    A: int = 1000,
+    S: int = 8,
+    factors: int = 4,
+    segments: int = 3,
+    H: int = 5,
+    concentration: float = 0.3,
+    seed: int = 0,
+    noise: float = 0.02,
+    start: str = "fixed",
+) -> LinearModel:
+    """A shop that shows a visitor one of A items per step, H times; each item is a mixture of a few factors.
+
+    A state is a mood of the visitor, a mixture x_s of `segments`; item a is a mixture psi_a of `factors`. Segment i
+    that is shown factor j pays theta_ij, and its next mood is drawn from mu_ij: so phi(s, a) = x_s (x) psi_a,
+    d = segments * factors, and dynamics do not depend on the step. Mixtures are drawn from Dirichlet laws of that
+    `concentration`: below 1 most items are close to one factor.
+
+    Parameters
+    ----------
+    A : items
+    S : moods of the visitor
+    factors, segments : of which items and moods are mixtures; d is their product
+    concentration : c of the Dirichlet(c, ..., c) that mixtures are drawn from; below 1 they have more contrast
+    """
+    A, S, factors, segments, H = (
+        check_int("catalogue", name, value, low=1, high=most)
+        for name, value, most in (
+            ("A", A, 10**7),
+            ("S", S, 10**4),
+            ("factors", factors, 64),
+            ("segments", segments, 64),
+            ("H", H, 10**6),
+        )
+    )
+    c = check_number("catalogue", "concentration", concentration, low=0.0, open_low=True)
+    rng = np.random.default_rng(check_int("catalogue", "seed", seed, low=0))
+    psi, x = rng.dirichlet(np.full(factors, c), size=A), rng.dirichlet(np.full(segments, c), size=S)
+    F = np.einsum("si,jk->sijk", x, np.eye(factors)).reshape(S, segments * factors, factors)
+    theta = rng.uniform(0.1, 0.9, size=segments * factors)  # so that noise is not clipped
+    mu = rng.dirichlet(np.full(S, c), size=segments * factors)
+    steps = repeated(theta, mu, H)
+    features = BilinearFeatures(F, psi)
+    return LinearModel(name="catalogue", features=features, theta=steps[0], mu=steps[1], noise=noise, start=start)
+
+
+FAMILIES: dict[str, Callable[..., LinearModel]] = {
+    make.__name__: make for make in (synthetic, hypercube, lock, riverswim, sensor, inventory, catalogue)
+}

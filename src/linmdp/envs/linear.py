@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.base import Chance, LinearModel
-from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.families import FAMILIES
 from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
 from linmdp.errors import InvalidParameter, check_int, unknown
 from linmdp.types import WHOLE

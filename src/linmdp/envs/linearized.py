@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.envs.base import LinearModel, stationary
+from linmdp.envs.base import LinearModel, repeated
 from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.features.tabular import TableFeatures
@@ -88,7 +88,7 @@ def distilled(learned: LearnedModel, *, H: int, anchors: int, start: str = "fixe
     theta, mu = np.clip(learned.theta, low, high), measures / mass[:, None]
     if ends.any():
         phi, theta, mu = _with_end(phi, theta, mu, ends)
-    thetas, mus = stationary(theta, mu, H)
+    thetas, mus = repeated(theta, mu, H)
     return LinearModel(
         name=f"linearized:{learned.env_id}",
         features=TableFeatures(phi),

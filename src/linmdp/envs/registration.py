@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-GYM_IDS = {
-    "linmdp/Synthetic-v0": "synthetic",
-    "linmdp/Hypercube-v0": "hypercube",
-    "linmdp/Lock-v0": "lock",
-    "linmdp/RiverSwim-v0": "riverswim",
-    "linmdp/Sensor-v0": "sensor",
-    "linmdp/Inventory-v0": "inventory",
-    "linmdp/Catalogue-v0": "catalogue",
-}
+NAMES = ("Synthetic", "Hypercube", "Lock", "RiverSwim", "Sensor", "Inventory", "Catalogue")
+GYM_IDS = {f"linmdp/{name}-v0": name.lower() for name in NAMES}
 
 
 def register_envs() -> None:

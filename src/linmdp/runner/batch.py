@@ -17,7 +17,7 @@ from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.agents.schedules.base import Schedule
 from linmdp.envs.base import LinearModel
-from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.families import FAMILIES
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, WorkFailed, check_int, invalid, without_warnings
 from linmdp.io.files import output_folder
 from linmdp.plugins import carried

@@ -12,7 +12,7 @@ import linmdp.agents as built_in
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent, SB3DQNFew, SB3PPOFew
 from linmdp.envs.base import LinearModel
-from linmdp.envs.catalog import FAMILIES
+from linmdp.envs.families import FAMILIES
 from linmdp.envs.guard import task_of
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
