@@ -33,7 +33,10 @@ TASKS = [
     ("inventory", "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95"),
     ("riverswim:H=20", "lsvi-ucb:storage=centres,lam=0.1"),
     ("lock", "lsvi-ucb:storage=centres,lam=0.1"),
-    ("gym:CartPole-v1,H=200,features=rbf,centres=12", "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95"),
+    (
+        "gym:CartPole-v1,H=200,features=fourier,order=1",
+        "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95",
+    ),
     ("sensor", "lsvi-ucb:storage=centres,beta=0.5,lam=0.1,stationary=true,discount=0.95"),
     ("sensor", "opt-wlsvi:storage=centres,W=100,beta=0.5,lam=0.1,stationary=true,discount=0.95"),
     (

@@ -13,33 +13,25 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import linmdp
-from linmdp.features import RBF, BlockFeatures, FeatureMap, Fourier, OneHot, RandomFourier, Scaling, Tiles
+from linmdp.features import BlockFeatures, FeatureMap, Fourier, RandomFourier, Scaling
 from linmdp.features.base import NORM_SLACK
-from linmdp.features.basis import coefficients, farthest_points, squared_distances
+from linmdp.features.basis import coefficients
 from linmdp.features.blocks import LARGEST_D
-from linmdp.features.onehot import joined
 from linmdp.types import Array
 
 LOW, HIGH = np.array([-2.0, 0.0, 5.0]), np.array([3.0, 1.0, 9.0])
 SCALING = Scaling(LOW, HIGH)
-DATA = np.random.default_rng(0).uniform(LOW, HIGH, size=(200, 3))
 MAPS: dict[str, Callable[[int], BlockFeatures]] = {
     "fourier": lambda A: Fourier(A, SCALING, order=2),
     "fourier coupled": lambda A: Fourier(A, SCALING, order=4, coupling=2),
-    "tiles": lambda A: Tiles(A, SCALING, tilings=4, tiles=3),
-    "tiles hashed": lambda A: Tiles(A, SCALING, tilings=5, tiles=6, dim=64),
-    "rbf": lambda A: RBF.fit(A, SCALING, DATA, centres=20),
-    "rff": lambda A: RandomFourier(A, SCALING, dim=30),
-    "onehot": lambda A: OneHot(A, (4, 3, 5), groups=joined(3, 2)),
+    "auto": lambda A: RandomFourier(A, SCALING, dim=30),
 }
 every_map = pytest.mark.parametrize("name", MAPS)
 
 
-def states_of(name: str, n: int, seed: int) -> np.ndarray:
-    """States within the bounds, on them, or far outside; of one-hot, any parts that there are."""
+def states_of(n: int, seed: int) -> np.ndarray:
+    """States within the bounds, on them, or far outside."""
     rng = np.random.default_rng(seed)
-    if name == "onehot":
-        return rng.integers((4, 3, 5), size=(n, 3))
     inside, outside = rng.uniform(LOW, HIGH, (n, 3)), rng.normal(0, 1e6, (n, 3))
     return np.choose(rng.integers(4, size=(n, 1)), [inside, np.tile(LOW, (n, 1)), np.tile(HIGH, (n, 1)), outside])
 
@@ -48,7 +40,7 @@ def states_of(name: str, n: int, seed: int) -> np.ndarray:
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 12), A=st.integers(1, 4))
 def test_norm_is_at_most_1_and_batch_is_phi_row_by_row(name: str, seed: int, n: int, A: int) -> None:
-    features, states = MAPS[name](A), states_of(name, n, seed)
+    features, states = MAPS[name](A), states_of(n, seed)
     assert isinstance(features, FeatureMap)
     batch = features.batch(states)
     assert batch.shape == (n, A, features.d)
@@ -59,7 +51,7 @@ def test_norm_is_at_most_1_and_batch_is_phi_row_by_row(name: str, seed: int, n: 
 
 @every_map
 def test_phi_is_psi_in_the_block_of_its_action(name: str) -> None:
-    features, states = MAPS[name](3), states_of(name, 6, 1)
+    features, states = MAPS[name](3), states_of(6, 1)
     psi = features.psi(states)
     assert psi.shape == (6, features.p)
     assert features.d == 3 * features.p
@@ -71,7 +63,7 @@ def test_phi_is_psi_in_the_block_of_its_action(name: str) -> None:
 
 @every_map
 def test_a_map_is_the_same_when_it_is_made_again_or_pickled(name: str) -> None:
-    states = states_of(name, 5, 3)
+    states = states_of(5, 3)
     one, two = MAPS[name](2), MAPS[name](2)
     np.testing.assert_array_equal(one.psi(states), two.psi(states))
     np.testing.assert_array_equal(one.psi(states), pickle.loads(pickle.dumps(one)).psi(states))
@@ -121,66 +113,11 @@ def test_fourier_is_the_formula() -> None:
     np.testing.assert_allclose(features.psi(np.array([[x, y]]))[0], np.array(expected) / 2)
 
 
-@pytest.mark.parametrize("dim", [None, 24])
-def test_tiles_has_one_tile_of_each_tiling(dim: int | None) -> None:
-    features = Tiles(1, SCALING, tilings=4, tiles=3, dim=dim)
-    active = features.active(DATA)
-    assert active.shape == (200, 4)
-    np.testing.assert_array_equal(active // (features.p // 4), np.tile(np.arange(4), (200, 1)))
-    np.testing.assert_allclose(np.linalg.norm(features.psi(DATA), axis=1), 1.0)
-    assert features.p == (dim or 4 * 3**3)
-
-
-def test_tiles_near_each_other_share_more_than_tiles_far_apart() -> None:
-    features = Tiles(1, Scaling(np.zeros(1), np.ones(1)), tilings=8, tiles=5)
-    overlap = features.psi(np.linspace(0, 1, 101)[:, None]) @ features.psi(np.zeros((1, 1))).T
-    assert (np.diff(overlap[:, 0]) <= 1e-12).all()
-    assert overlap[0, 0] == pytest.approx(1)
-    assert overlap[-1, 0] == 0
-
-
-def test_rbf_is_the_formula_and_lies_on_the_simplex() -> None:
-    features = RBF.fit(1, SCALING, DATA, centres=15, bandwidth=0.2)
-    psi, x = features.psi(DATA), SCALING(DATA)
-    g = np.exp(-((x[:, None] - features.centres) ** 2).sum(-1) / (2 * 0.2**2))
-    np.testing.assert_allclose(psi, g / g.sum(1, keepdims=True), atol=1e-12)
-    np.testing.assert_allclose(psi.sum(1), 1.0)
-    far = RBF(1, SCALING, centres=features.centres, bandwidth=1e-3).psi(DATA)
-    assert np.isfinite(far).all(), "far from every centre the nearest one takes all"
-
-
-def test_centres_cover_the_data_better_than_random_ones() -> None:
-    x = SCALING(DATA)
-    radius = {
-        name: squared_distances(x, centres).min(axis=1).max()
-        for name, centres in (("chosen", farthest_points(x, 12)), ("random", x[:12]))
-    }
-    assert radius["chosen"] < radius["random"]
-
-
-def test_rff_approaches_its_kernel() -> None:
+def test_random_cosines_approach_their_kernel() -> None:
     features = RandomFourier(1, Scaling(np.zeros(3), np.ones(3)), dim=2048, bandwidth=0.5, seed=4)
     x = np.random.default_rng(1).uniform(size=(20, 3))
-    kernel = np.exp(-squared_distances(x, x) / (2 * 0.5**2))
+    kernel = np.exp(-((x[:, None] - x) ** 2).sum(-1) / (2 * 0.5**2))
     np.testing.assert_allclose(2 * features.psi(x) @ features.psi(x).T, kernel, atol=0.1)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_onehot_has_one_entry_of_each_group(order: int) -> None:
-    sizes, k = (2, 3, 4), 3
-    features = OneHot(1, sizes, groups=joined(k, order))
-    every = np.stack(np.unravel_index(np.arange(24), sizes), axis=1)
-    psi = features.psi(every)
-    assert ((psi > 0).sum(axis=1) == math.comb(k, order)).all()
-    np.testing.assert_allclose(np.linalg.norm(psi, axis=1), 1.0)
-    assert np.linalg.matrix_rank(psi) == (24 if order == 3 else {1: 7, 2: 18}[order])
-    if order == 3:
-        np.testing.assert_array_equal(psi, np.eye(24))
-
-
-def test_onehot_refuses_a_part_that_does_not_exist() -> None:
-    with pytest.raises(linmdp.InvalidData, match=r"whole numbers below \(2, 3\)"):
-        OneHot(1, (2, 3)).psi(np.array([[0, 3]]))
 
 
 @pytest.mark.parametrize(
@@ -189,14 +126,8 @@ def test_onehot_refuses_a_part_that_does_not_exist() -> None:
         (lambda: Fourier(2, SCALING, order=20), r"d = A \* p at most 2048. Got 2 \* 9261 = 18522"),
         (lambda: Fourier(2, SCALING, order=0), "The 'order' parameter of fourier"),
         (lambda: Fourier(2, SCALING, coupling=0), "The 'coupling' parameter of fourier"),
-        (lambda: Tiles(2, SCALING, tiles=1), "The 'tiles' parameter of tiles"),
-        (lambda: Tiles(2, SCALING, dim=4), "The 'dim' parameter of tiles must be a whole number >= 8"),
-        (lambda: RBF.fit(2, SCALING, DATA, centres=201), "at most the number of different states seen"),
-        (lambda: RBF(2, SCALING, centres=np.zeros((3, 2))), r"must have shape \(p, 3\)"),
-        (lambda: RBF.fit(2, SCALING, DATA, centres=9, bandwidth=0), "The 'bandwidth' parameter of rbf"),
         (lambda: RandomFourier(2, SCALING, dim=LARGEST_D), "d = A"),
-        (lambda: RandomFourier(2, SCALING, seed=-1), "The 'seed' parameter of rff"),
-        (lambda: OneHot(2, (50, 50)), "The features of onehot must have d"),
+        (lambda: RandomFourier(2, SCALING, seed=-1), "The 'seed' parameter of auto"),
     ],
 )
 def test_bad_parameters_are_refused_in_one_line(make: Callable[[], object], words: str) -> None:

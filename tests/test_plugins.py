@@ -148,7 +148,7 @@ class Abstract(linmdp.Agent):
         (lambda: linmdp.register_env("my lock", lock_model), "must be letters, digits"),
         (lambda: linmdp.register_env("mine", 3), "must be a function or a class. Got 3"),  # type: ignore[call-overload]
         (lambda: linmdp.register_env("mine", positional), "must take 0 arguments and have defaults"),
-        (lambda: linmdp.register_features("rbf", lambda view: view), "The name of a new feature map must be free"),
+        (lambda: linmdp.register_features("fourier", lambda view: view), "The name of a new feature map must be free"),
         (lambda: linmdp.register_features("mine", lambda: 0), "must take 1 argument and have defaults"),
     ],
 )

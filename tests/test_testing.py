@@ -182,7 +182,8 @@ def test_every_family_passes(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["synthetic:S=20,A=3,d=4,H=5,start=uniform", "gym:FrozenLake-v1,H=20", "gym:CartPole-v1,H=30,features=rbf"]
+    "spec",
+    ["synthetic:S=20,A=3,d=4,H=5,start=uniform", "gym:FrozenLake-v1,H=20", "gym:CartPole-v1,H=30,features=fourier"],
 )
 def test_other_environments_pass(spec: str) -> None:
     check_env(spec)
@@ -288,7 +289,7 @@ POINTS = np.random.default_rng(0).random((7, 2))
 def test_correct_features_pass() -> None:
     check_features(Map(), POINTS)
     check_features(linmdp.one_hot(3, 2))
-    env: Any = linmdp.make_env("gym:MountainCar-v0,H=9,features=tiles")
+    env: Any = linmdp.make_env("gym:MountainCar-v0,H=9,features=fourier")
     check_features(env.task.features, [env.reset(seed=i)[0] for i in range(5)])
 
 

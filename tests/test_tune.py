@@ -92,9 +92,9 @@ def test_what_is_better_is_found_and_what_fails_is_left_out(tmp_path: Path) -> N
 
 
 def test_given_parameters_stay_as_they_are() -> None:
-    search = Search("gym:CartPole-v1,H=20,features=rff", "lsvi-ucb:storage=centres,beta=0.5", **SIZES)
+    search = Search("gym:CartPole-v1,H=20,features=fourier", "lsvi-ucb:storage=centres,beta=0.5", **SIZES)
     for setting in search.settings:
-        assert parse_spec(setting.env)[1]["features"] == "rff"
+        assert parse_spec(setting.env)[1]["features"] == "fourier"
         assert parse_spec(setting.agent)[1]["beta"] == 0.5
     assert len(set(search.settings)) == len(search.settings) == SIZES["budget"] // (3 * 2 * 2)
 
@@ -105,7 +105,7 @@ def test_feature_maps_are_tried_where_states_are_not_finite_and_the_agent_asks_f
     assert len(tried) > 1
     tried = Search("gym:CartPole-v1,H=20", "lsvi-ucb", episodes=18, seeds=2, budget=400).settings
     maps = {parse_spec(setting.env)[1].get("features") for setting in tried}
-    assert {None, "rff", "rbf"} <= maps
+    assert {None, "auto", "fourier"} <= maps
     lake = Search("gym:FrozenLake-v1,H=20", "lsvi-ucb", **SIZES).settings
     assert {setting.env for setting in lake} == {"gym:FrozenLake-v1,H=20"}
 

@@ -49,18 +49,15 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         random play
     reward : what to do with a reward outside its range: "error", "clip", "rescale", or "auto": an error where
         reward_low and reward_high are given, else clip (see `envs.rewards`)
-    features : onehot, hashed, fourier, tiles, rbf, rff, auto, or a FeatureMap from observations to (A, d); by
-        default onehot where observations are whole numbers that can be counted, hashed where they cannot but come
-        again, else auto. Of `ALE/` games the RAM is seen
-    order : of onehot and fourier
+    features : onehot, hashed, fourier, auto, or a FeatureMap from observations to (A, d); by default onehot where
+        observations are whole numbers that can be counted, hashed where they cannot but come again, else auto. Of
+        `ALE/` games the RAM is seen
+    order : of fourier
     coupling : of fourier, the most coordinates that one cosine joins
-    tilings, tiles : of tiles
-    centres : of rbf
-    dim : of tiles (at most), rff and auto
-    bandwidth : of rbf, rff and auto
-    scaling : "bounds" of the space where it has some, or "data": the range seen in the warm-up
-    warmup : steps of a random policy before the first episode, for features that are fitted to data
-    seed : seed of the warm-up, of rff and of auto
+    dim, bandwidth : of auto
+    scaling : of fourier, "bounds" of the space where it has some, or "data": the range seen in the warm-up
+    warmup : steps of a random policy before the first episode, where coordinates have no bounds
+    seed : seed of the warm-up and of auto
     actions : values of each coordinate of actions that are a Box; by default 5, or as many as make 1,024 in all at most
     masks : whether `info["action_mask"]` and `action_masks()` of the environment say which actions may be taken
     kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
@@ -88,9 +85,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         features: str | FeatureMap | None = None,
         order: int | None = None,
         coupling: int | None = None,
-        tilings: int | None = None,
-        tiles: int | None = None,
-        centres: int | None = None,
         dim: int | None = None,
         bandwidth: float | None = None,
         scaling: str | None = None,
@@ -100,8 +94,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         masks: bool = True,
         **kwargs: Any,
     ) -> None:
-        sizes = {"order": order, "coupling": coupling, "tilings": tilings, "tiles": tiles, "centres": centres}
-        others = {"dim": dim, "bandwidth": bandwidth, "scaling": scaling, "warmup": warmup, "seed": seed}
+        sizes = {"order": order, "coupling": coupling, "dim": dim, "bandwidth": bandwidth}
+        others = {"scaling": scaling, "warmup": warmup, "seed": seed}
         given = {name: value for name, value in (sizes | others).items() if value is not None}
         if isinstance(features, str):  # a map that someone else registered has other parameters
             given |= {name: kwargs.pop(name) for name in map_parameters(features) if name in kwargs}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
@@ -19,9 +18,8 @@ from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.observations import Reading, counted, numbers, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
+from linmdp.features.basis import Fourier, RandomFourier
 from linmdp.features.blocks import LARGEST_D
-from linmdp.features.onehot import OneHot, joined
 from linmdp.features.scaling import Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
 from linmdp.features.unit import HashedFeatures, UnitFeatures
@@ -108,50 +106,6 @@ def fourier(
     return reading, Fourier(view.A, scale, order=order, coupling=coupling)
 
 
-def tiles(
-    view: EnvView,
-    *,
-    tilings: int = 8,
-    tiles: int = 4,
-    dim: int | None = None,
-    scaling: str = "bounds",
-    warmup: int = 1000,
-    seed: int = 0,
-) -> Mapped:
-    """Tile coding, hashed where it would be too large."""
-    reading, scale = view.scaled("tiles", scaling, warmup, seed)
-    return reading, Tiles(view.A, scale, tilings=tilings, tiles=tiles, dim=dim)
-
-
-def rbf(
-    view: EnvView,
-    *,
-    centres: int = 50,
-    bandwidth: float | None = None,
-    scaling: str = "bounds",
-    warmup: int = 1000,
-    seed: int = 0,
-) -> Mapped:
-    """Normalised radial basis functions around states of the warm-up."""
-    reading, scale = view.scaled("rbf", scaling, warmup, seed)
-    states = view.warm_up(int(warmup), int(seed))
-    return reading, RBF.fit(view.A, scale, states, centres=centres, bandwidth=bandwidth)
-
-
-def rff(
-    view: EnvView,
-    *,
-    dim: int = 100,
-    bandwidth: float | None = None,
-    scaling: str = "bounds",
-    warmup: int = 1000,
-    seed: int = 0,
-) -> Mapped:
-    """Random Fourier features."""
-    reading, scale = view.scaled("rff", scaling, warmup, seed)
-    return reading, RandomFourier(view.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
-
-
 def auto(
     view: EnvView, *, dim: int | None = None, bandwidth: float | None = None, warmup: int = 1000, seed: int = 0
 ) -> Mapped:
@@ -163,26 +117,19 @@ def auto(
     reading, scale = view.scaled("auto", "bounds", warmup, seed, margin=MARGIN)
     if dim is None:
         dim = max(2, min(AUTO_DIM, LARGEST_D // view.A))
-    dim = check_int("auto", "dim", dim, low=2)
-    if bandwidth is None:
-        # smooth enough for so many features to cover the box, and no wider than two random points of it are apart
-        bandwidth = min(math.sqrt(scale.k / 6), 2.5 * dim ** (-1 / scale.k))
     return reading, RandomFourier(view.A, scale, dim=dim, bandwidth=bandwidth, seed=seed)
 
 
-def onehot(view: EnvView, *, order: int | None = None) -> Mapped:
-    """One-hot: of the whole state, as a table while that is small; with `order`, of every so many of its parts."""
-    id, A = view.id, view.A
-    reading = counted(id, view.space)
+def onehot(view: EnvView) -> Mapped:
+    """One-hot of the whole state, as a table while that is small."""
+    reading = counted(view.id, view.space)
     if reading is None:
-        raise InvalidParameter(f"Observations of '{id}' must be whole numbers for one-hot features. Got {view.space}.")
-    if order is not None:
-        order = check_int("onehot", "order", order, low=1, high=len(reading.sizes))
-        groups = joined(len(reading.sizes), order)
-        return reading, OneHot(A, reading.sizes, groups=groups, decode=reading.decode)
+        rule = "must be whole numbers for one-hot features"
+        raise InvalidParameter(f"Observations of '{view.id}' {rule}. Got {view.space}.")
     if reading.S is None:
         return hashed(view)
-    return reading, (one_hot if reading.S * A <= ONE_HOT_LIMIT else UnitFeatures)(reading.S, A, reading.sizes)
+    make = one_hot if reading.S * view.A <= ONE_HOT_LIMIT else UnitFeatures
+    return reading, make(reading.S, view.A, reading.sizes)
 
 
 def hashed(view: EnvView) -> Mapped:
@@ -193,7 +140,7 @@ def hashed(view: EnvView) -> Mapped:
 MAPS: Names[Callable[..., Any]] = Names(
     "feature map",
     "linmdp.features",
-    {f.__name__: f for f in (onehot, hashed, fourier, tiles, rbf, rff, auto)},
+    {f.__name__: f for f in (onehot, hashed, fourier, auto)},
     partial(check_maker, "feature map", positional=1),
 )
 
@@ -221,7 +168,7 @@ def usual_map(view: EnvView, given: Mapping[str, Any]) -> str:
     if not whole(view.space):
         return "auto"
     finite = counted(view.id, view.space)
-    if "order" in given or (finite is not None and finite.S is not None):
+    if finite is not None and finite.S is not None:
         return "onehot"
     warmup = given.get("warmup")
     states = view.warm_up(max(RECURRING, warmup) if isinstance(warmup, int) else RECURRING, seed=0)[:RECURRING]
@@ -237,7 +184,7 @@ def map_by_name(name: str, view: EnvView, given: dict[str, Any]) -> Mapped:
     known = map_parameters(name)
     for key, value in given.items():
         if key not in known:
-            invalid(f"'{view.id}'", key, f"left out: features={name} has {', '.join(known)}", value)
+            invalid(f"'{view.id}'", key, f"left out: features={name} has {', '.join(known) or 'no parameters'}", value)
     made = MAPS[name](view, **given)
     if not isinstance(made, tuple):
         made = finite_reading(view, made) or numbers(view.id, view.space), made

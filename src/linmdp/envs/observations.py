@@ -14,9 +14,8 @@ from gymnasium import spaces
 from linmdp.envs.games import flat, inner_spaces, is_text, layout_of
 from linmdp.envs.images import Grey, is_image
 from linmdp.errors import InvalidParameter
-from linmdp.features.onehot import Decode
 from linmdp.features.unit import CODES, code_of
-from linmdp.types import WHOLE, Array, IntArray, State
+from linmdp.types import WHOLE, Array, State
 
 MOST_STATES = 1 << 20
 """Combinations of whole numbers that are still counted as states, one by one."""
@@ -32,14 +31,12 @@ class Reading:
     space : where states live; Discrete(S) if they are finite
     S : number of states, or None
     sizes : how many values each whole number in an observation has; empty if there are others
-    decode : from finite states (n,) to those whole numbers (n, k); None where a state is the vector itself
     """
 
     read: Callable[[Any], State]
     space: spaces.Space[Any]
     S: int | None = None
     sizes: tuple[int, ...] = ()
-    decode: Decode | None = None
 
 
 def _whole(observation: Any, first: int) -> State:
@@ -52,8 +49,7 @@ def counted(id: str, space: spaces.Space[Any]) -> Reading | None:
     """States are numbered, if observations are whole numbers only; None if they are not."""
     if isinstance(space, spaces.Discrete):
         n, first = int(space.n), int(space.start)
-        decode = partial(unravelled, sizes=(n,))
-        return Reading(read=partial(_whole, first=first), space=spaces.Discrete(n), S=n, sizes=(n,), decode=decode)
+        return Reading(read=partial(_whole, first=first), space=spaces.Discrete(n), S=n, sizes=(n,))
     if isinstance(space, spaces.MultiBinary):
         sizes = (2,) * int(np.prod(space.shape))
     else:
@@ -70,7 +66,6 @@ def counted(id: str, space: spaces.Space[Any]) -> Reading | None:
         space=spaces.Discrete(S),
         S=S,
         sizes=sizes,
-        decode=partial(unravelled, sizes=sizes),  # agents hold it, and agents can be pickled
     )
 
 
@@ -137,11 +132,6 @@ def bounds(space: spaces.Space[Any]) -> tuple[Array, Array]:
     else:
         high = np.ones(int(np.prod(space.shape or ())))
     return np.zeros_like(high), high
-
-
-def unravelled(states: np.ndarray, sizes: tuple[int, ...]) -> IntArray:
-    """The parts of numbered states (n,), (n, k)."""
-    return np.stack(np.unravel_index(np.asarray(states, dtype=np.int64), sizes), axis=1)
 
 
 def _vector(space: spaces.Space[Any], observation: Any) -> np.ndarray:

@@ -19,7 +19,6 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.adapter import GymTask
-from linmdp.envs.observations import unravelled
 from linmdp.envs.planning import Optimum, optimum
 from linmdp.errors import InvalidParameter, check_int, needed, unknown
 from linmdp.features.blocks import BlockFeatures
@@ -50,7 +49,7 @@ class SysAdmin:
         n = len(connected)
         self.name, self.n, self.S, self.A = "rddl:SysAdmin", n, 2**n, n + 1
         self.reward_range = (-float(penalty), float(n))
-        self.running = unravelled(np.arange(self.S), (2,) * n)  # (S, n)
+        self.running = np.stack(np.unravel_index(np.arange(self.S), (2,) * n), axis=1)  # (S, n)
 
     @cached_property
     def stays_up(self) -> Array:

@@ -1,4 +1,4 @@
-"""Feature maps as C: a table of finite states, or numbers through cosines, radial functions or tiles."""
+"""Feature maps as C: a table of finite states, or numbers through cosines."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.errors import InvalidParameter
-from linmdp.export.numbers import braces, filled, real, reals, table, template, unsigned, wholes
+from linmdp.export.numbers import braces, filled, real, reals, table, unsigned, wholes
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import RBF, Fourier, RandomFourier, Tiles
-from linmdp.features.scaling import Scaling
+from linmdp.features.basis import Fourier, RandomFourier
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray
 
@@ -24,7 +23,7 @@ WIDE = 8
 """Bytes of a constant: scaled states are computed in wide numbers, so that no tile and no half turn is missed."""
 
 FUNCTION = {"float": 2, "double": 16}
-"""Wide multiply-adds that a cosine or an exponential costs about as much as."""
+"""Wide multiply-adds that a cosine costs about as much as."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,78 +120,29 @@ def _table_code(form: str, tables: str, entry: str, flash: int, blocks: int) -> 
 
 
 def basis_code(features: FeatureMap, kind: str) -> FeatureCode:
-    """The map in C, in numbers of that kind ("float" or "double")."""
-    if isinstance(features, Fourier | RandomFourier):
-        return _cosines(features, kind)
-    if isinstance(features, RBF):
-        return _rbf(features, kind)
-    if isinstance(features, Tiles):
-        return _tiles(features, kind)
-    names = "a table of finite states, fourier, rff, rbf or tiles"
-    raise InvalidParameter(f"The features to export must be {names}. Got {type(features).__name__}.")
-
-
-def _cosines(features: Fourier | RandomFourier, kind: str) -> FeatureCode:
+    """The map in C, cosines in numbers of that kind ("float" or "double")."""
     if isinstance(features, Fourier):
         turns, shift = features._c, np.zeros(features.p)
-    else:
+    elif isinstance(features, RandomFourier):
         turns, shift = features._omega / np.pi, features._b / np.pi
-    length = real(1 / math.sqrt(features.p), kind)
-    text = f"#define PI {real(math.pi, 'double')}\n#define LENGTH {length}\n\n"
-    text += _matrix("omega[LINMDP_P][LINMDP_N]", turns.T) + table(
-        "static const linmdp_wide shift[LINMDP_P]", _wide(shift)
-    )
-    k, p = turns.shape
-    words = f"{k * p:,} wide multiply-adds and {p:,} cosines"
-    return _code(features, features.scaling, text, "cosines", (k + 1) * p, words, (k + FUNCTION[kind]) * p)
-
-
-def _rbf(features: RBF, kind: str) -> FeatureCode:
-    p, k = features.centres.shape
-    sharpness = real(1 / (2 * features.bandwidth**2), "double")
-    text = f"#define SHARPNESS {sharpness}\n\n" + _matrix("centre[LINMDP_P][LINMDP_N]", features.centres)
-    words = f"{2 * k * p:,} wide multiply-adds and {p:,} exponentials"
-    return _code(features, features.scaling, text, "rbf", k * p, words, (2 * k + FUNCTION[kind]) * p)
-
-
-def _tiles(features: Tiles, kind: str) -> FeatureCode:
-    room, tilings = features.p // features.tilings, features.tilings
-    defines = {"TILINGS": tilings, "TILES": features.tiles, "ROOM": room, "HASHED": int(features.hashed)}
-    text = "".join(f"#define {name} {value}\n" for name, value in defines.items())
-    text += f"#define LENGTH {real(1 / math.sqrt(tilings), kind)}\n\n"
-    stride = unsigned(int(features.tilings_of.strides.max()))
-    text += table(f"static const {stride} stride[LINMDP_N]", wholes(features.tilings_of.strides))
-    text += _matrix("shift[TILINGS][LINMDP_N]", features.tilings_of.shift)
-    k = features.scaling.k
-    words = f"{tilings * k:,} wide multiply-adds"
-    return _code(features, features.scaling, text, "tiles", tilings * k, words, tilings * k)
-
-
-def _code(
-    features: Fourier | RandomFourier | RBF | Tiles,
-    scaling: Scaling,
-    text: str,
-    name: str,
-    constants: int,
-    words: str,
-    look: int,
-) -> FeatureCode:
-    bounds = table("static const linmdp_wide low[LINMDP_N]", _wide(scaling.low))
-    bounds += table("static const linmdp_wide width[LINMDP_N]", _wide(scaling.high - scaling.low))
-    bounds += table("static const linmdp_wide margin[LINMDP_N]", _wide(scaling.margin + np.zeros(scaling.k)))
+    else:
+        names = "a table of finite states, fourier or auto"
+        raise InvalidParameter(f"The features to export must be {names}. Got {type(features).__name__}.")
+    scaling, (k, p) = features.scaling, turns.shape
+    numbers = {"low": scaling.low, "width": scaling.high - scaling.low, "margin": scaling.margin + np.zeros(k)}
+    tables = "".join(table(f"static const linmdp_wide {name}[LINMDP_N]", _wide(x)) for name, x in numbers.items())
+    tables += f"#define PI {real(math.pi, 'double')}\n#define LENGTH {real(1 / math.sqrt(p), kind)}\n\n"
+    tables += table("static const linmdp_wide omega[LINMDP_P][LINMDP_N]", [braces(_wide(row)) for row in turns.T])
+    tables += table("static const linmdp_wide shift[LINMDP_P]", _wide(shift))
     return FeatureCode(
         header="features_basis.h",
-        source=filled("basis.c", {"tables": bounds + text}) + template(f"basis_{name}.c"),
+        source=filled("basis.c", {"tables": tables}),
         blocks=features.A,
-        states=scaling.k,
-        flash=WIDE * (constants + 3 * scaling.k),
-        look_words=f"a look at a state takes {words}",
-        look=look,
+        states=k,
+        flash=WIDE * ((k + 1) * p + 3 * k),
+        look_words=f"a look at a state takes {k * p:,} wide multiply-adds and {p:,} cosines",
+        look=(k + FUNCTION[kind]) * p,
     )
-
-
-def _matrix(name: str, rows: Array) -> str:
-    return table(f"static const linmdp_wide {name}", [braces(_wide(row)) for row in rows])
 
 
 def _wide(values: Array) -> list[str]:

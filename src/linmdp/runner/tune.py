@@ -53,10 +53,8 @@ AGENT: dict[str, tuple[Any, ...]] = {
 
 BANDWIDTHS = (0.1, 0.3, 1.0)
 MAPS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "rff": {"dim": (100, 200, 400), "bandwidth": BANDWIDTHS},
-    "rbf": {"centres": (50, 100, 200), "bandwidth": BANDWIDTHS},
+    "auto": {"dim": (100, 200, 400), "bandwidth": BANDWIDTHS},
     "fourier": {"order": (2, 3, 5)},
-    "tiles": {"tiles": (4, 8)},
 }
 """Feature maps for Gymnasium tasks whose states are not finite."""
 
