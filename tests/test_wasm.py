@@ -27,12 +27,7 @@ KINDS = [
         "lsvi-ucb:storage=centres,stationary=true,M=40,beta=0.1",
         "double",
     ),
-    ("gym:CartPole-v1,H=8,features=fourier,order=1", "lsvi-ucb-fixed:rho=0.5", "float"),
-    (
-        "gym:CartPole-v1,H=8,features=fourier,order=1",
-        "opt-wlsvi:storage=centres,W=9,beta=0.1,stationary=true,M=20",
-        "float",
-    ),
+    ("gym:CartPole-v1,H=8,features=auto,dim=8", "lsvi-ucb:storage=centres,lam=0.1,M=20", "float"),
 ]
 
 

@@ -13,6 +13,7 @@ from linmdp.envs.devices import inventory, sensor
 from linmdp.errors import check_int, check_number, invalid
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures, one_hot
+from linmdp.types import Array
 
 
 def synthetic(
@@ -50,7 +51,8 @@ def synthetic(
     rng = np.random.default_rng(seed)
     features = TableFeatures(rng.dirichlet(np.full(d, c), size=(S, A)))
     steps = 1 if stationary else H
-    theta, mu = rng.dirichlet(np.full(d, c), size=steps), rng.dirichlet(np.full(S, c), size=(steps, d))
+    theta: Array = rng.dirichlet(np.full(d, c), size=steps)
+    mu: Array = rng.dirichlet(np.full(S, c), size=(steps, d))
     sure = round(d * check_number("synthetic", "certain", certain, low=0.0, high=1.0))
     mu[:, :sure] = np.eye(S)[mu[:, :sure].argmax(axis=-1)]
     if stationary:

@@ -22,9 +22,6 @@ MOST_FEATURES = 1 << 24
 WIDE = 8
 """Bytes of a constant: scaled states are computed in wide numbers, so that no tile and no half turn is missed."""
 
-FUNCTION = {"float": 2, "double": 16}
-"""Wide multiply-adds that a cosine costs about as much as."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureCode:
@@ -37,8 +34,6 @@ class FeatureCode:
     blocks : no phi(s, a) has entries in two of so many blocks of equal length
     states : numbers in a state; 0 where states are finite
     flash : bytes of read-only tables
-    look_words : what it costs to make one state ready,
-    look : and how many wide multiply-adds cost about as much
     """
 
     header: str
@@ -46,8 +41,6 @@ class FeatureCode:
     blocks: int
     states: int
     flash: int
-    look_words: str
-    look: int
 
 
 def feature_code(agent: Agent, real: str) -> FeatureCode:
@@ -114,8 +107,6 @@ def _table_code(form: str, tables: str, entry: str, flash: int, blocks: int) -> 
         blocks=blocks,
         states=0,
         flash=flash,
-        look_words="a look at a state is free",
-        look=0,
     )
 
 
@@ -140,8 +131,6 @@ def basis_code(features: FeatureMap, kind: str) -> FeatureCode:
         blocks=features.A,
         states=k,
         flash=WIDE * ((k + 1) * p + 3 * k),
-        look_words=f"a look at a state takes {k * p:,} wide multiply-adds and {p:,} cosines",
-        look=(k + FUNCTION[kind]) * p,
     )
 
 

@@ -1,4 +1,4 @@
-"""linmdp_config.h: sizes, parameters, and what they cost."""
+"""linmdp_config.h: sizes and parameters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 from linmdp.agents import auto_beta
 from linmdp.agents.horizon import DIVERGING, SWEEPS, TOLERANCE, Horizon
 from linmdp.agents.storage import centres, cover
-from linmdp.agents.storage.base import FADED
-from linmdp.export.cost import CallCosts, stack_bytes
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
 from linmdp.export.numbers import TIES, filled, in_comment, literal, real, unsigned
@@ -27,7 +25,7 @@ def closeness(learner: Learner, kind: str) -> float:
     return float(f"{CLOSE[kind] * max(1.0, learner.cap):.3g}")
 
 
-def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | None, size: int, run: str) -> str:
+def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
     """The header; `run` says in words what was exported."""
     low, high = learner.reward_range
     scale, quick = max(1.0, learner.cap), quick_kind(kind, code, learner.d)
@@ -41,7 +39,6 @@ def config(learner: Learner, code: FeatureCode, kind: str, costs: CallCosts | No
         "high": _safe(high + SLACK[kind] * max(1.0, abs(high)), kind),
         "close": literal(closeness(learner, kind)),
         "run": in_comment(run),
-        "costs": _cost_words(learner, code, costs, size),
         "kind": kind,
         "psi": psi_kind(learner, kind),
         "psi_suffix": "f" if psi_kind(learner, kind) == "float" else "",
@@ -78,32 +75,11 @@ def _conditional(learner: Learner) -> dict[str, Any]:
     auto |= {"multiples": auto_beta.MULTIPLES, "floor": auto_beta.FLOOR * unit, "ceiling": ceiling}
     merging = {"neighbours": cover.NEIGHBOURS, "reach": centres.REACH, "share_ridge": cover.RIDGE, "wider": cover.WIDER}
     merging |= {"slack": cover.SLACK}
+    kept = {name: getattr(learner, name) for name in ("centres", "room", "replan")} | {"merges": int(learner.merges)}
     groups: list[tuple[bool, dict[str, Any]]] = [
         (learner.levels == 1 < learner.ahead, {"sweeps": SWEEPS, "tolerance": TOLERANCE, "diverging": DIVERGING}),
         (learner.auto, auto),
-        (learner.kind == "fixed", {name: getattr(learner, name) for name in ("phase", "room", "counts")}),
-        (learner.kind == "centres", {"centres": learner.centres, "centre_room": learner.room}),
-        (learner.kind == "centres", {"merges": int(learner.merges), "fades": int(learner.fade < 1)}),
+        (learner.centres > 0, kept),
         (learner.merges, merging),
-        (learner.fade < 1, {"fade": learner.fade, "faded": FADED}),
-        (learner.kind == "centres", {"replan": learner.replan}),
     ]
     return {name: value if there else None for there, group in groups for name, value in group.items()}
-
-
-def _cost_words(learner: Learner, code: FeatureCode, costs: CallCosts | None, size: int) -> str:
-    if costs is None:
-        return f" * Read-only tables of the features: {code.flash:,} bytes.\n"
-    names = ("linmdp_act", "linmdp_observe", "linmdp_begin_episode")
-    rows = [*zip(names, costs[:3], strict=True), ("a step (act, observe)", costs.step)]
-    if learner.merges:
-        rows.append(("while merging: besides", costs.merging))
-    values = {
-        "size": f"{size:,}",
-        "stack": f"{stack_bytes(learner, code.states):,}",
-        "flash": f"{code.flash:,}",
-        "rows": "\n".join(f" *   {name:22} {ops.quick:14,} {ops.wide:14,} {ops.looks:9,}" for name, ops in rows),
-        "look": code.look_words[0].upper() + code.look_words[1:],
-        "centres": f"{learner.centres:,}" if learner.merges else None,
-    }
-    return filled("config_costs.h", values)

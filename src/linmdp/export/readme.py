@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 from linmdp.agents.lsvi_gp import LSVIGP
-from linmdp.export.cost import M4_INSTRUCTIONS, CallCosts, m4_instructions
-from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
 from linmdp.export.names import CNames
 from linmdp.export.numbers import filled, in_markdown
 
 
-def learner_readme(
-    learner: Learner,
-    names: CNames,
-    *,
-    costs: CallCosts,
-    code: FeatureCode,
-    quick: str,
-    sizes: dict[str, int],
-    run: str,
-) -> str:
-    """Of a learner and its policy; acting computes with numbers of the kind `quick`, and `sizes` are in bytes."""
-    calls = {"`linmdp_act`": costs.act, "`linmdp_observe`": costs.observe, "**a step**: both": costs.step}
-    calls |= {"`linmdp_observe`, while it merges: besides": costs.merging} if learner.merges else {}
+def learner_readme(learner: Learner, names: CNames, *, sizes: dict[str, int], run: str) -> str:
+    """Of a learner and its policy; `sizes` are in bytes."""
     low, high = learner.reward_range
-    values = {
+    values: dict[str, str | None] = {
         "run": _origin(run),
-        "single": M4_INSTRUCTIONS["float"],
-        "double": M4_INSTRUCTIONS["double"],
-        "quick": "single" if quick == "float" else "double",
-        "look": code.look_words[0].upper() + code.look_words[1:],
-        "costs": "\n".join(
-            _row(name, *(f"{n:,}" for n in (*ops, m4_instructions(ops, quick, code.look))))
-            for name, ops in (calls | {"`linmdp_begin_episode`": costs.begin_episode}).items()
-        ),
-        "steady": None if learner.merges else "",
         "centres": f"{learner.centres:,}" if learner.merges else None,
         "low": f"{low:g}",
         "high": f"{high:g}",
     }
-    return filled(
-        "README.md", values | {name: f"{n:,}" for name, n in sizes.items()} | _meaning(learner.S, learner.H, names)
-    )
+    values |= {name: f"{n:,}" for name, n in sizes.items()}
+    return filled("README.md", values | _meaning(learner.S, learner.H, names))
 
 
 def gp_readme(

@@ -11,11 +11,11 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.errors import check_choice, check_int, invalid
-from linmdp.export.cost import CallCosts, costs, learner_bytes, stack_bytes
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
 from linmdp.export.header import closeness, config, psi_kind, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
+from linmdp.export.memory import learner_bytes, stack_bytes
 from linmdp.export.names import c_names, example_code, names_code
 from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
@@ -25,8 +25,7 @@ from linmdp.io.files import output_folder, write_atomic
 
 REALS = ("float", "double")
 VALUE = ("linmdp_algebra.h", "linmdp_algebra.c", "linmdp_value.h", "linmdp_value.c")
-LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h")
-OWN = {"centres": ("linmdp_clock.h",), "fixed": ()}
+LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "linmdp_draws.h", "linmdp_clock.h")
 WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = tuple(f"cortex-m4/{name}" for name in ("startup.c", "board.h", "board.c", "main.c", "cycles.c", "link.ld"))
@@ -41,13 +40,12 @@ PART = 2.0**-16
 
 
 class Exported(NamedTuple):
-    """What was written, and what it will take on the device; `costs` is None where no learner was."""
+    """What was written, and what it will take on the device."""
 
     files: list[Path]
     ram: int
     stack: int
     flash: int
-    costs: CallCosts | None
 
 
 def export_learner(
@@ -66,27 +64,25 @@ def export_learner(
     recorded = record(env, new_agent(agent, seed), steps, seed, real)
     _check_rounding(agent, learner, recorded, real, seed)
     state = _kept_state(learner, recorded[0], real)
-    cost = costs(learner, code.blocks)
     ram = learner_bytes(learner, code.blocks, quick_kind(real, code, learner.d), state)
     chosen, names = decisions(agent, [s.state for s in recorded]), c_names(agent.task, code.states)
     sizes = {"ram": ram, "stack": stack_bytes(learner, code.states), "flash": code.flash + flash}
-    quick = quick_kind(real, code, learner.d)
     written = {
-        "linmdp_config.h": config(learner, code, real, cost, ram, run),
-        "README.md": learner_readme(learner, names, costs=cost, code=code, quick=quick, sizes=sizes, run=run),
+        "linmdp_config.h": config(learner, code, real, run),
+        "README.md": learner_readme(learner, names, sizes=sizes, run=run),
         "example/main.c": example_code(names, learner.S > 0, real),
         "linmdp_names.h": names_code(names, learner.S > 0),
         "linmdp_features.h": template(code.header),
         "linmdp_features.c": code.source,
-        "linmdp_memory.h": template(f"memory_{learner.kind}.h"),
-        "linmdp_learner.c": template(f"learner_{learner.kind}.c"),
+        "linmdp_memory.h": template("memory_centres.h"),
+        "linmdp_learner.c": template("learner_centres.c"),
         "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
-        **{name: template(name) for name in (*VALUE, *LEARNER, *OWN[learner.kind], *SELFTEST, *BOARD)},
+        **{name: template(name) for name in (*VALUE, *LEARNER, *SELFTEST, *BOARD)},
         **{name: template(name) for name in (WIDTH if learner.auto else ())},
     }
-    return Exported(write_texts(folder, written), **sizes, costs=cost)
+    return Exported(write_texts(folder, written), **sizes)
 
 
 def _export_gp(agent: LSVIGP, env: Any, folder: Path, *, real: str, steps: int, seed: int, run: str) -> Exported:
@@ -104,7 +100,7 @@ def _export_gp(agent: LSVIGP, env: Any, folder: Path, *, real: str, steps: int, 
         **{name: template(name) for name in (*SELFTEST, *BOARD)},
     }
     written |= {"linmdp_policy.h": template("linmdp_policy.h"), "linmdp_policy.c": policy} if finite else {}
-    return Exported(write_texts(folder, written), ram=held["learner"], stack=stack, flash=flash, costs=None)
+    return Exported(write_texts(folder, written), ram=held["learner"], stack=stack, flash=flash)
 
 
 def _check_rounding(agent: Agent, learner: Learner, recorded: list[Step], real: str, seed: int) -> None:
@@ -122,19 +118,19 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
     check_choice("export", "real", real, REALS)
     code = feature_code(agent, real)
     policy, flash = policy_code(agent, real, code.blocks)
-    nobody, names = Learner(**common_of(agent), kind="policy"), c_names(agent.task, code.states)
+    nobody, names = Learner(**common_of(agent)), c_names(agent.task, code.states)
     flash += code.flash if agent.task.S is None else 0  # a table of actions needs no features
     written = {
         "README.md": policy_readme(nobody, names, flash=flash, run=run),
         "linmdp_names.h": names_code(names, agent.task.S is not None),
-        "linmdp_config.h": config(nobody, code, real, None, 0, run),
+        "linmdp_config.h": config(nobody, code, real, run),
         "linmdp_features.h": template(code.header),
         "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
     }
     if agent.task.S is None:
         written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
-    return Exported(write_texts(folder, written), ram=0, stack=0, flash=flash, costs=None)
+    return Exported(write_texts(folder, written), ram=0, stack=0, flash=flash)
 
 
 def _kept_state(learner: Learner, step: Step, real: str) -> Any:

@@ -36,7 +36,6 @@ int linmdp_target(linmdp_learner *m, unsigned h, const linmdp_wide ahead[LINMDP_
             return LINMDP_NOT_A_NUMBER;
         for (size_t i = 0; i < LINMDP_D; i++)
             z[i] += V * centre->N[i];
-        LINMDP_COUNT_WIDE(LINMDP_D);
     }
     return LINMDP_OK;
 }
@@ -74,7 +73,6 @@ static linmdp_wide row_product(const linmdp_point *x, const linmdp_point *y, con
     linmdp_wide sum = 0;
     for (size_t i = 0; i < LENGTH; i++)
         sum += ((linmdp_wide)p[i] - (linmdp_wide)q[i]) * ((linmdp_wide)p[i] - (linmdp_wide)r[i]);
-    LINMDP_COUNT_WIDE(2 * LENGTH); /* a subtraction takes half as long as a multiply-add */
     return sum;
 }
 
@@ -119,7 +117,6 @@ static void solve_ones(unsigned n, linmdp_products P, linmdp_wide x[LINMDP_NEIGH
             x[i] -= rest[i][j] * x[j];
         x[i] /= rest[i][i];
     }
-    LINMDP_COUNT_WIDE(n * n * (n + 3) / 2);
 }
 
 /* Weights of at least 0 with the sum 1: a centre whose weight would be negative is left out. */
@@ -244,7 +241,6 @@ static void merge(linmdp_store *store, const linmdp_centre *centre)
         for (size_t i = 0; i < LINMDP_D; i++)
             into->N[i] += shares.weight[k] * centre->N[i];
         into->times += shares.weight[k] * centre->times;
-        LINMDP_COUNT_WIDE(LINMDP_D);
     }
 }
 
@@ -332,36 +328,6 @@ static void keep(linmdp_store *store, linmdp_state next_state, const linmdp_real
 #endif
 }
 
-#if LINMDP_FADES
-/* Let every sample so far count LINMDP_FADE times as much; lam I stays whole. The weights act until the next planning. */
-static void fade(linmdp_learner *m)
-{
-    for (size_t g = 0; g < LINMDP_GROUPS; g++) {
-        linmdp_group *group = &m->core.group[g];
-        for (size_t i = 0; i < LINMDP_PACKED; i++)
-            group->Lambda[i] *= LINMDP_FADE;
-        linmdp_add_diagonal(group->Lambda, (1 - LINMDP_FADE) * LINMDP_LAMBDA);
-        for (size_t i = 0; i < LINMDP_D; i++)
-            group->u[i] *= LINMDP_FADE;
-        LINMDP_COUNT_WIDE(LINMDP_PACKED + LINMDP_D);
-    }
-    for (size_t g = 0; g < LINMDP_STORES; g++) {
-        linmdp_store *store = &m->store[g];
-        size_t kept = 0;
-        for (size_t c = 0; c < store->count; c++) {
-            linmdp_centre *centre = &store->centre[c];
-            for (size_t i = 0; i < LINMDP_D; i++)
-                centre->N[i] *= LINMDP_FADE;
-            centre->times *= LINMDP_FADE;
-            LINMDP_COUNT_WIDE(LINMDP_D);
-            if (centre->times >= LINMDP_FADED)
-                store->centre[kept++] = *centre;
-        }
-        store->count = (uint16_t)kept;
-    }
-}
-#endif
-
 int linmdp_init(linmdp_learner *m, uint32_t seed)
 {
     if (m == NULL)
@@ -393,9 +359,6 @@ int linmdp_begin_episode(linmdp_learner *m)
             return LINMDP_NOT_A_NUMBER;
         }
     }
-#if LINMDP_FADES
-    fade(m);
-#endif
     linmdp_tick(&m->clock);
     return LINMDP_OK;
 }

@@ -13,20 +13,15 @@ static size_t first_entry(const linmdp_real phi[LINMDP_D])
     return first;
 }
 
-void linmdp_add_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < LINMDP_D; i++) {
-        at += i % LINMDP_P;
-        matrix[at++] += diagonal;
-    }
-}
-
 void linmdp_set_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal)
 {
+    size_t at = 0;
     for (size_t i = 0; i < LINMDP_PACKED; i++)
         matrix[i] = 0;
-    linmdp_add_diagonal(matrix, diagonal);
+    for (size_t i = 0; i < LINMDP_D; i++) {
+        at += i % LINMDP_P;
+        matrix[at++] = diagonal;
+    }
 }
 
 void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide a, const linmdp_real phi[LINMDP_D])
@@ -40,7 +35,6 @@ void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide a, const li
         const linmdp_wide scaled = a * (linmdp_wide)x[i];
         for (size_t j = 0; j <= i; j++)
             row[j] += scaled * (linmdp_wide)x[j];
-        LINMDP_COUNT_WIDE(i + 2);
     }
 }
 
@@ -54,7 +48,6 @@ static int factor_block(linmdp_wide *block)
             linmdp_wide sum = row[j];
             for (size_t k = 0; k < j; k++)
                 sum -= row[k] * other[k];
-            LINMDP_COUNT_WIDE(j + 1);
             if (j < i)
                 row[j] = sum * other[j];
             else if (sum > 0 && sum <= LINMDP_WIDE_MAX)
@@ -82,14 +75,12 @@ static void solve_block(const linmdp_wide *factor, linmdp_wide *x)
         for (size_t j = 0; j < i; j++)
             x[i] -= row[j] * x[j];
         x[i] *= row[i];
-        LINMDP_COUNT_WIDE(i + 1);
     }
     for (size_t i = LINMDP_P; i-- > 0;) {
         row = factor + i * (i + 1) / 2;
         x[i] *= row[i];
         for (size_t j = 0; j < i; j++)
             x[j] -= row[j] * x[i];
-        LINMDP_COUNT_WIDE(i + 1);
     }
 }
 
@@ -97,28 +88,6 @@ void linmdp_solve(const linmdp_wide factor[LINMDP_PACKED], linmdp_wide x[LINMDP_
 {
     for (size_t b = 0; b < LINMDP_BLOCKS; b++)
         solve_block(factor + b * LINMDP_TRIANGLE, x + b * LINMDP_P);
-}
-
-/* One block. */
-static void add_block_product(linmdp_wide *y, const linmdp_wide *block, const linmdp_wide *x)
-{
-    const linmdp_wide *row = block;
-    for (size_t i = 0; i < LINMDP_P; row += ++i) {
-        linmdp_wide sum = row[i] * x[i];
-        for (size_t j = 0; j < i; j++) {
-            sum += row[j] * x[j];
-            y[j] += row[j] * x[i];
-        }
-        y[i] += sum;
-        LINMDP_COUNT_WIDE(2 * i + 1);
-    }
-}
-
-void linmdp_add_product(linmdp_wide y[LINMDP_D], const linmdp_wide matrix[LINMDP_PACKED],
-                        const linmdp_wide x[LINMDP_D])
-{
-    for (size_t b = 0; b < LINMDP_BLOCKS; b++)
-        add_block_product(y + b * LINMDP_P, matrix + b * LINMDP_TRIANGLE, x + b * LINMDP_P);
 }
 
 linmdp_wide linmdp_inverse_form(const linmdp_wide factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D])
@@ -134,7 +103,6 @@ linmdp_wide linmdp_inverse_form(const linmdp_wide factor[LINMDP_PACKED], const l
             sum -= row[j] * x[j];
         x[i] = sum * row[i];
         form += x[i] * x[i];
-        LINMDP_COUNT_WIDE(i - first + 2);
     }
     return form;
 }
@@ -152,7 +120,6 @@ linmdp_quick linmdp_quick_inverse_form(const linmdp_quick factor[LINMDP_PACKED],
             sum -= row[j] * x[j];
         x[i] = sum * row[i];
         form += x[i] * x[i];
-        LINMDP_COUNT_QUICK(i - first + 2);
     }
     return form;
 }
@@ -162,7 +129,6 @@ linmdp_wide linmdp_dot(const linmdp_real phi[LINMDP_D], const linmdp_wide x[LINM
     linmdp_wide sum = 0;
     for (size_t i = 0; i < LINMDP_D; i++)
         sum += (linmdp_wide)phi[i] * x[i];
-    LINMDP_COUNT_WIDE(LINMDP_D);
     return sum;
 }
 
@@ -170,5 +136,4 @@ void linmdp_add_scaled(linmdp_wide y[LINMDP_D], linmdp_wide a, const linmdp_real
 {
     for (size_t i = 0; i < LINMDP_D; i++)
         y[i] += a * (linmdp_wide)phi[i];
-    LINMDP_COUNT_WIDE(LINMDP_D);
 }

@@ -12,21 +12,8 @@
 #define LINMDP_TRIANGLE (LINMDP_P * (LINMDP_P + 1) / 2)
 #define LINMDP_PACKED (LINMDP_BLOCKS * LINMDP_TRIANGLE)
 
-/* In test builds the multiply-adds are counted, to hold the header to what it states. Otherwise these are nothing. */
-#ifdef LINMDP_COUNT
-extern unsigned long linmdp_counted_quick, linmdp_counted_wide;
-#define LINMDP_COUNT_QUICK(n) (linmdp_counted_quick += (unsigned long)(n))
-#define LINMDP_COUNT_WIDE(n) (linmdp_counted_wide += (unsigned long)(n))
-#else
-#define LINMDP_COUNT_QUICK(n) ((void)0)
-#define LINMDP_COUNT_WIDE(n) ((void)0)
-#endif
-
 /* matrix = diagonal * I */
 void linmdp_set_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal);
-
-/* matrix += diagonal * I */
-void linmdp_add_diagonal(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide diagonal);
 
 /* matrix += a phi phi' */
 void linmdp_add_outer(linmdp_wide matrix[LINMDP_PACKED], linmdp_wide a, const linmdp_real phi[LINMDP_D]);
@@ -36,10 +23,6 @@ int linmdp_factor(linmdp_wide matrix[LINMDP_PACKED]);
 
 /* x = matrix^-1 x, from the factor of the matrix */
 void linmdp_solve(const linmdp_wide factor[LINMDP_PACKED], linmdp_wide x[LINMDP_D]);
-
-/* y += matrix x */
-void linmdp_add_product(linmdp_wide y[LINMDP_D], const linmdp_wide matrix[LINMDP_PACKED],
-                        const linmdp_wide x[LINMDP_D]);
 
 /* phi' matrix^-1 phi, from the factor of the matrix */
 linmdp_wide linmdp_inverse_form(const linmdp_wide factor[LINMDP_PACKED], const linmdp_real phi[LINMDP_D]);

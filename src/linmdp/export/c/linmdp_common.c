@@ -127,20 +127,14 @@ void linmdp_features_of(const linmdp_kept *state, unsigned action, linmdp_real p
     linmdp_phi(&seen, action, phi);
 }
 
-void linmdp_clear_sums(linmdp_core *core)
+void linmdp_core_init(linmdp_core *core, uint32_t seed)
 {
     for (unsigned g = 0; g < LINMDP_GROUPS; g++) {
         linmdp_set_diagonal(core->group[g].Lambda, LINMDP_LAMBDA);
         for (size_t i = 0; i < LINMDP_D; i++)
             core->group[g].u[i] = 0;
-    }
-}
-
-void linmdp_core_init(linmdp_core *core, uint32_t seed)
-{
-    linmdp_clear_sums(core);
-    for (unsigned g = 0; g < LINMDP_GROUPS; g++)
         (void)refactor(core, g); /* of lam I: it can not fail */
+    }
     for (size_t level = 0; level < LINMDP_LEVELS; level++)
         for (size_t i = 0; i < LINMDP_D; i++)
             core->w[level][i] = 0;
@@ -154,11 +148,9 @@ void linmdp_core_init(linmdp_core *core, uint32_t seed)
     core->open = core->over = 0;
 }
 
-uint32_t linmdp_next_key(linmdp_core *core) { return linmdp_draw(core->seed, core->draws++); }
-
 void linmdp_open(linmdp_core *core, int planned)
 {
-    core->tie_key = linmdp_next_key(core);
+    core->tie_key = linmdp_draw(core->seed, core->draws++);
     core->next = 0;
     core->open = 1;
     core->over = 0;

@@ -30,12 +30,6 @@ void linmdp_features_of(const linmdp_kept *state, unsigned action, linmdp_real p
 /* A learner that has learned nothing. */
 void linmdp_core_init(linmdp_core *core, uint32_t seed);
 
-/* Lambda = lam I, u = 0 in every regression. */
-void linmdp_clear_sums(linmdp_core *core);
-
-/* The key of the next random numbers. */
-uint32_t linmdp_next_key(linmdp_core *core);
-
 /* An episode begins: the draws of its ties, and beta if it is to be planned. */
 void linmdp_open(linmdp_core *core, int planned);
 

@@ -1,8 +1,7 @@
 /* linmdp_config.h: sizes and parameters, for all other files. Written by `linmdp export`.
  *
  * $run
- *
-$costs */
+ */
 #ifndef LINMDP_CONFIG_H
 #define LINMDP_CONFIG_H
 
@@ -56,20 +55,14 @@ typedef $action linmdp_index_a;  /* an action in memory */
 #define LINMDP_REWARD_LOW      $low /* with room for rounding */
 #define LINMDP_REWARD_HIGH     $high
 #define LINMDP_CLOSE           $close /* the self-test: how far Q may be from that in Python */
-#define LINMDP_PHASE           $phase /* episodes of a phase */
-#define LINMDP_ROOM            $room /* samples of a phase */
-#define LINMDP_COUNTS          $counts /* 1: samples are kept as sums for each next state, 0: one by one */
 #define LINMDP_CENTRES         $centres /* different next states that are kept, at most */
 #define LINMDP_MERGES          $merges /* 1: there may be more, and those that are near each other are merged */
-#define LINMDP_ROOM            $centre_room /* places for them: one more where they are merged */
+#define LINMDP_ROOM            $room /* places for them: one more where they are merged */
 #define LINMDP_NEIGHBOURS      $neighbours /* centres that may stand for one next state together, */
 #define LINMDP_REACH           $reach /* within so many radii of it */
 #define LINMDP_SHARE_RIDGE     $share_ridge /* so that their weights are those of one solution */
 #define LINMDP_WIDER           $wider /* the radius grows by this factor at least */
 #define LINMDP_SLACK           $slack /* of squared distances: as far apart as the radius is within it */
-#define LINMDP_FADES           $fades /* 1: samples fade: with each episode their weight is multiplied by */
-#define LINMDP_FADE            $fade /* this, */
-#define LINMDP_FADED           $faded /* and below this they are dropped */
 #define LINMDP_REPLAN          $replan /* plan when the episodes have grown by this fraction */
 
 #endif

@@ -3,10 +3,6 @@
 
 #include "selftest.h"
 
-#ifdef LINMDP_COUNT
-unsigned long linmdp_counted_quick, linmdp_counted_wide;
-#endif
-
 int main(void)
 {
     static linmdp_learner learner;
