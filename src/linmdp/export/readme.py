@@ -11,14 +11,14 @@ from linmdp.export.numbers import filled, in_markdown
 def learner_readme(learner: Learner, names: CNames, *, sizes: dict[str, int], run: str) -> str:
     """Of a learner and its policy; `sizes` are in bytes."""
     low, high = learner.reward_range
-    values: dict[str, str | None] = {
+    values = {
         "run": _origin(run),
         "centres": f"{learner.centres:,}" if learner.merges else None,
         "low": f"{low:g}",
         "high": f"{high:g}",
     }
-    values |= {name: f"{n:,}" for name, n in sizes.items()}
-    return filled("README.md", values | _meaning(learner.S, learner.H, names))
+    bytes_of = {name: f"{n:,}" for name, n in sizes.items()}
+    return filled("README.md", {**values, **bytes_of, **_meaning(learner.S, learner.H, names)})
 
 
 def gp_readme(
