@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp.agents.neighbours.base import Falling, Growth
+from linmdp.agents.greedy import Falling
+from linmdp.agents.neighbours.base import Growth
 from linmdp.agents.neighbours.forest import Forest
 from linmdp.agents.neighbours.inputs import Inputs, Moments
 from linmdp.agents.neighbours.kbsf import FactoredModel

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from linmdp.agents.base import TIE, Agent, StateDict, load_array
-from linmdp.agents.budget import OBJECTS, chosen_within
-from linmdp.agents.held import check_range
-from linmdp.agents.horizon import Horizon
-from linmdp.errors import InvalidParameter, check_number, invalid
-from linmdp.types import Array, BoolArray, IntArray, State, Task
+from linmdp.agents.budget import as_it_is
+from linmdp.agents.greedy import Falling, GreedyAgent
+from linmdp.errors import check_number, invalid
+from linmdp.types import Array, State, Task
 
 
 class Tabular(TypedDict, total=False):
@@ -24,45 +21,40 @@ class Tabular(TypedDict, total=False):
     max_bytes: int | str | None
 
 
-class _QLearner(Agent):
+class _QLearner(GreedyAgent):
     """A table Q (T, S, A), T = H or 1, that moves towards r + discount * V(s') with a step of its own.
 
     What an episode brings is learned when it is over: until then the policy stands, and its regret is exact.
     """
 
+    _arrays = ("_Q", "_N")
+    _times = ("_N",)
+    _scratch = ("_tops", "_seen", "_paid")  # the last two are of one episode
+
     def __init__(
         self,
         task: Task,
+        falling: Falling | None = None,
         *,
         stationary: bool = False,
         discount: float | None = None,
         max_bytes: int | str | None = None,
     ) -> None:
-        super().__init__(task)
+        super().__init__(task, falling)
         self.stationary, self.discount, self.max_bytes = stationary, discount, max_bytes
-        if task.S is None:
-            raise InvalidParameter(f"{self.name} needs finite states: a table has a row for each. Got a task without.")
         if not isinstance(stationary, bool):
             invalid(self.name, "stationary", "true or false", stationary)
         if discount is None:
             discount = 1 - 1 / task.H if stationary else 1.0
         self._discount = check_number(self.name, "discount", discount, low=0.0, high=1.0)
-        H, tables = task.H, 1 if stationary else task.H
-        self._tops: Array = Horizon(H).caps("remaining", task.reward_range[1])  # the largest value of each step
+        H, self._tops = task.H, self._caps_of_table()  # the largest value of each step
         if stationary:
             self._tops = np.full(H, task.reward_range[1] * (self._discount ** np.arange(H)).sum())
-        cells, dtypes = tables * task.S * task.A, ({"dtype": "float64"}, {"dtype": "float32"})
-        self.chosen = chosen_within(
-            self.name, max_bytes, dtypes, lambda c: cells * (np.dtype(c["dtype"]).itemsize + 4) + 40 * H + OBJECTS
-        )
-        self._Q = np.zeros((tables, task.S, task.A), dtype=self.chosen.get("dtype", "float64"))
-        self._N = np.zeros((tables, task.S, task.A), dtype=np.int32)
+        self._Q = np.zeros((1 if stationary else H, task.S or 0, task.A))
+        self._N = np.zeros(self._Q.shape, dtype=np.int32)
         self._seen = np.zeros((H, 3), dtype=np.int64)  # state, action, next state; -1 where nothing follows
-        self._paid = np.zeros(H)
-        self._steps = 0
-
-    _ARRAYS = ("_Q", "_N")
-    _derived = (*Agent._derived, "_tops", "_seen", "_paid")  # the last two are of one episode
+        self._paid, self._steps = np.zeros(H), 0
+        self.chosen = as_it_is(self.name, max_bytes, self.nbytes + 24 * H)
 
     @abstractmethod
     def _step_size(self, n: int) -> float:
@@ -72,16 +64,15 @@ class _QLearner(Agent):
         """What the n-th visit of a pair adds to its target."""
         return 0.0
 
-    def begin_episode(self) -> None:
-        self._steps = 0
-
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
         self._seen[h] = state, action, -1 if terminated or h == self.task.H - 1 else next_state
         self._paid[h] = reward
         self._steps = h + 1
 
     def end_episode(self) -> None:
         """The steps in their order; in one table backwards, so that news travels in one episode."""
+        super().end_episode()
         order = range(self._steps)
         for h in reversed(order) if self.stationary else order:
             self._learn(h, *self._seen[h].tolist())
@@ -101,39 +92,10 @@ class _QLearner(Agent):
     def _table(self, h: int) -> int:
         return 0 if self.stationary else h
 
-    def _best(self, q: Array) -> BoolArray:
-        best: BoolArray = q >= q.max(axis=-1, keepdims=True) - TIE
-        return best
-
-    def act(self, h: int, state: State) -> int:
-        """One of the best actions, each with the same chance."""
-        tied = self._best(self.q_values(h, state)).nonzero()[0]
-        return int(tied[0] if len(tied) == 1 else self.rng.choice(tied))
-
-    def q_values(self, h: int, state: State) -> Array:
-        """min(Q_h(state, .), what the steps left can pay), (A,)."""
-        q: Array = np.minimum(self._Q[self._table(h), state], self._tops[h])
+    def _q(self, h: int, states: Any) -> Array:
+        """min(Q_h, what the steps left can pay)."""
+        q: Array = np.minimum(self._Q[self._table(h), states], self._tops[h])
         return q
-
-    def policy(self, h: int) -> Array | IntArray:
-        best = self._best(np.minimum(self._Q[self._table(h)], self._tops[h]))
-        chances: Array = best / best.sum(axis=1, keepdims=True)
-        return chances
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tables, and of one episode."""
-        own = (self._Q, self._N, self._seen, self._paid, self._tops)
-        return sum(int(array.nbytes) for array in own)
-
-    def state_dict(self) -> StateDict:
-        return super().state_dict() | {name[1:]: getattr(self, name).copy() for name in self._ARRAYS}
-
-    def _load(self, state: Mapping[str, np.ndarray]) -> None:
-        super()._load(state)
-        for name in self._ARRAYS:
-            load_array(getattr(self, name), state, name[1:])
-        check_range("N", self._N, 0, np.inf)
 
 
 class QLearning(_QLearner):
@@ -149,7 +111,7 @@ class QLearning(_QLearner):
     c : scale of the bonus
     stationary : one table for all steps instead of H, for tasks whose dynamics do not depend on h
     discount : of the value of the next state; default: 1, or 1 - 1/H where stationary
-    max_bytes : the most memory, as a number of bytes or "20KiB"; the table is kept in half the precision if it must
+    max_bytes : the most memory; there is nothing to choose, so less than it needs is refused
     """
 
     name = "q-learning"
@@ -182,19 +144,9 @@ class QLearningGreedy(_QLearner):
     name = "q-learning-greedy"
 
     def __init__(self, task: Task, *, epsilon: float = 0.1, alpha: float = 0.1, **common: Unpack[Tabular]) -> None:
-        super().__init__(task, **common)
+        super().__init__(task, Falling(check_number(self.name, "epsilon", epsilon, low=0.0, high=1.0)), **common)
         self.epsilon, self.alpha = epsilon, alpha
-        self._epsilon = check_number(self.name, "epsilon", epsilon, low=0.0, high=1.0)
         self._alpha = check_number(self.name, "alpha", alpha, low=0.0, high=1.0)
 
     def _step_size(self, n: int) -> float:
         return self._alpha or 1 / n
-
-    def act(self, h: int, state: State) -> int:
-        if self.rng.random() < self._epsilon:
-            return int(self.rng.integers(self.task.A))
-        return super().act(h, state)
-
-    def policy(self, h: int) -> Array | IntArray:
-        chances: Array = (1 - self._epsilon) * super().policy(h) + self._epsilon / self.task.A
-        return chances

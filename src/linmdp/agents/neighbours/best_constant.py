@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.base import USUAL_EPISODES, Neighbour
+from linmdp.agents.greedy import USUAL_EPISODES, GreedyAgent
 from linmdp.errors import check_int
 from linmdp.types import Array, State, Task
 
@@ -28,7 +28,7 @@ class Returns(Component):
         return found
 
 
-class BestConstant(Neighbour):
+class BestConstant(GreedyAgent):
     """Plays each action always for `rounds` episodes, in turn, then the one with the best mean return to the end.
 
     What it tries out is part of its run, and of its regret. It looks at no state.
@@ -40,6 +40,7 @@ class BestConstant(Neighbour):
     """
 
     name = "best-constant"
+    needs_features = False
     test_parameters = ({}, {"rounds": 2})
     _parts = ("_returns",)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
-from linmdp.agents.neighbours.base import USUAL_EPISODES, Falling, Growth, Neighbour
+from linmdp.agents.greedy import USUAL_EPISODES
+from linmdp.agents.neighbours.base import Common, EpsilonGreedy, Growth
 from linmdp.agents.neighbours.forest import Forest
 from linmdp.agents.neighbours.inputs import Inputs
 from linmdp.agents.neighbours.transitions import Transitions
-from linmdp.errors import check_int, check_number
+from linmdp.errors import check_int
 from linmdp.types import Array, State, Task
 
 
-class FQITrees(Neighbour):
+class FQITrees(EpsilonGreedy):
     """Fitted Q iteration: Q_n is a forest fitted to r + discount max_a Q_(n-1)(s', a) on all transitions, Q_0 = 0.
 
     A row is the state and the number of the action. Differences: data come from epsilon-greedy play, and Q is fitted
@@ -28,9 +30,8 @@ class FQITrees(Neighbour):
     n_min : rows that a node must have to be split; the paper's: 2
     iterations : of each fit
     most : transitions kept, at most
-    discount : gamma
     replan : fit when the number of steps has grown by this fraction
-    epsilon, explore, episodes : as for stream-q
+    discount, epsilon, explore, episodes : as for stream-q
     """
 
     name = "fqi-trees"
@@ -45,20 +46,14 @@ class FQITrees(Neighbour):
         n_min: int = 5,
         iterations: int = 50,
         most: int = 10_000,
-        discount: float = 0.99,
         replan: float = 0.5,
-        epsilon: float = 0.05,
-        explore: float = 0.2,
-        episodes: int | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(task, Falling.checked(self.name, epsilon, explore, episodes))
-        self.trees, self.n_min, self.iterations, self.most = trees, n_min, iterations, most
-        self.discount, self.replan = discount, replan
-        self.epsilon, self.explore, self.episodes = epsilon, explore, episodes
+        super().__init__(task, **common)
+        self.trees, self.n_min, self.iterations, self.most, self.replan = trees, n_min, iterations, most, replan
         self.inputs = Inputs(self.name, task)
         self._iterations = check_int(self.name, "iterations", iterations, low=1)
-        self._discount = check_number(self.name, "discount", discount, low=0.0, high=1.0)
-        steps = task.H * (USUAL_EPISODES if episodes is None else episodes)
+        steps = task.H * (USUAL_EPISODES if self.episodes is None else self.episodes)
         room = min(check_int(self.name, "most", most, low=1), max(steps, 1))
         smallest = check_int(self.name, "n_min", n_min, low=2)
         self._data = Transitions(self.inputs.size, room)

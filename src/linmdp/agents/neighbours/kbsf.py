@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.base import Falling, Growth, Neighbour
+from linmdp.agents.neighbours.base import Common, EpsilonGreedy, Growth
 from linmdp.agents.neighbours.inputs import Inputs, Moments
 from linmdp.agents.neighbours.representatives import FEW, Representatives, most_representatives
 from linmdp.agents.neighbours.transitions import Transitions
@@ -57,7 +58,7 @@ class FactoredModel(Component):
         self.Q[:m] = Q.T
 
 
-class KBSF(Neighbour):
+class KBSF(EpsilonGreedy):
     """Incremental KBSF: a model of at most M representative states, in memory that does not grow.
 
     A transition counts in row z_i with k(z_i, s) = exp(-|z_i - s|^2 / tau^2), and leads to z_j with the normalised
@@ -72,9 +73,8 @@ class KBSF(Neighbour):
     M : representative states; default: all of at most 1,000 finite states, else 300
     tau, tau_bar : widths of the kernels
     spacing : the distance from all others at which a state becomes a representative
-    discount : gamma
     replan : solve the model when the number of steps has grown by this fraction
-    epsilon, explore, episodes : as for stream-q
+    discount, epsilon, explore, episodes : as for stream-q
     """
 
     name = "kbsf"
@@ -89,20 +89,14 @@ class KBSF(Neighbour):
         tau: float = 0.2,
         tau_bar: float = 0.2,
         spacing: float = 0.2,
-        discount: float = 0.99,
         replan: float = 0.1,
-        epsilon: float = 0.05,
-        explore: float = 0.2,
-        episodes: int | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(task, Falling.checked(self.name, epsilon, explore, episodes))
-        self.M, self.tau, self.tau_bar, self.spacing = M, tau, tau_bar, spacing
-        self.discount, self.replan = discount, replan
-        self.epsilon, self.explore, self.episodes = epsilon, explore, episodes
+        super().__init__(task, **common)
+        self.M, self.tau, self.tau_bar, self.spacing, self.replan = M, tau, tau_bar, spacing, replan
         self.inputs = Inputs(self.name, task)
         self._tau = check_number(self.name, "tau", tau, low=0.0, open_low=True)
         self._tau_bar = check_number(self.name, "tau_bar", tau_bar, low=0.0, open_low=True)
-        self._discount = check_number(self.name, "discount", discount, low=0.0, high=1.0)
         apart, most = check_number(self.name, "spacing", spacing, low=0.0), most_representatives(self.name, M, task)
         self._seen, self._new = Moments(self.inputs.size), Transitions(self.inputs.size, FEW)
         self._places = Representatives(self.inputs.size, most, apart, finite=self.inputs.finite)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.agents.base import Component
+from linmdp.agents.greedy import Falling, GreedyAgent
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.neighbours.base import Growth, Neighbour
+from linmdp.agents.neighbours.base import Growth
 from linmdp.agents.neighbours.inputs import Inputs, Moments
 from linmdp.agents.neighbours.representatives import FEW, Representatives, most_representatives
 from linmdp.agents.neighbours.transitions import Transitions
@@ -46,7 +47,7 @@ class Visits(Component):
             V = self.Q[h, :m].max(axis=1)
 
 
-class KernelUCBVI(Neighbour):
+class KernelUCBVI(GreedyAgent):
     """Kernel-UCBVI on representative states: kernel estimates of rewards and transitions, and a bonus on visits nearby.
 
     A transition counts at the representatives that are closest to its two states; their kernel, exp(-d^2 / 2 sigma^2),
@@ -67,6 +68,7 @@ class KernelUCBVI(Neighbour):
     """
 
     name = "kernel-ucbvi"
+    needs_features = False
     test_parameters = ({}, {"M": 8, "c": 1.0, "replan": 0.0})
     _parts = ("_seen", "_places", "_visits", "_new", "_growth")
 
@@ -81,7 +83,7 @@ class KernelUCBVI(Neighbour):
         beta: float = 0.01,
         replan: float = 0.1,
     ) -> None:
-        super().__init__(task)
+        super().__init__(task, Falling(0.0))
         self.M, self.sigma, self.spacing, self.c, self.beta, self.replan = M, sigma, spacing, c, beta, replan
         self.inputs, (low, high) = Inputs(self.name, task), task.reward_range
         self._sigma = check_number(self.name, "sigma", sigma, low=0.0, open_low=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.base import Falling, Growth, Neighbour
+from linmdp.agents.neighbours.base import Common, EpsilonGreedy, Growth
 from linmdp.errors import InvalidParameter, check_number
 from linmdp.types import Array, State, Task
 
@@ -43,7 +44,7 @@ class LSTDQ(Component):
             self.w[:] = np.linalg.lstsq(self.G, self.z, rcond=None)[0]
 
 
-class LSPI(Neighbour):
+class LSPI(EpsilonGreedy):
     """Online LSPI with the features of the task: each step is added for the greedy policy of its time, then forgotten.
 
     LSPI improves its policy on all samples again and again; the online variant adds each once, so that memory is d^2.
@@ -53,32 +54,18 @@ class LSPI(Neighbour):
     Parameters
     ----------
     lam : what is on the diagonal at first
-    discount : gamma
     replan : improve the policy when the number of steps has grown by this fraction; 0: before every episode
-    epsilon, explore, episodes : as for stream-q
+    discount, epsilon, explore, episodes : as for stream-q
     """
 
     name = "lspi"
     test_parameters = ({}, {"replan": 0.0, "lam": 1.0})
     _parts = ("_equations", "_growth")
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        lam: float = 0.01,
-        discount: float = 0.99,
-        replan: float = 0.05,
-        epsilon: float = 0.05,
-        explore: float = 0.2,
-        episodes: int | None = None,
-    ) -> None:
-        falling = Falling.checked(self.name, epsilon, explore, episodes)
-        super().__init__(task, falling)
-        self.lam, self.discount, self.replan = lam, discount, replan
-        self.epsilon, self.explore, self.episodes = epsilon, explore, episodes
+    def __init__(self, task: Task, *, lam: float = 0.01, replan: float = 0.05, **common: Unpack[Common]) -> None:
+        super().__init__(task, **common)
+        self.lam, self.replan = lam, replan
         start = check_number(self.name, "lam", lam, low=0.0, open_low=True)
-        self._discount = check_number(self.name, "discount", discount, low=0.0, high=1.0)
         if task.d > LARGEST_D:
             raise InvalidParameter(f"The features of a task for lspi must have d at most {LARGEST_D}. Got {task.d}.")
         self._equations = LSTDQ(task.d, start)

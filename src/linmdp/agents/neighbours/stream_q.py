@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.base import Falling, Neighbour
+from linmdp.agents.neighbours.base import EpsilonGreedy
 from linmdp.agents.neighbours.inputs import TINY, Inputs, Moments
 from linmdp.agents.neighbours.network import Network
 from linmdp.errors import check_int, check_number
 from linmdp.types import Array, State, Task
 
 
-class StreamQ(Neighbour):
+class StreamQ(EpsilonGreedy):
     """Stream Q(lambda): sparse initialisation, layer normalisation, observations and rewards normalised, ObGD.
 
     As in the authors' program the step is an observation, and an episode of H steps ends there. Differences: epsilon
@@ -27,7 +27,8 @@ class StreamQ(Neighbour):
     ----------
     hidden : units of each of the two hidden layers
     lr, kappa : the largest step size, and how far below overshooting it is held
-    discount, trace_decay : gamma, and lambda of the traces
+    trace_decay : lambda of the traces
+    discount : gamma
     epsilon : chance of a random action at the end
     explore : share of the episodes in which it falls from 1 to there
     episodes : K, which explore is a share of; 100 where it is not given
@@ -44,20 +45,17 @@ class StreamQ(Neighbour):
         hidden: int = 32,
         lr: float = 1.0,
         kappa: float = 2.0,
-        discount: float = 0.99,
         trace_decay: float = 0.8,
+        discount: float = 0.99,
         epsilon: float = 0.01,
         explore: float = 0.5,
         episodes: int | None = None,
     ) -> None:
-        falling = Falling.checked(self.name, epsilon, explore, episodes)
-        super().__init__(task, falling)
-        self.hidden, self.lr, self.kappa, self.discount, self.trace_decay = hidden, lr, kappa, discount, trace_decay
-        self.epsilon, self.explore, self.episodes = epsilon, explore, episodes
+        super().__init__(task, discount=discount, epsilon=epsilon, explore=explore, episodes=episodes)
+        self.hidden, self.lr, self.kappa, self.trace_decay = hidden, lr, kappa, trace_decay
         units = check_int(self.name, "hidden", hidden, low=1)
         self._lr = check_number(self.name, "lr", lr, low=0.0, open_low=True)
         self._kappa = check_number(self.name, "kappa", kappa, low=0.0)
-        self._discount = check_number(self.name, "discount", discount, low=0.0, high=1.0)
         self._decay = self._discount * check_number(self.name, "trace_decay", trace_decay, low=0.0, high=1.0)
         self.inputs = Inputs(self.name, task, one_hot=True, clock=True)
         self._net = Network(self.inputs.size, units, task.A)

@@ -7,8 +7,10 @@ from typing import ClassVar, TypedDict
 
 import numpy as np
 
-from linmdp.agents.tabular.table import TableAgent
-from linmdp.errors import invalid
+from linmdp.agents.budget import as_it_is
+from linmdp.agents.greedy import GreedyAgent
+from linmdp.agents.schedules.base import SHORTEST
+from linmdp.errors import check_int, invalid
 from linmdp.types import Array, State, Task
 
 
@@ -20,7 +22,7 @@ class Common(TypedDict, total=False):
     max_bytes: int | str | None
 
 
-class TabularModel(TableAgent):
+class TabularModel(GreedyAgent):
     """Counts of what followed every state and action, with a table per step or one for all, and a planned Q.
 
     What follows is one of S + 1 outcomes: a state, or the end of the episode, which is worth 0.
@@ -31,8 +33,8 @@ class TabularModel(TableAgent):
     _N, _R : (T, S, A) visits, and the sum of their rewards
     """
 
-    _ARRAYS: ClassVar[tuple[str, ...]] = (*TableAgent._ARRAYS, "_N", "_R", "_C")
-    _TIMES: ClassVar[tuple[str, ...]] = ("_N", "_C")
+    _arrays: ClassVar[tuple[str, ...]] = ("_Q", "_N", "_R", "_C")
+    _times = ("_N", "_C")
 
     def __init__(
         self,
@@ -42,11 +44,14 @@ class TabularModel(TableAgent):
         episodes: int | None = None,
         max_bytes: int | str | None = None,
     ) -> None:
-        super().__init__(task, episodes=episodes, max_bytes=max_bytes)
-        self.stationary = stationary
+        super().__init__(task)
+        self.stationary, self.episodes, self.max_bytes = stationary, episodes, max_bytes
         if stationary != "auto" and not isinstance(stationary, bool):
             invalid(self.name, "stationary", "true, false or 'auto'", stationary)
         self._shared = task.stationary if stationary == "auto" else bool(stationary)
+        self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
+        self.caps: Array = self._caps_of_table()
+        self._Q = self._optimistic_table()
         H, S, A = self._Q.shape
         T = 1 if self._shared else H
         self._N, self._R, self._C = np.zeros((T, S, A)), np.zeros((T, S, A)), np.zeros((T, S, A, S + 1))
@@ -54,7 +59,7 @@ class TabularModel(TableAgent):
     def _hold_to_limit(self) -> None:
         """Check `max_bytes`; to be called when all arrays are there."""
         H, S, A = self._Q.shape
-        self._limit(8 * S * A * (7 * S + H))
+        self.chosen = as_it_is(self.name, self.max_bytes, self.nbytes + 8 * S * A * (7 * S + H))
 
     @abstractmethod
     def _backup(self, h: int, V: Array) -> Array:
@@ -68,7 +73,7 @@ class TabularModel(TableAgent):
         super().begin_episode()
         if self._due():
             self._plan()
-            self._planned()
+            self._planned(self.task.H)
 
     def _plan(self) -> None:
         V = np.zeros(self._C.shape[-1])
@@ -93,5 +98,6 @@ class TabularModel(TableAgent):
         return n, self._R[t] / n, self._C[t] / n[..., None]
 
     def _steps(self) -> int:
-        """T = KH."""
-        return self._episodes() * self.task.H
+        """T = KH; where K is not known, it is doubled whenever it is reached."""
+        K = self._K if self._K is not None else 1 << max(self._k - 1, SHORTEST - 1).bit_length()
+        return K * self.task.H

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.agents.tabular.table import TableAgent
-from linmdp.errors import InvalidParameter, check_choice, check_number, invalid
+from linmdp.agents.budget import as_it_is
+from linmdp.agents.greedy import GreedyAgent
+from linmdp.errors import InvalidParameter, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, State, Task
 
@@ -28,7 +29,7 @@ class Widths(NamedTuple):
     root: float
 
 
-class LSVIUCBPlusPlus(TableAgent):
+class LSVIUCBPlusPlus(GreedyAgent):
     """LSVI-UCB++: weighted regression, in which a sample counts 1 / (variance of what follows); finite states only.
 
     Parameters
@@ -43,9 +44,8 @@ class LSVIUCBPlusPlus(TableAgent):
 
     name = "lsvi-ucb++"
     test_parameters = ({}, {"constants": "theory"}, {"beta": 0.3, "lam": 1.0})
-    _ARRAYS: ClassVar = (*TableAgent._ARRAYS, "_low", "_Sigma", "_u", "_N", "_reference")
-    _SCRATCH: ClassVar = ("_inverse", "_w", "_floor")
-    _derived = (*TableAgent._derived, "_inverse", "_w", "_floor")
+    _arrays = ("_Q", "_low", "_Sigma", "_u", "_N", "_reference")
+    _scratch = ("_inverse", "_w", "_floor")
 
     def __init__(
         self,
@@ -58,8 +58,12 @@ class LSVIUCBPlusPlus(TableAgent):
         episodes: int | None = None,
         max_bytes: int | str | None = None,
     ) -> None:
-        super().__init__(task, episodes=episodes, max_bytes=max_bytes)
+        super().__init__(task)
         self.beta, self.lam, self.constants, self.delta = beta, lam, constants, delta
+        self.episodes, self.max_bytes = episodes, max_bytes
+        self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
+        self.caps: Array = self._caps_of_table()
+        self._Q = self._optimistic_table()
         if not isinstance(task.features, TableFeatures):
             raise InvalidParameter(f"{self.name} needs features that are a table. Got {type(task.features).__name__}.")
         check_choice(self.name, "constants", constants, ("practical", "theory"))
@@ -78,7 +82,7 @@ class LSVIUCBPlusPlus(TableAgent):
         self._u, self._N, self._reference = np.zeros((H, d)), np.zeros((H, d, S)), np.full(H, d * math.log(self._lam))
         self._inverse, self._w = np.zeros((H, d, d)), np.zeros((4, H, d))
         self._widths = self._theory() if theory else self._practical()
-        self._limit(8 * (2 * H * d * d + 3 * d * S * A))
+        self.chosen = as_it_is(self.name, max_bytes, self.nbytes + 8 * (2 * H * d * d + 3 * d * S * A))
 
     def _practical(self) -> Widths:
         self._floor = np.maximum(self.task.reward_range[1] ** 2 / 4, 0.01 * self.caps**2)
@@ -108,7 +112,7 @@ class LSVIUCBPlusPlus(TableAgent):
         if switch:
             self._reference[:] = log_dets
         if switch or self._k == 1:
-            self._planned()
+            self._planned(self.task.H)
 
     def _renew(self, h: int) -> None:
         """Q falls, and its lower bound rises, never back."""

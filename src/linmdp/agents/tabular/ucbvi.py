@@ -27,7 +27,7 @@ class UCBVI(TabularModel):
 
     name = "ucbvi"
     test_parameters = ({}, {"bonus": "hoeffding", "c": 1.0, "stationary": True})
-    _ARRAYS: ClassVar = (*TabularModel._ARRAYS, "_at")
+    _arrays: ClassVar = (*TabularModel._arrays, "_at")
 
     def __init__(
         self,

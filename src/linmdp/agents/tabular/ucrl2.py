@@ -26,7 +26,7 @@ class UCRL2(TabularModel):
 
     name = "ucrl2"
     test_parameters = ({"delta": 0.2},)
-    _ARRAYS: ClassVar = (*TabularModel._ARRAYS, "_before")
+    _arrays: ClassVar = (*TabularModel._arrays, "_before")
 
     def __init__(self, task: Task, *, c: float = 0.03, delta: float = 0.1, **common: Unpack[Common]) -> None:
         super().__init__(task, **common)

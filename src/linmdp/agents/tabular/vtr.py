@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
-from linmdp.agents.tabular.table import TableAgent
+from linmdp.agents.budget import as_it_is
+from linmdp.agents.greedy import GreedyAgent
 from linmdp.errors import InvalidParameter, check_int, check_number
-from linmdp.types import State, Task
+from linmdp.types import Array, State, Task
 
 
-class UCRLVTR(TableAgent):
+class UCRLVTR(GreedyAgent):
     """UCRL-VTR: for models that are mixtures of J known ones, where the task offers these (`base_models`).
 
     What it learns is J weights, the same for rewards and transitions: each episode's own value function is what they
@@ -30,7 +30,7 @@ class UCRLVTR(TableAgent):
 
     name = "ucrl-vtr"
     test_parameters = ({}, {"c": 1.0, "lam": None, "W": 5})
-    _ARRAYS: ClassVar = (*TableAgent._ARRAYS, "_V", "_M", "_b")
+    _arrays = ("_Q", "_V", "_M", "_b")
 
     def __init__(
         self,
@@ -45,22 +45,24 @@ class UCRLVTR(TableAgent):
     ) -> None:
         if not task.base_models:
             raise InvalidParameter(f"{self.name} needs a task that offers base models, as drift does. Got one without.")
-        super().__init__(task, episodes=episodes, max_bytes=max_bytes)
-        self.c, self.lam, self.W, self.delta = c, lam, W, delta
+        super().__init__(task)
+        self.c, self.lam, self.W, self.delta, self.episodes, self.max_bytes = c, lam, W, delta, episodes, max_bytes
         self._c = check_number(self.name, "c", c, low=0.0)
         self._keep = 1.0 if W is None else 1 - 1 / check_int(self.name, "W", W, low=1)
         self._delta = check_number(self.name, "delta", delta, low=0.0, high=1.0, open_low=True)
+        self.caps: Array = self._caps_of_table()
+        self._Q = self._optimistic_table()
         (H, S, A), J = self._Q.shape, len(task.base_models)
         self._width = max(map(abs, task.reward_range)) or 1.0
         ridge = H * H * J if lam is None else check_number(self.name, "lam", lam, low=1e-12)
         self._lam = ridge * self._width**2
         self._V, self._M, self._b = np.zeros((H + 1, S)), self._lam * np.eye(J), np.zeros(J)
-        self._limit(8 * S * A * (2 * J + 2))
+        self.chosen = as_it_is(self.name, max_bytes, self.nbytes + 8 * S * A * (2 * J + 2))
 
     def begin_episode(self) -> None:
         super().begin_episode()
         self._plan()
-        self._planned()
+        self._planned(self.task.H)
         self._M[:] = self._keep * self._M + (1 - self._keep) * self._lam * np.eye(len(self._b))
         self._b *= self._keep
 
