@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,21 +89,6 @@ def test_bytes_are_networks_optimizer_and_buffer() -> None:
     assert result.peak_bytes == pytest.approx(2 * network + 3 * network + buffer, rel=0.01)  # q, target; grad, Adam
     assert result.peak_bytes == model_bytes(agent._model) <= agent.bytes_after(12)
     assert result.params["buffer_size"] == 12 * H
-
-
-@pytest.mark.parametrize(("agent", "sized"), [("sb3-dqn", "buffer_size"), ("sb3-ppo", "n_steps")])
-def test_max_bytes_sizes_the_buffer(agent: str, sized: str) -> None:
-    env = linmdp.make_env("riverswim:H=10")
-    with pytest.raises(linmdp.InvalidParameter, match="at least") as refusal:
-        linmdp.make_agent(f"{agent}:max_bytes=1000", env, episodes=250)
-    least = int(re.findall(r"at least (\d+)", str(refusal.value))[0])
-    for limit in (least, least + 50_000, 10**9):
-        made: Any = linmdp.make_agent(f"{agent}:max_bytes={limit}", env, episodes=250)
-        result = linmdp.run(env, made, episodes=250, seed=0, eval_every=250)
-        assert result.peak_bytes <= made.chosen["bytes"] <= limit
-        assert result.params[sized] == made.chosen[sized]
-    free, roomy = (linmdp.make_agent(agent + more, env, episodes=250) for more in ("", ":max_bytes=1GB"))
-    assert roomy.nbytes == free.nbytes  # with room to spare nothing is given up
 
 
 def test_the_same_from_a_batch_of_runs() -> None:

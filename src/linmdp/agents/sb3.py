@@ -8,7 +8,6 @@ agent is made, never before.
 from __future__ import annotations
 
 import inspect
-import math
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -17,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.base import Agent, StateDict
-from linmdp.agents.budget import OBJECTS, Choice, chosen_within, descending
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid, one_line
 from linmdp.types import Array, IntArray, State, Task
 
@@ -37,40 +35,17 @@ class SB3Agent(Agent):
 
     needs_features = False
     algorithm: ClassVar[str]
-    sized: ClassVar[str]
-    """The parameter that says how many steps its buffer holds."""
     settings: ClassVar[Mapping[str, Any]] = {}
     """Defaults in place of the library's."""
 
     def __init__(self, task: Task, *, raw: Any, episodes: int | None = None, **parameters: Any) -> None:
         super().__init__(task)
-        self.max_bytes, self.chosen = parameters.pop("max_bytes", None), Choice()
         self._given, known = parameters, self.parameters()
         for name, value in parameters.items():
             _check_value(self.name, known[name], value)
         self._scaler = raw.scaler
         self._steps = None if episodes is None else episodes * task.H
-        if self.max_bytes is not None:
-            self._fit(raw)
         self._model = self._made(raw, seed=0)
-
-    def _fit(self, raw: Any) -> None:
-        """Choose the size of the buffer that `max_bytes` leaves space for; the networks are what they are."""
-        given = {name: p.default for name, p in self.parameters().items()} | self._filled()
-        most, least = int(given[self.sized]), min(int(given[self.sized]), int(given["batch_size"]))
-        held = {}
-        for size in (least, 2 * least):
-            self.chosen = {self.sized: size}
-            held[size] = trained_bytes(self._made(raw, seed=0))
-        each = (held[2 * least] - held[least]) / least
-
-        def bytes_of(choice: Choice) -> int:
-            size = int(choice[self.sized])
-            return math.ceil(held[least] + each * (size - least)) + OBJECTS
-
-        self.chosen = chosen_within(
-            self.name, self.max_bytes, ({self.sized: size} for size in descending(most, least)), bytes_of
-        )
 
     @classmethod
     def library(cls) -> Any:
@@ -88,18 +63,16 @@ class SB3Agent(Agent):
         """The parameters of the library's constructor that a spec can give."""
         found = inspect.signature(cls.library().__init__).parameters
         own = {n: p for n, p in found.items() if n not in OURS and not n.endswith(("_class", "_kwargs", "_model"))}
-        own |= {name: own[name].replace(default=value) for name, value in cls.settings.items()}
-        return own | {"max_bytes": inspect.Parameter("max_bytes", inspect.Parameter.KEYWORD_ONLY, default=None)}
+        return own | {name: own[name].replace(default=value) for name, value in cls.settings.items()}
 
     def get_params(self) -> dict[str, Any]:
         """Every parameter: as given, or the library's default."""
         defaults = {name: p.default for name, p in self.parameters().items()}
-        return defaults | self._filled() | {"max_bytes": self.max_bytes}
+        return defaults | self._filled()
 
     def _filled(self) -> dict[str, Any]:
         """What is passed to the library."""
-        chosen = {name: value for name, value in self.chosen.items() if name == self.sized}
-        return {**self.settings, **self._given, **chosen}
+        return {**self.settings, **self._given}
 
     def _made(self, env: Any, seed: int) -> Any:
         from stable_baselines3.common.vec_env import DummyVecEnv
@@ -134,7 +107,7 @@ class SB3Agent(Agent):
 
     def bytes_after(self, episodes: int) -> int:
         """With the gradients and Adam's two moments, each of the networks' size, that come with the first update."""
-        return trained_bytes(self._model)
+        return _lasting_bytes(self._model) + 3 * sum(int(p.nbytes) for p in self._model.policy.parameters()) + 4096
 
     def state_dict(self) -> StateDict:
         raise InvalidParameter(f"{self.name} cannot be saved here: stable-baselines3 keeps its state in its own files.")
@@ -165,7 +138,6 @@ class SB3DQN(SB3Agent):
 
     name = "sb3-dqn"
     algorithm = "DQN"
-    sized = "buffer_size"
 
     def _filled(self) -> dict[str, Any]:
         room = LARGEST_BUFFER if self._steps is None else min(LARGEST_BUFFER, self._steps)
@@ -177,7 +149,6 @@ class SB3PPO(SB3Agent):
 
     name = "sb3-ppo"
     algorithm = "PPO"
-    sized = "n_steps"
 
 
 class SB3DQNFew(SB3DQN):
@@ -213,11 +184,6 @@ def _lasting_bytes(model: Any) -> int:
     buffers = (getattr(model, name, None) for name in ("replay_buffer", "rollout_buffer"))
     arrays = [a for buffer in buffers if buffer is not None for a in vars(buffer).values() if isinstance(a, np.ndarray)]
     return int(sum(t.nbytes for t in tensors) + sum(a.nbytes for a in arrays))
-
-
-def trained_bytes(model: Any) -> int:
-    """The same once gradients and Adam's two moments are there, each of the networks' size."""
-    return int(_lasting_bytes(model) + 3 * sum(p.nbytes for p in model.policy.parameters()) + 4096)
 
 
 def _check_value(owner: str, parameter: inspect.Parameter, value: Any) -> None:
