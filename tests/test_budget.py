@@ -197,7 +197,7 @@ class Wide(gymnasium.Env[Any, Any]):
 
 @pytest.mark.parametrize("agent", ["lsvi-ucb:stationary=true", "lsvi-ucb-fixed:storage=states", "lsvi-ucb"])
 def test_large_observations_count(agent: str) -> None:
-    env = linmdp.GymTask(Wide(), H=5, features="rff", dim=16, reward_low=0.0, reward_high=1.0)
+    env = linmdp.GymTask(Wide(), H=5, features="auto", dim=16, reward_low=0.0, reward_high=1.0)
     assert env.task.state_bytes == 16_000
     made: Any = linmdp.make_agent(f"{agent}{',' if ':' in agent else ':'}max_bytes=4MiB", env, episodes=40)
     forecast = made.bytes_after(40)

@@ -164,8 +164,8 @@ BAD = [
     (["run", "gym:CliffWalking-v1,H=50,reward_low=0,reward_high=1", "random"], "must be in [0, 1]. Got -1"),
     (["run", "gym:FrozenLake-v1,H=9", "optimal"], "optimal policy is known only where the model is"),
     (
-        ["run", "gym:CartPole-v1,features=fourier,tiles=3", "random"],
-        "'tiles' parameter of 'CartPole-v1' must be left out: features=fourier has order, coupling",
+        ["run", "gym:CartPole-v1,features=fourier,dim=3", "random"],
+        "'dim' parameter of 'CartPole-v1' must be left out: features=fourier has order, coupling",
     ),
     (["run", "gym:CartPole-v1,features=cosine", "random"], "There is no feature map 'cosine'."),
     (["run", "gym:CartPole-v1,speed=9", "random"], "Gymnasium cannot make 'CartPole-v1'"),

@@ -213,7 +213,7 @@ def test_agents_of_other_libraries_keep_their_episodes_too(agent: str) -> None:
 def test_random_play_before_the_first_episode_is_guarded(name: str) -> None:
     wrong, words = FAULTS[name]
     place = words.partition("must")[2]
-    for task, asked in (({}, "reward_range"), ({"features": "rbf", **RANGE}, "features")):
+    for task, asked in (({}, "reward_range"), ({"features": "fourier", "scaling": "data", **RANGE}, "features")):
         with pytest.raises(linmdp.InvalidData, match=f"pisode 2, step 3( of random play| of the warm-up)? must{place}"):
             getattr(linmdp.GymTask(Odd(wrong), H=5, **task).task, asked)
 

@@ -52,9 +52,12 @@ def make_counted(**options: Any) -> Any:
 
 gymnasium.register("Counted-v0", entry_point=make_counted, max_episode_steps=7, disable_env_checker=True)
 BOUNDS: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
+SCALED: dict[str, Any] = {"features": "fourier", "scaling": "data"}
 
 
-@pytest.mark.parametrize("task", [{}, {"H": 7}, {"features": "rbf"}, {"reward": "rescale"}, BOUNDS, {"warmup": 1500}])
+@pytest.mark.parametrize(
+    "task", [{}, {"H": 7}, {"features": "fourier", "scaling": "data"}, {"reward": "clip"}, BOUNDS, {"warmup": 1500}]
+)
 @pytest.mark.parametrize("agent", ["lsvi-ucb", "random", "auto", "sb3-dqn:learning_starts=10"])
 def test_interactions_are_all_steps_that_the_environment_made(agent: str, task: dict[str, Any]) -> None:
     if agent.startswith("sb3"):
@@ -81,7 +84,7 @@ def test_without_a_verdict_nothing_is_played_but_the_run() -> None:
 def test_random_play_before_the_first_episode_is_played_once() -> None:
     """20 episodes for rewards and for their kind, and one warm-up, whoever asks for it how often."""
     inner = Counted()
-    env = linmdp.GymTask(inner, H=7, features="rbf")
+    env = linmdp.GymTask(inner, H=7, **SCALED)
     env.task.reward_range  # noqa: B018
     assert inner.steps == env.interactions == 20 * 7 + 1000 * 7 // 8  # the last observation is one of them, too
 

@@ -47,8 +47,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         the longest of 20 episodes of random play, at most 200
     reward_low, reward_high : the range of one reward; by default known, reported by the environment, or seen in
         random play
-    reward : what to do with a reward outside its range: "error", "clip", "rescale", or "auto": an error where
-        reward_low and reward_high are given, else clip (see `envs.rewards`)
+    reward : what to do with a reward outside its range: "error", "clip", or "auto": an error where reward_low and
+        reward_high are given, else clip
     features : onehot, hashed, fourier, auto, or a FeatureMap from observations to (A, d); by default onehot where
         observations are whole numbers that can be counted, hashed where they cannot but come again, else auto. Of
         `ALE/` games the RAM is seen
@@ -284,10 +284,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def most_return(self) -> float | None:
-        """More than this no episode can earn; None where the largest reward was guessed, or is not what is paid."""
+        """More than this no episode can earn; None where the largest reward was guessed."""
         guessed = not self.task.knows("reward_range") or "reward_high" in self._chosen["rewards"]
-        known = not guessed and (self._pay is None or self._pay.scale == 1)
-        return self.task.H * max(0.0, self.task.reward_range[1]) if known else None
+        return None if guessed else self.task.H * max(0.0, self.task.reward_range[1])
 
     @property
     def unwrapped(self) -> Any:

@@ -1,4 +1,4 @@
-"""What one reward may be, and what becomes of rewards outside that range: an error, clipped to it, or scaled."""
+"""What one reward may be, and what becomes of rewards outside that range: an error, or clipped to it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from linmdp.envs.trial import Trial
-from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_number, one_number
+from linmdp.errors import check_choice, check_number, one_number
 
 Play = Callable[[int], Trial]
 """That many episodes of random play, or fewer where they are long."""
 
-RULES = ("auto", "error", "clip", "rescale")
-EPISODES = 100
-"""Episodes of random play in which "rescale" looks for the largest reward."""
+RULES = ("auto", "error", "clip")
 FEW_EPISODES = 20
 """Episodes in which the range of rewards is looked for where nothing is known of it."""
 FEW_VALUES = 10
@@ -23,21 +21,20 @@ ROUNDING = 1e-9
 
 
 class Pay:
-    """What an agent is paid for a reward: scaled, and clipped to [low, high].
+    """What an agent is paid for a reward: clipped to [low, high].
 
     What is no finite number is left as it is, for the run loop to refuse.
 
     Attributes
     ----------
     low, high : the range of what an agent is paid
-    scale : what rewards are multiplied by
     warns : whether a user who hears that a reward was clipped would be surprised
     earned : the sum of an episode's rewards as they were
     clipped : whether a reward was outside the range
     """
 
-    def __init__(self, low: float, high: float, scale: float = 1.0, *, warns: bool = True) -> None:
-        self.low, self.high, self.scale, self.warns = low, high, scale, warns
+    def __init__(self, low: float, high: float, *, warns: bool) -> None:
+        self.low, self.high, self.warns = low, high, warns
         self.earned, self.clipped = 0.0, False
 
     def __call__(self, reward: Any) -> Any:
@@ -49,11 +46,10 @@ class Pay:
         if not math.isfinite(value):
             return reward
         self.earned += value
-        paid = self.scale * value
-        if self.low <= paid <= self.high:
-            return paid
-        self.clipped |= not self.low - ROUNDING <= paid <= self.high + ROUNDING
-        return min(max(paid, self.low), self.high)
+        if self.low <= value <= self.high:
+            return value
+        self.clipped |= not self.low - ROUNDING <= value <= self.high + ROUNDING
+        return min(max(value, self.low), self.high)
 
 
 class Rewards(NamedTuple):
@@ -72,8 +68,6 @@ def reward_rule(id: str, rule: str, low: float | None, high: float | None, repor
     "clip", so that no run ends with a reward that nobody could know of. `reported` is the environment's own range.
     """
     check_choice(id, "reward", rule, RULES)
-    if rule == "rescale":
-        return _rescaled(id, low, high, play(EPISODES))
     given = low is not None and high is not None
     chosen = dict[str, float]()
     known = _finite(reported)
@@ -81,7 +75,9 @@ def reward_rule(id: str, rule: str, low: float | None, high: float | None, repor
         known = observed_range(play(FEW_EPISODES).rewards)
         chosen = {"reward_low": known[0]} if low is None else {}
         chosen |= {"reward_high": known[1]} if high is None else {}
-    low, high = _checked(id, low, high, known or (0.0, 1.0))
+    usual = known or (0.0, 1.0)
+    low = check_number(id, "reward_low", usual[0] if low is None else low)
+    high = check_number(id, "reward_high", usual[1] if high is None else high, low=low)
     strict = rule == "error" or (rule == "auto" and given)
     return Rewards(low, high, None if strict else Pay(low, high, warns=rule == "auto"), chosen)
 
@@ -92,13 +88,7 @@ def is_guessed(id: str, rule: str, low: float | None, high: float | None, report
     for name, bound in (("reward_low", low), ("reward_high", high)):
         if bound is not None:
             check_number(id, name, bound)
-    return rule != "rescale" and (low is None or high is None) and _finite(reported) is None
-
-
-def _checked(id: str, low: float | None, high: float | None, usual: tuple[float, float]) -> tuple[float, float]:
-    """The bounds that are given, and the usual ones for others."""
-    low = check_number(id, "reward_low", usual[0] if low is None else low)
-    return low, check_number(id, "reward_high", usual[1] if high is None else high, low=low)
+    return (low is None or high is None) and _finite(reported) is None
 
 
 def _finite(reported: Any) -> tuple[float, float] | None:
@@ -128,23 +118,3 @@ def _rounded(bound: float) -> float:
         return 0.0
     power = 10.0 ** math.floor(math.log10(bound))
     return power * next(step for step in (1, 2, 5, 10) if bound <= step * power * (1 + ROUNDING))
-
-
-def _rescaled(id: str, low: float | None, high: float | None, trial: Trial) -> Rewards:
-    """Rewards multiplied by one number, so that those of random play just fit; what lies outside later is clipped.
-
-    Nothing is added to a reward: where episodes can end early, that would change which policy is best.
-    """
-    least, largest = min(trial.rewards[0], 0.0), max(trial.rewards[-1], 0.0)
-    if least == largest:
-        raise InvalidData(
-            f"reward=rescale needs a reward that is not 0 in {EPISODES} episodes of random play of '{id}'."
-        )
-    low, high = _checked(id, low, high, (-1.0 if least < 0 else 0.0, 1.0 if largest > 0 else 0.0))
-    if (least < 0 <= low) or (largest > 0 >= high):
-        raise InvalidParameter(
-            f"reward=rescale of '{id}' must have a range for rewards from {least:g} to {largest:g}, and 0 stays 0. "
-            f"Got reward_low={low:g}, reward_high={high:g}."
-        )
-    scale = min(high / largest if largest > 0 else math.inf, low / least if least < 0 else math.inf)
-    return Rewards(low, high, Pay(low, high, scale), {})
