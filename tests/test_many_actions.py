@@ -1,4 +1,4 @@
-"""Bilinear features: the search finds what a scan finds, and the catalogue is a linear MDP like any other."""
+"""Bilinear features: they are what they are written out, and the catalogue is a linear MDP like any other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from linmdp import LSVIUCB, LSVIUCBSelect, OptWLSVI, TableFeatures, Task
 from linmdp.envs.base import LinearModel
 from linmdp.envs.families import FAMILIES
 from linmdp.features import BilinearFeatures
-from linmdp.features.bilinear import cut
 from linmdp.types import Array
 from test_agents_against_reference import assert_same
 from test_budget import measured
@@ -34,14 +33,14 @@ def features_of(seed: int, A: int, p: int, d: int, S: int, simplex: bool) -> Bil
 @some
 @given(
     seed=st.integers(0, 2**16),
-    A=st.sampled_from((1, 7, 127, 128, 500, 1100)),
+    A=st.sampled_from((1, 7, 128, 500)),
     p=st.integers(1, 5),
     beta=st.sampled_from((0.0, 0.1, 2.0)),
     cap=st.sampled_from((0.05, 1e9)),
     simplex=st.booleans(),
     flat=st.booleans(),
 )
-def test_the_search_finds_what_a_scan_finds(
+def test_the_best_are_those_of_the_features_written_out(
     seed: int, A: int, p: int, beta: float, cap: float, simplex: bool, flat: bool
 ) -> None:
     features, rng = features_of(seed, A, p, p + 1, 2, simplex), np.random.default_rng(seed + 1)
@@ -58,21 +57,7 @@ def test_the_search_finds_what_a_scan_finds(
         found = features.best(state, w, metric, score, 1e-9)
         np.testing.assert_array_equal(found.actions, np.flatnonzero(q >= q.max() - 1e-9))
         assert found.value == pytest.approx(q.max(), abs=1e-9)
-        assert 0 < found.opened <= 1
         assert features.largest(state, w, metric, score) == pytest.approx(q.max(), abs=1e-9)
-
-
-@given(seed=st.integers(0, 2**16), A=st.integers(1, 1500))
-def test_cells_hold_every_action_once_and_their_bounds_hold(seed: int, A: int) -> None:
-    psi = np.random.default_rng(seed).normal(size=(A, 3))
-    order, levels = cut(psi)
-    assert sorted(order) == list(range(A))
-    assert len(levels) == (A >= 128) + (A >= 1024)
-    for starts, centres, radii, widths in levels:
-        for j in range(len(radii)):
-            off = psi[order[starts[j] : starts[j + 1]]] - centres[j]
-            assert np.linalg.norm(off, axis=1).max() <= radii[j] + 1e-12
-            assert (np.abs(off) <= widths[j] + 1e-12).all()
 
 
 @some
@@ -125,14 +110,13 @@ def test_the_catalogue_is_what_its_table_is() -> None:
     assert model.task.stationary
 
 
-def test_many_actions_are_learned_and_few_are_looked_at() -> None:
+def test_many_actions_are_learned_and_nothing_is_kept_for_each() -> None:
     env = linmdp.make_env("catalogue:A=20000")
     agent = linmdp.make_agent("lsvi-ucb", env, episodes=80)
     result = linmdp.run(env, agent, episodes=80, seed=0, eval_every=80)
     assert result.random_return is not None
     assert result.optimal_return is not None
     assert result.rewards[40:].mean() > 0.2 * result.random_return + 0.8 * result.optimal_return
-    assert result.diagnostics["actions_scored"] < 0.2
     assert agent.nbytes < 20_000  # nothing per action
 
 
