@@ -20,11 +20,6 @@ SLACK = {"float": 1e-6, "double": 1e-9}
 """Rounding allowed on a reward before it counts as outside its range."""
 
 
-def closeness(learner: Learner, kind: str) -> float:
-    """How far a Q of this learner may be from that in Python, where the self-test compares them."""
-    return float(f"{CLOSE[kind] * max(1.0, learner.cap):.3g}")
-
-
 def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
     """The header; `run` says in words what was exported."""
     low, high = learner.reward_range
@@ -37,7 +32,7 @@ def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
         "tie_act": literal(TIES[quick] * scale),
         "low": _safe(low - SLACK[kind] * max(1.0, abs(low)), kind),
         "high": _safe(high + SLACK[kind] * max(1.0, abs(high)), kind),
-        "close": literal(closeness(learner, kind)),
+        "close": literal(float(f"{CLOSE[kind] * scale:.3g}")),
         "run": in_comment(run),
         "kind": kind,
         "psi": psi_kind(learner, kind),

@@ -80,35 +80,6 @@ def as_seen(state: State, kind: str) -> State:
     return np.asarray(state, dtype=np.float32) if kind == "float" and np.ndim(state) else state
 
 
-def moved_by_rounding(agent: Agent, steps: list[Step], kind: str, part: float) -> float:
-    """How far Q moves when a fresh `agent` hears the same steps with states that are off by the last digit.
-
-    Finite states are whole numbers, and have no rounding. `part`: the states are off by this part of that digit alone,
-    and so Q by as much less. This serves learners that decide by states, such as to which centre they belong: a device
-    decides in double precision, and a whole digit of a float would turn what it does not.
-    """
-    if agent.task.S is not None:
-        return 0.0
-
-    numbers: Any = {"float": np.float32, "double": np.float64}[kind]
-
-    def off(state: State) -> State:
-        near = np.asarray(state, dtype=numbers)
-        return near + part * (np.nextafter(near, numbers(np.inf)).astype(np.float64) - near)
-
-    largest, h = 0.0, 0
-    for i, step in enumerate(steps):
-        if step.first:
-            if i:
-                agent.end_episode()
-            agent.begin_episode()
-        h = 0 if step.first else h + 1
-        state = off(step.state)
-        largest = max(largest, float(np.abs(agent.q_values(h, state) - step.q).max()))
-        agent.observe(h, state, step.action, step.reward, off(step.next_state), step.terminated)
-    return largest / part
-
-
 def decisions(agent: Agent, states: list[State], most: int = 100) -> list[PolicyStep]:
     """What the frozen policy does in some of the states, at steps all over the horizon; nothing before a planning."""
     found: list[PolicyStep] = []

@@ -10,17 +10,17 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi_gp import LSVIGP
-from linmdp.errors import check_choice, check_int, invalid
+from linmdp.errors import check_choice, check_int
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
-from linmdp.export.header import closeness, config, psi_kind, quick_kind
+from linmdp.export.header import config, psi_kind, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
 from linmdp.export.memory import learner_bytes, stack_bytes
 from linmdp.export.names import c_names, example_code, names_code
 from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
 from linmdp.export.readme import gp_readme, learner_readme, policy_readme
-from linmdp.export.vectors import Step, decisions, moved_by_rounding, new_agent, record, vectors_code
+from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
 
 REALS = ("float", "double")
@@ -29,14 +29,6 @@ LEARNER = ("linmdp.h", "linmdp_core.h", "linmdp_common.h", "linmdp_common.c", "l
 WIDTH = ("linmdp_width.h", "linmdp_width.c")
 SELFTEST = ("selftest.h", "selftest.c", "selftest_vectors.h", "selftest_main.c", "Makefile")
 BOARD = tuple(f"cortex-m4/{name}" for name in ("startup.c", "board.h", "board.c", "main.c", "cycles.c", "link.ld"))
-
-
-ROUNDING = 8
-"""Features, bonuses and sums are rounded on a device, not states alone: Q moves by about that much more."""
-
-
-PART = 2.0**-16
-"""Of the last digit of a float: little enough that no state comes to belong to another centre."""
 
 
 class Exported(NamedTuple):
@@ -62,7 +54,6 @@ def export_learner(
     code = feature_code(agent, psi_kind(learner, real))
     policy, flash = policy_code(agent, real, code.blocks)
     recorded = record(env, new_agent(agent, seed), steps, seed, real)
-    _check_rounding(agent, learner, recorded, real, seed)
     state = _kept_state(learner, recorded[0], real)
     ram = learner_bytes(learner, code.blocks, quick_kind(real, code, learner.d), state)
     chosen, names = decisions(agent, [s.state for s in recorded]), c_names(agent.task, code.states)
@@ -101,16 +92,6 @@ def _export_gp(agent: LSVIGP, env: Any, folder: Path, *, real: str, steps: int, 
     }
     written |= {"linmdp_policy.h": template("linmdp_policy.h"), "linmdp_policy.c": policy} if finite else {}
     return Exported(write_texts(folder, written), ram=held["learner"], stack=stack, flash=flash)
-
-
-def _check_rounding(agent: Agent, learner: Learner, recorded: list[Step], real: str, seed: int) -> None:
-    """Refuse a learner whose Q is decided by rounding: its self-test would fail, and rightly."""
-    part = PART if learner.places and real == "float" else 1.0
-    moved, most = moved_by_rounding(new_agent(agent, seed), recorded, real, part), closeness(learner, real)
-    if ROUNDING * moved > most:
-        found = f"the last digit of a state moves Q by {moved:.1g}, and {most / ROUNDING:.1g} is the most"
-        rule = f"larger, since in {real} {found}; or use '--only policy'"
-        invalid(f"an exported {agent.name}", "lam", rule, learner.lam)
 
 
 def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:
