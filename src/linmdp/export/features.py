@@ -47,7 +47,7 @@ def feature_code(agent: Agent, real: str) -> FeatureCode:
     """The agent's features in C: of finite states as a table, whatever they are made of."""
     task = agent.task
     if task.S is None:
-        return basis_code(task.features, real)
+        return basis_code(task.features)
     features = task.features
     if not isinstance(features, TableFeatures):
         if task.S * task.A * task.d > MOST_FEATURES:
@@ -110,8 +110,8 @@ def _table_code(form: str, tables: str, entry: str, flash: int, blocks: int) -> 
     )
 
 
-def basis_code(features: FeatureMap, kind: str) -> FeatureCode:
-    """The map in C, cosines in numbers of that kind ("float" or "double")."""
+def basis_code(features: FeatureMap) -> FeatureCode:
+    """The map in C, in double precision: a last digit lost would now and then make another centre the nearest."""
     if isinstance(features, Fourier):
         turns, shift = features._c, np.zeros(features.p)
     elif isinstance(features, RandomFourier):
@@ -122,7 +122,7 @@ def basis_code(features: FeatureMap, kind: str) -> FeatureCode:
     scaling, (k, p) = features.scaling, turns.shape
     numbers = {"low": scaling.low, "width": scaling.high - scaling.low, "margin": scaling.margin + np.zeros(k)}
     tables = "".join(table(f"static const linmdp_wide {name}[LINMDP_N]", _wide(x)) for name, x in numbers.items())
-    tables += f"#define PI {real(math.pi, 'double')}\n#define LENGTH {real(1 / math.sqrt(p), kind)}\n\n"
+    tables += f"#define PI {real(math.pi, 'double')}\n#define LENGTH {real(1 / math.sqrt(p), 'double')}\n\n"
     tables += table("static const linmdp_wide omega[LINMDP_P][LINMDP_N]", [braces(_wide(row)) for row in turns.T])
     tables += table("static const linmdp_wide shift[LINMDP_P]", _wide(shift))
     return FeatureCode(

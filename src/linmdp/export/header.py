@@ -35,8 +35,6 @@ def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
         "close": literal(float(f"{CLOSE[kind] * scale:.3g}")),
         "run": in_comment(run),
         "kind": kind,
-        "psi": psi_kind(learner, kind),
-        "psi_suffix": "f" if psi_kind(learner, kind) == "float" else "",
         "most": "1e30f" if kind == "float" else "1e300",
         "quick": quick,
         "quick_suffix": "f" if quick == "float" else "",
@@ -49,11 +47,6 @@ def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
 def quick_kind(kind: str, code: FeatureCode, d: int) -> str:
     """The numbers that acting computes with: those asked for, and double where it costs next to nothing."""
     return "double" if code.blocks == d else kind
-
-
-def psi_kind(learner: Learner, kind: str) -> str:
-    """The numbers that features of a state are computed in: double where they decide which centre is nearest."""
-    return "double" if learner.places else kind
 
 
 def _safe(value: float, kind: str) -> str:

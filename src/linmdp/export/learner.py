@@ -65,11 +65,6 @@ class Learner:
         return self.room > self.centres > 0
 
     @property
-    def places(self) -> bool:
-        """Whether computed features say which centre is nearest: a last digit lost would now and then say another."""
-        return self.centres > 0 and not self.S
-
-    @property
     def reward_scale(self) -> float:
         """The largest reward in size."""
         return max(max(abs(r) for r in self.reward_range), 1e-12)

@@ -13,7 +13,7 @@ from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.errors import check_choice, check_int
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
-from linmdp.export.header import config, psi_kind, quick_kind
+from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
 from linmdp.export.memory import learner_bytes, stack_bytes
 from linmdp.export.names import c_names, example_code, names_code
@@ -51,7 +51,7 @@ def export_learner(
     if isinstance(agent, LSVIGP):
         return _export_gp(agent, env, folder, real=real, steps=steps, seed=seed, run=run)
     learner = learner_of(new_agent(agent, seed))
-    code = feature_code(agent, psi_kind(learner, real))
+    code = feature_code(agent, real)
     policy, flash = policy_code(agent, real, code.blocks)
     recorded = record(env, new_agent(agent, seed), steps, seed, real)
     state = _kept_state(learner, recorded[0], real)

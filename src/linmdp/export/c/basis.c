@@ -43,6 +43,6 @@ void linmdp_look(linmdp_state state, linmdp_seen *seen)
         for (size_t i = 0; i < LINMDP_N; i++)
             turn += omega[j][i] * x[i];
         turn -= 2 * floor(turn / 2); /* in half turns: exact, and small enough for a quick cosine */
-        seen->psi[j] = LINMDP_COS((linmdp_psi)(PI * turn)) * LENGTH;
+        seen->psi[j] = cos(PI * turn) * LENGTH;
     }
 }

@@ -11,7 +11,7 @@ typedef struct { /* a state as it lies in memory */
 } linmdp_kept;
 
 typedef struct { /* a state, made ready for linmdp_phi */
-    linmdp_psi psi[LINMDP_P];
+    linmdp_wide psi[LINMDP_P];
 } linmdp_seen;
 
 typedef linmdp_kept linmdp_slot; /* a state that the caller holds, and how it is passed to a call */

@@ -54,7 +54,7 @@ static const linmdp_row *row_of(const linmdp_point *point, unsigned a, linmdp_ro
 }
 #else
 enum { ROWS = 1, LENGTH = LINMDP_P };
-typedef linmdp_psi linmdp_row;
+typedef linmdp_wide linmdp_row;
 
 static const linmdp_row *row_of(const linmdp_point *point, unsigned a, linmdp_row row[LENGTH])
 {

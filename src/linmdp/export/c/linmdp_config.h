@@ -10,10 +10,7 @@
 typedef $kind linmdp_real;  /* states, features, rewards, and Q as it is shown */
 typedef double linmdp_wide; /* sums over many samples, and planning: 24 bits would not do */
 typedef $quick linmdp_quick; /* the factors that acting reads, once or twice in each step */
-typedef $psi linmdp_psi; /* the features of a state that is numbers, as they are computed */
 #define LINMDP_QUICK_SQRT sqrt$quick_suffix
-#define LINMDP_COS cos$psi_suffix
-#define LINMDP_EXP exp$psi_suffix
 #define LINMDP_REAL_MAX $most
 #define LINMDP_WIDE_SQRT sqrt
 #define LINMDP_WIDE_LOG log
