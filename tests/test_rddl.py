@@ -10,7 +10,7 @@ import pytest
 
 import linmdp
 from linmdp.envs.planning import Model, optimum, policy_value, uniform_policy
-from linmdp.envs.rddl import Machines, SysAdmin
+from linmdp.envs.rddl import SysAdmin, machine_features
 
 
 def small(H: int = 6) -> SysAdmin:
@@ -57,11 +57,11 @@ def test_planning_in_such_a_model_is_consistent() -> None:
 
 
 def test_features_are_a_constant_and_the_machines() -> None:
-    features = Machines(small())
-    psi = features.psi(np.arange(8)) * 2
-    np.testing.assert_allclose(psi[:, 0], 1.0)
-    np.testing.assert_allclose(psi[:, 1:], small().running)
-    assert np.linalg.norm(features.batch(np.arange(8)), axis=-1).max() <= 1 + 1e-12
+    table = machine_features(small()).table()
+    np.testing.assert_allclose(table[:, 0, 0] * 2, 1.0)
+    np.testing.assert_allclose(table[:, 0, 1:4] * 2, small().running)
+    np.testing.assert_array_equal(table[:, 1, 4:8], table[:, 0, :4])
+    assert np.linalg.norm(table, axis=-1).max() <= 1 + 1e-12
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

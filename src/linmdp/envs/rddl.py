@@ -13,7 +13,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -21,7 +21,6 @@ import numpy as np
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.planning import Optimum, optimum
 from linmdp.errors import InvalidParameter, check_int, needed, unknown
-from linmdp.features.blocks import BlockFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, IntArray
 
@@ -86,19 +85,11 @@ class SysAdmin:
         return q
 
 
-class Machines(BlockFeatures):
-    """psi(s) = (1, which machines run) / sqrt(n + 1): additive in the machines, and no more than that."""
-
-    name: ClassVar = "machines"
-
-    def __init__(self, model: SysAdmin) -> None:
-        super().__init__(model.A, model.n + 1)
-        self._psi = np.column_stack((np.ones(model.S), model.running)) / math.sqrt(self.p)
-
-    def psi(self, states: np.ndarray) -> Array:
-        """(n, p)"""
-        psi: Array = self._psi[states]
-        return psi
+def machine_features(model: SysAdmin) -> TableFeatures:
+    """psi(s) = (1, which machines run) / sqrt(n + 1) for each action: additive in the machines, and no more."""
+    psi = np.column_stack((np.ones(model.S), model.running)) / math.sqrt(model.n + 1)
+    table = np.einsum("sp,ab->sabp", psi, np.eye(model.A))
+    return TableFeatures(table.reshape(model.S, model.A, -1))
 
 
 class Simulator(gymnasium.Env[Any, Any]):
@@ -162,8 +153,9 @@ class RDDLTask(GymTask):
             H=H,
         )
         low, high = self.model.reward_range
-        table = TableFeatures(Machines(self.model).batch(np.arange(self.model.S)))
-        super().__init__(Simulator(inner, objects), H=H, reward_low=low, reward_high=high, features=table)
+        super().__init__(
+            Simulator(inner, objects), H=H, reward_low=low, reward_high=high, features=machine_features(self.model)
+        )
         self.id = f"rddl:{domain},instance={instance}"
 
     @cached_property

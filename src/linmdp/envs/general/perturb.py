@@ -56,7 +56,7 @@ def perturbed(env: Env, name: str, seed: int) -> Env:
 def original(env: Env, returns: Array) -> Array:
     """The returns of episodes in the units of the instance itself."""
     while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, Repaid):
+        if isinstance(env, Changed):
             returns = (returns - env.shift * env.H) / env.factor
         env = env.env
     return returns
@@ -65,86 +65,58 @@ def original(env: Env, returns: Array) -> Array:
 class Changed(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An instance whose steps are changed; random numbers are its own, so that those of the instance stay as they are.
 
-    Attributes
+    Parameters
     ----------
-    H, h : steps of an episode at most, and of this one so far
+    factor, shift : rewards are multiplied and shifted. Where an episode ends early the last reward has the shifts of
+        the steps that are left: every episode is worth H shifts more, so that to end early is neither better nor worse
+    noise : standard deviation of the Gaussian noise on rewards
+    beside : the space of observations with coordinates that say nothing beside them, and the largest of these: whole
+        numbers, or real ones where it is 0
+    ends : whether the end of the H-th step is reported as a termination; None: as it is
     """
 
-    def __init__(self, env: Env) -> None:
+    def __init__(
+        self,
+        env: Env,
+        *,
+        factor: float = 1.0,
+        shift: float = 0.0,
+        noise: float = 0.0,
+        beside: tuple[spaces.Space[Any], int] | None = None,
+        ends: bool | None = None,
+    ) -> None:
         super().__init__(env)
         inner: Any = env.unwrapped
         self.H, self.h, self.rng = int(inner.H), 0, np.random.default_rng(0)
+        self.factor, self.shift, self.noise, self.beside, self.ends = factor, shift, noise, beside, ends
+        if beside is not None:
+            self.observation_space = beside[0]
 
-    def shown(self, observation: Any) -> Any:
-        """What is seen in place of an observation."""
-        return observation
-
-    def paid(self, reward: float, last: bool) -> float:
-        """What is paid in place of a reward, which may be the last one."""
-        return reward
-
-    def ended(self, terminated: bool, truncated: bool) -> tuple[bool, bool]:
-        """How an end is reported."""
-        return terminated, truncated
+    def _shown(self, observation: Any) -> Any:
+        if self.beside is None:
+            return observation
+        space, most = self.beside
+        noise = self.rng.integers(most + 1, size=BESIDE) if most else self.rng.uniform(-1, 1, size=BESIDE)
+        return np.append(observation, noise).astype(space.dtype)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self.h = 0
         if seed is not None:
             self.rng = np.random.default_rng([seed, 1])
         observation, info = self.env.reset(seed=seed, options=options)
-        return self.shown(observation), info
+        return self._shown(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.h += 1
-        paid = self.paid(float(reward), terminated or truncated)
-        return self.shown(observation), paid, *self.ended(terminated, truncated), info
-
-
-class Repaid(Changed):
-    """Rewards times `factor`, plus `shift` a step.
-
-    Where an episode ends early the last reward has the shifts of the steps that are left: every episode is worth H
-    shifts more, so that to end early is neither better nor worse than it was.
-    """
-
-    def __init__(self, env: Env, *, factor: float = 1.0, shift: float = 0.0) -> None:
-        super().__init__(env)
-        self.factor, self.shift = factor, shift
-
-    def paid(self, reward: float, last: bool) -> float:
-        return self.factor * reward + self.shift * (1 + (self.H - self.h if last else 0))
-
-
-class NoisyRewards(Changed):
-    """Gaussian noise on every reward."""
-
-    def paid(self, reward: float, last: bool) -> float:
-        return reward + NOISE * self.rng.standard_normal()
-
-
-class NoiseBeside(Changed):
-    """Coordinates that say nothing beside each observation: whole numbers up to `most`, or real ones where it is 0."""
-
-    def __init__(self, env: Env, space: spaces.Space[Any], most: int) -> None:
-        super().__init__(env)
-        self.observation_space, self._most = space, most
-
-    def shown(self, observation: Any) -> Any:
-        most = self._most
-        noise = self.rng.integers(most + 1, size=BESIDE) if most else self.rng.uniform(-1, 1, size=BESIDE)
-        return np.append(observation, noise).astype(self.observation_space.dtype)
-
-
-class Ends(Changed):
-    """The end of the H-th step is reported as a termination, or as a truncation."""
-
-    def __init__(self, env: Env, *, terminated: bool) -> None:
-        super().__init__(env)
-        self._terminated = terminated
-
-    def ended(self, terminated: bool, truncated: bool) -> tuple[bool, bool]:
-        return (self._terminated, not self._terminated) if self.h >= self.H else (terminated, truncated)
+        paid, left = float(reward), self.H - self.h if terminated or truncated else 0
+        if self.shift or self.factor != 1:
+            paid = self.factor * paid + self.shift * (1 + left)
+        if self.noise:
+            paid += self.noise * self.rng.standard_normal()
+        if self.ends is not None and self.h >= self.H:
+            terminated, truncated = self.ends, not self.ends
+        return self._shown(observation), paid, terminated, truncated, info
 
 
 def _random_play(env: Env) -> tuple[list[Any], float]:
@@ -161,7 +133,7 @@ def _random_play(env: Env) -> tuple[list[Any], float]:
 
 
 def _paid_more(sign: int) -> Wrap:
-    return lambda env, _: Repaid(env, shift=sign * _random_play(env)[1])
+    return lambda env, _: Changed(env, shift=sign * _random_play(env)[1])
 
 
 def _actions(env: Env) -> int:
@@ -270,13 +242,13 @@ def _beside(env: Env, rng: Rng) -> Env:
     whole = _counted(space)
     if whole is not None and len(whole.shape) == 1:
         sizes, start = np.append(whole.nvec, BESIDE * [VALUES]), np.append(whole.start, BESIDE * [0])
-        return NoiseBeside(env, _numbers(sizes, start, whole.dtype), VALUES - 1)
+        return Changed(env, beside=(_numbers(sizes, start, whole.dtype), VALUES - 1))
     if not isinstance(space, spaces.Box) or len(space.shape) != 1:
         raise _refuse("numbers and vectors", env)
     # of whole numbers the noise has as many values as a bit or a byte in them
     least, most = (-1, 0) if _is_box(space, "f") else (0, min(int(space.high.max()), VALUES - 1))
     bounds = np.append(space.low, BESIDE * [least]), np.append(space.high, BESIDE * [most or 1])
-    return NoiseBeside(env, _box(*bounds, space.dtype), most)
+    return Changed(env, beside=(_box(*bounds, space.dtype), most))
 
 
 def _permuted(env: Env, rng: Rng) -> Env:
@@ -347,14 +319,14 @@ def _ended(terminated: bool) -> Wrap:
         inner: Any = env.unwrapped
         if inner.ends == terminated:
             raise DoesNotApply("The last step of this task ends like that anyway.")
-        return Ends(env, terminated=terminated)
+        return Changed(env, ends=terminated)
 
     return wrap
 
 
 PERTURBATIONS: dict[str, Perturbation] = {
-    "noise": Perturbation("rewards", f"noise of {NOISE:g} on every reward", lambda env, _: NoisyRewards(env)),
-    "times37": Perturbation("rewards", f"times {FACTOR:g}", lambda env, _: Repaid(env, factor=FACTOR)),
+    "noise": Perturbation("rewards", f"noise of {NOISE:g} on every reward", lambda env, _: Changed(env, noise=NOISE)),
+    "times37": Perturbation("rewards", f"times {FACTOR:g}", lambda env, _: Changed(env, factor=FACTOR)),
     "up": Perturbation("rewards", "plus the largest one", _paid_more(1), shifts=True),
     "down": Perturbation("rewards", "minus the largest one", _paid_more(-1), shifts=True),
     "scaled": Perturbation("observations", "each coordinate times a number from 0.001 to 1000", _scaled),
