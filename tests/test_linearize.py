@@ -513,14 +513,16 @@ def test_agents_need_no_torch_and_model_mode_no_gymnasium(file: Path) -> None:
     assert int(done.stdout) >= 20
 
 
-def test_training_needs_neither_gymnasium_nor_the_command_line(tmp_path: Path, truth_data: Dataset) -> None:
+def test_training_needs_no_gymnasium(tmp_path: Path, truth_data: Dataset) -> None:
     truth_data.save(tmp_path / "d")
     blocked = ("gymnasium", "ale_py", "typer", "pydantic", "joblib", "matplotlib", "rich", "threadpoolctl")
     code = (
-        f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
-        f"sys.argv = ['x', {str(tmp_path / 'd')!r}, {str(tmp_path / 'm')!r}, '--dim', '3', '--steps', '20', "
-        "'--hidden', '8', '--eval-every', '10']\n"
-        "from linmdp.linearize.__main__ import main; sys.exit(main())"
+        f"import sys; from pathlib import Path; sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        "from linmdp.linearize.data import read_dataset\nfrom linmdp.linearize.model import write_model\n"
+        "from linmdp.linearize.train import Settings, train\n"
+        f"data = read_dataset(Path({str(tmp_path / 'd')!r}))\n"
+        "model = train(data, Settings(d=3, steps=20, hidden=8, eval_every=10))\n"
+        f"write_model(Path({str(tmp_path / 'm')!r}), model)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert read_model(tmp_path / "m").d == 3
