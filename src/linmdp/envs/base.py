@@ -124,9 +124,10 @@ class LinearModel:
         return float(outline[0]), min(first + int(within.searchsorted(level, side="right")), self.S - 1)
 
 
-def repeated(theta: Array, mu: Array, H: int) -> tuple[Array, Array]:
-    """theta (d,) and mu (d, S) as H equal steps, without a copy."""
-    return np.broadcast_to(theta, (H, *theta.shape)), np.broadcast_to(mu, (H, *mu.shape))
+def stationary_model(H: int, theta: Array, mu: Array, **others: Any) -> LinearModel:
+    """A model of H equal steps, theta (d,) and mu (d, S), without a copy."""
+    steps, measures = np.broadcast_to(theta, (H, *theta.shape)), np.broadcast_to(mu, (H, *mu.shape))
+    return LinearModel(theta=steps, mu=measures, **others)
 
 
 class Chance:

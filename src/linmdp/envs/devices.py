@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmdp.envs.base import LinearModel, repeated
-from linmdp.envs.names import Names
+from linmdp.envs.base import LinearModel, stationary_model
 from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.features.blocks import LARGEST_D
 from linmdp.features.tabular import TableFeatures
@@ -80,6 +79,7 @@ def sensor(
     persistence = check_number("sensor", "persistence", persistence, low=0.0, high=1.0)
     measure = check_int("sensor", "sample_cost", sample_cost, low=0, high=B)
     send = check_int("sensor", "send_cost", send_cost, low=0, high=B)
+    check_int("sensor", "seed", seed, low=0)
     _check_size("sensor", 2 * (B + 1) * (Q + 1), 4 * (B + 1) * (Q + 1))
 
     def decided(b: int, q: int, w: int, action: int) -> tuple[int, int, int, int]:
@@ -101,9 +101,17 @@ def sensor(
             chance *= persistence if weather == w else 1 - persistence
             charge = min(b + units * gained, B)
             mu[i, place[charge, q if charge else 0, weather]] += chance
-    fields = (("battery", B + 1), ("queue", Q + 1), ("weather", 2))
-    names = Names(fields, ("sleep", "sample", "transmit"))
-    return _device("sensor", features, theta, mu, H, seed, noise, start, names)
+    return stationary_model(
+        check_int("sensor", "H", H, low=1),
+        theta,
+        mu,
+        name="sensor",
+        features=features,
+        noise=noise,
+        start=start,
+        state_fields=(("battery", B + 1), ("queue", Q + 1), ("weather", 2)),
+        action_names=("sleep", "sample", "transmit"),
+    )
 
 
 def inventory(
@@ -147,6 +155,7 @@ def inventory(
     lead = check_int("inventory", "lead", lead, low=1, high=10)
     holding = check_number("inventory", "holding", holding, low=0.0)
     fixed = check_number("inventory", "fixed", fixed, low=0.0)
+    check_int("inventory", "seed", seed, low=0)
     _check_size("inventory", (C + 1) * A**lead, (C + 1) * A**lead)
 
     states = list(itertools.product(range(C + 1), *[range(A)] * lead))
@@ -164,9 +173,17 @@ def inventory(
             mu[i, place[rest, *orders]] += left[stock, rest]
     worst, best = profit.min(), profit.max()
     theta = (profit - worst) / (best - worst)
-    fields = (("stock", C + 1), *((f"lots_due_in_{i + 1}", A) for i in range(lead)))
-    names = Names(fields, tuple(f"order_{a * lot}" for a in range(A)))
-    return _device("inventory", features, theta, mu, H, seed, noise, start, names)
+    return stationary_model(
+        check_int("inventory", "H", H, low=1),
+        theta,
+        mu,
+        name="inventory",
+        features=features,
+        noise=noise,
+        start=start,
+        state_fields=(("stock", C + 1), *((f"lots_due_in_{i + 1}", A) for i in range(lead))),
+        action_names=tuple(f"order_{a * lot}" for a in range(A)),
+    )
 
 
 def _left_over(C: int, demand: float) -> Array:
@@ -178,28 +195,3 @@ def _left_over(C: int, demand: float) -> Array:
         left[stock, 1 : stock + 1] = chance[:stock][::-1]
         left[stock, 0] = 1 - chance[:stock].sum()
     return left
-
-
-def _device(
-    name: str,
-    features: TableFeatures,
-    theta: Array,
-    mu: Array,
-    H: int,
-    seed: int,
-    noise: float,
-    start: str,
-    names: Names,
-) -> LinearModel:
-    check_int(name, "seed", seed, low=0)
-    thetas, mus = repeated(theta, mu, check_int(name, "H", H, low=1))
-    return LinearModel(
-        name=name,
-        features=features,
-        theta=thetas,
-        mu=mus,
-        noise=noise,
-        start=start,
-        state_fields=names.fields,
-        action_names=names.actions,
-    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from linmdp.envs.base import LinearModel, repeated
+from linmdp.envs.base import LinearModel, stationary_model
 from linmdp.envs.devices import inventory, sensor
 from linmdp.errors import check_int, check_number, invalid
 from linmdp.features.bilinear import BilinearFeatures
@@ -55,9 +56,10 @@ def synthetic(
     mu: Array = rng.dirichlet(np.full(S, c), size=(steps, d))
     sure = round(d * check_number("synthetic", "certain", certain, low=0.0, high=1.0))
     mu[:, :sure] = np.eye(S)[mu[:, :sure].argmax(axis=-1)]
+    others: dict[str, Any] = {"name": "synthetic", "features": features, "noise": noise, "start": start}
     if stationary:
-        theta, mu = repeated(theta[0], mu[0], H)
-    return LinearModel(name="synthetic", features=features, theta=theta, mu=mu, noise=noise, start=start)
+        return stationary_model(H, theta[0], mu[0], **others)
+    return LinearModel(theta=theta, mu=mu, **others)
 
 
 def hypercube(
@@ -179,12 +181,12 @@ def riverswim(*, S: int = 6, H: int = 20, seed: int = 0, noise: float = 0.0, sta
     P[S - 1, 1, S - 2 :] = 0.4, 0.6
     r = np.zeros((S, 2))
     r[0, 0], r[S - 1, 1] = 0.005, 1.0
-    theta, mu = repeated(r.reshape(-1), P.reshape(2 * S, S), H)
-    return LinearModel(
+    return stationary_model(
+        H,
+        r.reshape(-1),
+        P.reshape(2 * S, S),
         name="riverswim",
         features=one_hot(S, 2),
-        theta=theta,
-        mu=mu,
         noise=noise,
         start=start,
         state_fields=(("place", S),),
@@ -234,9 +236,8 @@ def catalogue(
     F = np.einsum("si,jk->sijk", x, np.eye(factors)).reshape(S, segments * factors, factors)
     theta = rng.uniform(0.1, 0.9, size=segments * factors)  # so that noise is not clipped
     mu = rng.dirichlet(np.full(S, c), size=segments * factors)
-    steps = repeated(theta, mu, H)
     features = BilinearFeatures(F, psi)
-    return LinearModel(name="catalogue", features=features, theta=steps[0], mu=steps[1], noise=noise, start=start)
+    return stationary_model(H, theta, mu, name="catalogue", features=features, noise=noise, start=start)
 
 
 FAMILIES: dict[str, Callable[..., LinearModel]] = {

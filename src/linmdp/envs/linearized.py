@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmdp.envs.base import LinearModel, repeated
+from linmdp.envs.base import LinearModel, stationary_model
 from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_int
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.features.tabular import TableFeatures
@@ -88,12 +88,12 @@ def distilled(learned: LearnedModel, *, H: int, anchors: int, start: str = "fixe
     theta, mu = np.clip(learned.theta, low, high), measures / mass[:, None]
     if ends.any():
         phi, theta, mu = _with_end(phi, theta, mu, ends)
-    thetas, mus = repeated(theta, mu, H)
-    return LinearModel(
+    return stationary_model(
+        H,
+        theta,
+        mu,
         name=f"linearized:{learned.env_id}",
         features=TableFeatures(phi),
-        theta=thetas,
-        mu=mus,
         reward_range=(float(low), float(high)),
         start=start,
     )
