@@ -1,6 +1,6 @@
 """The C library that `linmdp export` writes: its sizes on a Cortex-M4, and how often it differs from Python.
 
-    python benchmarks/device.py       sizes and costs, the tables of docs, device
+    python benchmarks/device.py       sizes and costs
 
 `device` yields rows for the table of promises: see benchmarks/trust.py.
 """
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import linmdp
 from linmdp.export.write import Exported, export_learner
-from linmdp.report.tables import into_pages, markdown
+from linmdp.report.tables import markdown
 
 STEPS = 10_000
 TASKS = [
@@ -141,13 +141,11 @@ def sizes() -> tuple[str, str]:
 
 
 def main() -> None:
-    """Print and write both tables."""
+    """Print both tables."""
     for program, package in (("arm-none-eabi-gcc", "gcc-arm-none-eabi"), ("qemu-system-arm", "qemu-system-arm")):
         if not shutil.which(program):
             raise SystemExit(f"sizes and instructions need {program}, which is not installed: {package}")
-    for name, text in zip(("device_sizes", "device_cost"), sizes(), strict=True):
-        print(text, end="\n\n")
-        into_pages((ROOT / "docs").glob("*.md"), name, text)
+    print(*sizes(), sep="\n\n")
 
 
 if __name__ == "__main__":

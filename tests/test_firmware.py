@@ -137,7 +137,8 @@ def test_the_c_of_the_device_page_compiles(tmp_path: Path) -> None:
     )
     learner = "static linmdp_learner learner;"
     program = loop.replace(learner, board + learner).replace('linmdp.h"', 'linmdp.h"\n#include "linmdp_names.h"')
-    program += "int choose(unsigned h);\nint choose(unsigned h) {\n" + names + "return action; }\n"
+    choice = names.replace("...", "return 1;")
+    program += f"int choose(unsigned h);\nint choose(unsigned h) {{\n{choice}return 0; }}\n"
     main = tmp_path / "page.c"
     main.write_text(program)
     subprocess.run(["gcc", *STRICT, "-fsyntax-only", main], check=True)
