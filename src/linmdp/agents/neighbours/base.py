@@ -33,7 +33,7 @@ class Growth(Component):
 
 
 class Common(TypedDict, total=False):
-    """The parameters that all of them take that explore by random actions; `StreamQ` documents them."""
+    """The parameters that all of them take that explore by random actions; `EpsilonGreedy` documents them."""
 
     discount: float
     epsilon: float
@@ -42,7 +42,15 @@ class Common(TypedDict, total=False):
 
 
 class EpsilonGreedy(GreedyAgent):
-    """A discounted Q, and random actions whose chance falls from 1 to `epsilon` in a share of the episodes."""
+    """A discounted Q, and random actions whose chance falls from 1 to `epsilon` in a share of the episodes.
+
+    Parameters
+    ----------
+    discount : gamma
+    epsilon : chance of a random action at the end
+    explore : share of the episodes in which it falls from 1 to there
+    episodes : K, which explore is a share of; 100 where it is not given
+    """
 
     needs_features = False
 

@@ -31,7 +31,6 @@ class FQITrees(EpsilonGreedy):
     iterations : of each fit
     most : transitions kept, at most
     replan : fit when the number of steps has grown by this fraction
-    discount, epsilon, explore, episodes : as for stream-q
     """
 
     name = "fqi-trees"

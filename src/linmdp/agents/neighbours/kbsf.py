@@ -74,7 +74,6 @@ class KBSF(EpsilonGreedy):
     tau, tau_bar : widths of the kernels
     spacing : the distance from all others at which a state becomes a representative
     replan : solve the model when the number of steps has grown by this fraction
-    discount, epsilon, explore, episodes : as for stream-q
     """
 
     name = "kbsf"

@@ -55,7 +55,6 @@ class LSPI(EpsilonGreedy):
     ----------
     lam : what is on the diagonal at first
     replan : improve the policy when the number of steps has grown by this fraction; 0: before every episode
-    discount, epsilon, explore, episodes : as for stream-q
     """
 
     name = "lspi"

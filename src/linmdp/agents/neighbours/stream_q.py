@@ -28,10 +28,6 @@ class StreamQ(EpsilonGreedy):
     hidden : units of each of the two hidden layers
     lr, kappa : the largest step size, and how far below overshooting it is held
     trace_decay : lambda of the traces
-    discount : gamma
-    epsilon : chance of a random action at the end
-    explore : share of the episodes in which it falls from 1 to there
-    episodes : K, which explore is a share of; 100 where it is not given
     """
 
     name = "stream-q"
