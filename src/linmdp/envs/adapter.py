@@ -122,7 +122,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         bare = Guard(env, Bare(A, S=1), read=self._unread, actions=self._actions, during=" of random play")
         self._trial = Trials(bare, limit or LONGEST_H)
         if H is None and limit is None:
-            H = self._chosen["H"]["H"] = self._trial(FEW_EPISODES).H
+            H = self._chosen["H"]["H"] = self._trial.H(FEW_EPISODES)
         # no step beyond the environment's own limit is ever seen, and an optimistic agent would value it for ever
         H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
         self._view = EnvView(id, env, self._actions, H, self._door)
@@ -280,7 +280,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def random_rewards(self, episodes: int) -> tuple[float, ...]:
         """The different rewards of so many episodes of random play, from the least to the largest, in any range."""
-        return self._trial(episodes).rewards
+        return self._trial.rewards(episodes)
 
     @property
     def most_return(self) -> float | None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from linmdp.envs.trial import Trial
+from linmdp.envs.trial import Trials
 from linmdp.errors import check_choice, check_number, one_number
-
-Play = Callable[[int], Trial]
-"""That many episodes of random play, or fewer where they are long."""
 
 RULES = ("auto", "error", "clip")
 FEW_EPISODES = 20
@@ -61,7 +57,7 @@ class Rewards(NamedTuple):
     chosen: dict[str, float]
 
 
-def reward_rule(id: str, rule: str, low: float | None, high: float | None, reported: Any, play: Play) -> Rewards:
+def reward_rule(id: str, rule: str, low: float | None, high: float | None, reported: Any, play: Trials) -> Rewards:
     """The range of one reward, and how rewards are brought into it.
 
     "error" has no `Pay`: the run loop refuses a reward outside. "auto" is "error" where both bounds are given, else
@@ -72,7 +68,7 @@ def reward_rule(id: str, rule: str, low: float | None, high: float | None, repor
     chosen = dict[str, float]()
     known = _finite(reported)
     if known is None and not given:
-        known = observed_range(play(FEW_EPISODES).rewards)
+        known = observed_range(play.rewards(FEW_EPISODES))
         chosen = {"reward_low": known[0]} if low is None else {}
         chosen |= {"reward_high": known[1]} if high is None else {}
     usual = known or (0.0, 1.0)

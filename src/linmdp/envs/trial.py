@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,31 +14,8 @@ LONGEST_H = 200
 """The longest episode of an environment that has no limit of its own, where H is not given."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """What was seen in some episodes of random play.
-
-    Attributes
-    ----------
-    longest : steps of the longest episode
-    cut : whether the environment itself cut that one off
-    rewards : the different rewards, from the least to the largest
-    steps : of all episodes together
-    """
-
-    longest: int
-    cut: bool
-    rewards: tuple[float, ...]
-    steps: int
-
-    @property
-    def H(self) -> int:
-        """A length for episodes that have none: twice the longest seen, or where the environment cuts them off."""
-        return min(self.longest if self.cut else 2 * self.longest, LONGEST_H)
-
-
 class Episode(NamedTuple):
-    """One of them."""
+    """One of them: its steps, whether the environment itself cut it off, and its different rewards."""
 
     length: int
     cut: bool
@@ -61,17 +37,24 @@ class Trials:
     def steps(self) -> int:
         return sum(episode.length for episode in self._episodes)
 
-    def __call__(self, episodes: int) -> Trial:
-        """What so many of them show, or fewer where they are long."""
+    def H(self, episodes: int) -> int:
+        """A length for episodes that have none: twice the longest seen, or where the environment cuts them off."""
+        longest, cut, _ = max(self._seen(episodes), key=lambda episode: episode[:2])
+        return min(longest if cut else 2 * longest, LONGEST_H)
+
+    def rewards(self, episodes: int) -> tuple[float, ...]:
+        """The different rewards that were seen, from the least to the largest."""
+        return tuple(sorted(frozenset[float]().union(*(episode.rewards for episode in self._seen(episodes)))))
+
+    def _seen(self, episodes: int) -> list[Episode]:
+        """So many of them, or fewer where they are long."""
         seen, total = list[Episode](), 0
         while len(seen) < episodes and total < STEPS_PER_EPISODE * episodes:
             if len(seen) == len(self._episodes):
                 self._episodes.append(self._played(len(seen)))
             seen.append(self._episodes[len(seen)])
             total += seen[-1].length
-        longest, cut = max((episode.length, episode.cut) for episode in seen)
-        rewards = frozenset[float]().union(*(episode.rewards for episode in seen))
-        return Trial(longest=longest, cut=cut, rewards=tuple(sorted(rewards)), steps=total)
+        return seen
 
     def _played(self, k: int) -> Episode:
         steps = list(self._guard.random_episode(k, self._rng, H=self._H, seed=k))
