@@ -99,7 +99,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         given = {name: value for name, value in (sizes | others).items() if value is not None}
         if isinstance(features, str):  # a map that someone else registered has other parameters
             given |= {name: kwargs.pop(name) for name in map_parameters(features) if name in kwargs}
-        origin: str | None = None
         if isinstance(id, gymnasium.Env):
             env, id = id, id.spec.id if id.spec else type(id.unwrapped).__name__
         else:
@@ -108,7 +107,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             if features is None and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
             env = make_gym(id, kwargs)
-            origin = repr(env.spec)
         super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space, actions, masks=masks)
         self._chosen, self._sizes = {name: dict[str, Any]() for name in ("H", "features", "rewards")}, tuple[int, ...]()
@@ -126,7 +124,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         # no step beyond the environment's own limit is ever seen, and an optimistic agent would value it for ever
         H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
         self._view = EnvView(id, env, self._actions, H, self._door)
-        self._view.origin = origin
         reported = getattr(env.unwrapped, "reward_range", None)
         bounds = (id, reward, reward_low, reward_high, reported)
         find_rewards, find_features = partial(self._paid, bounds), partial(self._mapped, features, given)

@@ -42,9 +42,6 @@ Mapped = tuple[Reading, FeatureMap]
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
-    origin: str | None = None
-    """What the environment was made from, if that says all of it: the same name, the same environment."""
-
     def __init__(
         self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int, door: Door | None = None
     ) -> None:

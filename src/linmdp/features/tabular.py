@@ -84,6 +84,5 @@ def phi_of(features: FeatureMap, state: State, action: int) -> Array:
 
 def trusted(features: FeatureMap) -> FeatureMap:
     """A table has been checked as a whole, and ones need no check; any other map is checked at each call."""
-    ones = hasattr(features, "index") or hasattr(features, "classes")
-    known = isinstance(features, TableFeatures | BilinearFeatures | CheckedFeatures) or ones
+    known = isinstance(features, TableFeatures | BilinearFeatures | CheckedFeatures) or hasattr(features, "index")
     return features if known else CheckedFeatures(features)
