@@ -18,8 +18,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from emulator import best_episode
 
-from linmdp.envs.emulator import best_episode
 from linmdp.envs.general import NAMES, instance
 from linmdp.envs.general.arcade import Ball
 from linmdp.envs.general.bandits import Bandit

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from linmdp.envs.emulator import Emulator, best_episode
+from emulator import Emulator, best_episode
 
 PHOENIX = "ALE/Phoenix-ram-v5"
 
