@@ -141,5 +141,6 @@ class GreedyAgent(Agent):
             load_array(getattr(self, name), state, name[1:])
             if name in self._times:
                 check_range(name[1:], getattr(self, name), 0, np.inf)
+                np.abs(getattr(self, name), out=getattr(self, name))  # of -0.0, with which nothing can be drawn
         for name, part in self._components().items():
             part.load_state_dict(under(name, state))
