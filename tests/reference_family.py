@@ -568,3 +568,43 @@ class ReferenceSelect(ReferenceLSVI):
             self.anything = True
         else:
             self.skipped_norms += x
+
+
+class ReferenceVTR(ReferenceTabular):
+    """UCRL-VTR from all samples at every planning; the base models are arrays r (J, H, S, A) and P (J, H, S, A, S)."""
+
+    def __init__(
+        self, task: Task, *, r: Array, P: Array, c: float, lam: float | None, W: int | None, delta: float
+    ) -> None:
+        super().__init__(task, stationary=False, K=1)
+        self.lam = task.H**2 * len(r) if lam is None else lam
+        self.r, self.P, self.c, self.W, self.delta, self.k = r, P, c, W, delta, 0
+        self.samples: list[tuple[int, Array, float]] = []
+        self.ahead: list[list[float]] = []
+
+    def x(self, h: int, s: int, a: int, V: list[float]) -> Array:
+        S = self.task.S or 0
+        values = [self.r[j, h, s, a] + sum(self.P[j, h, s, a, y] * V[y] for y in range(S)) for j in range(len(self.r))]
+        return np.array(values)
+
+    def begin_episode(self) -> None:
+        self.k += 1
+        J, H = len(self.r), self.task.H
+        M, b = self.lam * np.eye(J), np.zeros(J)
+        for k, x, y in self.samples:
+            weight = 1.0 if self.W is None else (1 - 1 / self.W) ** (self.k - 1 - k)
+            M, b = M + weight * np.outer(x, x), b + weight * x * y
+        self.inverse, self.theta = np.linalg.inv(M), np.linalg.inv(M) @ b
+        beta = 16 * H**2 * J * math.log(1 + H * self.k) * math.log((self.k + 1) ** 2 * H / self.delta) ** 2
+        self.root = self.c * math.sqrt(beta)
+        super().begin_episode()
+        self.ahead = [[max(q) for q in self.Q[h]] for h in range(H)] + [[0.0] * (self.task.S or 0)]
+
+    def backup(self, h: int, s: int, a: int, V: list[float]) -> float:
+        x = self.x(h, s, a, V)
+        return float(x @ self.theta + self.root * math.sqrt(x @ self.inverse @ x))
+
+    def observe(self, h: int, state: int, action: int, reward: float, next_state: int, terminated: bool) -> None:
+        V = self.ahead[h + 1]
+        target = reward + (0.0 if terminated else V[next_state])
+        self.samples.append((self.k, self.x(h, state, action, V), target))

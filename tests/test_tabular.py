@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linmdp
-from linmdp import PSRL, UCBVI, UCRL2, LSVIUCBPlusPlus, Task
+from linmdp import PSRL, UCBVI, UCRL2, UCRLVTR, LSVIUCBPlusPlus, Task
 from linmdp.agents.tabular.ucrl2 import favourable
-from reference_family import ReferencePlusPlus, ReferencePSRL, ReferenceUCBVI, ReferenceUCRL2
+from linmdp.types import Array
+from reference_family import ReferencePlusPlus, ReferencePSRL, ReferenceUCBVI, ReferenceUCRL2, ReferenceVTR
 from test_agents_against_reference import assert_same, many, runs, tasks
 
 Parameters = dict[str, Any]
@@ -62,6 +64,52 @@ def test_plusplus_is_its_paper(task: Task, run: Parameters, beta: float, lam: fl
     for h in range(task.H):
         np.testing.assert_allclose(fast._Sigma[h], slow.matrix(h), rtol=1e-6)
         np.testing.assert_allclose(fast._low[h], slow.lower[h], atol=1e-6)
+
+
+class Known(NamedTuple):
+    """A base model as arrays, r (H, S, A) and P (H, S, A, S)."""
+
+    r: Array
+    P: Array
+
+    def q(self, h: int, V: Array) -> Array:
+        found: Array = (self.r[h] + self.P[h] @ V).T
+        return found
+
+    def value(self, h: int, state: int, action: int, V: Array) -> float:
+        return float(self.r[h, state, action] + self.P[h, state, action] @ V)
+
+
+@many
+@given(
+    task=tasks(),
+    run=runs,
+    J=st.integers(1, 4),
+    own=st.fixed_dictionaries(
+        {
+            "c": widths,
+            "lam": st.sampled_from((None, 0.05, 2.0)),
+            "W": st.sampled_from((None, 1, 3, 10)),
+            "delta": st.floats(0.01, 0.9),
+        }
+    ),
+)
+def test_ucrl_vtr_is_its_paper(task: Task, run: Parameters, J: int, own: Parameters) -> None:
+    rng, S = np.random.default_rng(run["seed"]), task.S or 0
+    r, P = rng.random((J, task.H, S, task.A)), rng.dirichlet(np.ones(S), size=(J, task.H, S, task.A))
+    known = replace(task, base_models=tuple(Known(*pair) for pair in zip(r, P, strict=True)))
+    assert_same(UCRLVTR(known, **own), ReferenceVTR(task, r=r, P=P, **own), task, **run, tolerance=1e-6)
+
+
+def test_ucrl_vtr_finds_the_weights_of_a_mixture() -> None:
+    env = linmdp.make_env("drift:base=riverswim,kind=drift,every=1000000,S=4,H=8")
+    agent = UCRLVTR(env.task)
+    result = linmdp.run(env, agent, episodes=200, seed=0)
+    random = linmdp.run(env, linmdp.RandomAgent(env.task), episodes=200, seed=0)
+    assert result.final_regret < 0.1 * random.final_regret  # type: ignore[operator]
+    assert agent.nbytes < 8 * (4 * 2 * 8 + 9 * 4 + 2 * 2 + 2 + 8) + 1
+    with pytest.raises(linmdp.InvalidParameter, match="needs a task that offers base models"):
+        linmdp.make_agent("ucrl-vtr", linmdp.make_env("riverswim"))
 
 
 def test_noisy_samples_count_less() -> None:

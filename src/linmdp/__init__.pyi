@@ -11,6 +11,7 @@ from linmdp.agents import PSRL as PSRL
 from linmdp.agents import RLSVI as RLSVI
 from linmdp.agents import UCBVI as UCBVI
 from linmdp.agents import UCRL2 as UCRL2
+from linmdp.agents import UCRLVTR as UCRLVTR
 from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
 from linmdp.agents import Auto as Auto

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,16 @@ class Transition(NamedTuple):
     terminated: bool
 
 
+class BaseModel(Protocol):
+    """One of the known models whose mixture, with weights that nobody knows, an environment is."""
+
+    def q(self, h: int, V: Array) -> Array:
+        """r_h + P_h V for all state-action pairs, (A, S)."""
+
+    def value(self, h: int, state: State, action: int, V: Array) -> float:
+        """The same for one of them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """What an agent may know of its environment, and nothing else.
@@ -61,6 +71,7 @@ class Task:
     state_fields : what a state is made of. A finite state counts through their values, those of the last one first.
         Empty where nobody says
     action_names : what the actions are called; empty where nobody says
+    base_models : models of which that of every episode is a mixture, where such are known
 
     Features and the range of rewards may take random play to find. Then they are found when an agent first asks for
     them, and never for an agent that does not: see `put_off`.
@@ -76,6 +87,7 @@ class Task:
     stationary: bool = False
     state_fields: Fields = ()
     action_names: tuple[str, ...] = ()
+    base_models: tuple[BaseModel, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("A", "d", "H"):

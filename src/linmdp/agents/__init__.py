@@ -30,6 +30,7 @@ from linmdp.agents.tabular.plusplus import LSVIUCBPlusPlus
 from linmdp.agents.tabular.psrl import PSRL
 from linmdp.agents.tabular.ucbvi import UCBVI
 from linmdp.agents.tabular.ucrl2 import UCRL2
+from linmdp.agents.tabular.vtr import UCRLVTR
 
 __all__ = [
     "KBSF",
@@ -42,6 +43,7 @@ __all__ = [
     "RLSVI",
     "UCBVI",
     "UCRL2",
+    "UCRLVTR",
     "AdaLSVIUCBRestart",
     "Agent",
     "Auto",

@@ -17,7 +17,7 @@ import numpy as np
 from linmdp.envs.base import LinearModel
 from linmdp.envs.families import FAMILIES
 from linmdp.envs.linear import LinearMDPEnv
-from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
+from linmdp.envs.planning import Optimum, backup, optimum, policy_value, uniform_policy
 from linmdp.errors import check_choice, check_int, check_number, invalid, unknown
 from linmdp.types import Array
 
@@ -68,17 +68,36 @@ class Path:
         return float(self._walk[k]) if self.kind == "walk" else 0.0
 
 
+class Simulator(NamedTuple):
+    """A model that agents may look into, as one of the base models of a task."""
+
+    model: LinearModel
+
+    def q(self, h: int, V: Array) -> Array:
+        """r_h + P_h V for all state-action pairs, (A, S)."""
+        m = self.model
+        found: Array = backup(m.theta[h], m.mu[h], m.features.columns, V).reshape(m.A, m.S)
+        return found
+
+    def value(self, h: int, state: int, action: int, V: Array) -> float:
+        """The same for one of them."""
+        m = self.model
+        return float(m.features.row(state, action) @ (m.theta[h] + m.mu[h] @ V))
+
+
 class DriftingEnv(LinearMDPEnv):
     """An environment whose model depends on the episode; `reset` with a seed starts at the first one again.
 
     Attributes
     ----------
-    models : those between which the path leads, all with the same features; an agent is told none of them
+    models : those between which the path leads, all with the same features; agents that want them find them in
+        `task.base_models`, but neither the path nor where on it an episode is
     k : the current episode, from 0 on; `model` and `optimum` are those of it
     """
 
     def __init__(self, models: Sequence[LinearModel], path: Path) -> None:
         super().__init__(models[0])
+        self.task = replace(self.task, base_models=tuple(map(Simulator, models)))
         self.models, self.path, self.k = tuple(models), path, 0
         self._kept: dict[Place, tuple[LinearModel, Optimum]] = {}
         self.model = self.model_of(0)

@@ -88,6 +88,7 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.UCBVI,
             built_in.PSRL,
             built_in.UCRL2,
+            built_in.UCRLVTR,
             built_in.QLearning,
             built_in.QLearningGreedy,
             built_in.Insured,
