@@ -15,6 +15,7 @@ from linmdp.errors import InvalidParameter, check_choice, check_int, check_numbe
 from linmdp.features.learned import FORMS, Encoder, LearnedModel
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
+from linmdp.linearize.cuda_graph import RecordedUpdate
 from linmdp.linearize.data import Dataset
 from linmdp.linearize.model import model_of_networks
 from linmdp.linearize.networks import Networks, contrastive_loss, imbalance
@@ -112,10 +113,12 @@ class Trainer:
             nets = Networks(*sizes, settings.form)
         self.nets = nets.to(settings.device)
         cuda = settings.device == "cuda"
-        self.optimizer = torch.optim.Adam(self.nets.parameters(), lr=settings.lr, fused=cuda)
+        lr = torch.tensor(settings.lr, device="cuda") if cuda else settings.lr
+        self.optimizer = torch.optim.Adam(self.nets.parameters(), lr=lr, fused=cuda, capturable=cuda)
+        self._recorded: RecordedUpdate | None = None
         self.best_loss = math.inf
         self.best = self._copy()
-        self._autocast = torch.autocast(settings.device, dtype=torch.bfloat16, enabled=cuda)
+        self._autocast = torch.autocast(settings.device, dtype=torch.bfloat16, enabled=cuda, cache_enabled=False)
         rewards = data.scaled_rewards
         self._unit = float(max(rewards[self.rows].var(), 1e-6))
         self._x, self._after = (self._put(self.encoder(states)) for states in (data.states, data.next_states))
@@ -144,18 +147,25 @@ class Trainer:
         s, done = self.settings, self.step / self.settings.steps
         lr = s.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         balance = s.balance * max(0.0, 1 - 2 * done)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        if s.device == "cuda":
+            self._recorded = self._recorded or RecordedUpdate(self._update, self.nets, self.optimizer, s.batch)
+            self._recorded(rows, lr, balance)
+        else:
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+            self._update(rows, balance)
+        self.step += 1
+
+    def _update(self, rows: Any, balance: Any) -> None:
         with self._autocast:
             phi = self.nets.features(self._x[rows], self._action[rows])
             mu = self.nets.training_measures(self._after[rows])
         loss = self._loss(phi, mu, rows)
-        if s.form == "linear":
+        if self.settings.form == "linear":
             loss = loss + balance * imbalance(phi)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        self.step += 1
 
     def _loss(self, phi: Any, mu: Any, rows: Any) -> Any:
         squares = ((phi @ self.nets.theta - self._reward[rows]) ** 2).mean() / self._unit
