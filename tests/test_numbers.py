@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp import TableFeatures, Task
-from linmdp.runner.guard import RunStopped
+from linmdp.runner.measured import RunStopped
 from linmdp.runner.registry import make_learner
 from test_faults import benchmark
 
