@@ -1,4 +1,4 @@
-"""`Kept`, at most M links of unit vectors, as docs/bounded-memory.md defines it: one link at a time."""
+"""`Merging`, at most M links of unit vectors, as docs/bounded-memory.md defines it: one link at a time."""
 
 from __future__ import annotations
 

@@ -25,13 +25,13 @@ from linmdp import (
     OptWLSVI,
     Task,
 )
+from linmdp.agents.memory.samples import faded_after
 from linmdp.agents.schedules import ada_restart, changes
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
 from linmdp.agents.schedules.detect import Drops
 from linmdp.agents.schedules.select import worst_case
 from linmdp.agents.sketch import Sketched
-from linmdp.agents.storage.samples import faded_after
 from reference import ReferencePHE
 from reference_family import (
     ReferenceAdaChanges,

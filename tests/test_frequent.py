@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp import LSVIUCB, Task
-from linmdp.agents.storage.frequent import FEWEST, REST, Frequent, most_states
-from linmdp.agents.storage.sparse import END
+from linmdp.agents.memory.limited import FEWEST, REST, Joining, most_states
+from linmdp.agents.memory.links import END
 from linmdp.features import HashedFeatures
 
 A, H = 3, 6
@@ -55,8 +55,8 @@ def play(agent: Any, states: int, episodes: int, seed: int) -> list[tuple[int, i
 )
 def test_while_all_states_fit_nothing_changes(parameters: dict[str, Any]) -> None:
     exact, bounded = LSVIUCB(task(), **parameters), LSVIUCB(task(), storage="sparse", M=4000, **parameters)
-    assert isinstance(storage(bounded), Frequent)
-    assert not isinstance(storage(exact), Frequent)
+    assert isinstance(storage(bounded), Joining)
+    assert not isinstance(storage(exact), Joining)
     assert play(exact, 20, 30, seed=1) == play(bounded, 20, 30, seed=1)
     np.testing.assert_array_equal(exact.q_values(1, 10**9 + 7), bounded.q_values(1, 10**9 + 7))
 

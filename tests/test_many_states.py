@@ -9,8 +9,8 @@ import pytest
 
 import linmdp
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.storage import counts, seen_counts
-from linmdp.agents.storage.seen_counts import SeenCounts
+from linmdp.agents.memory import seen_counts, table
+from linmdp.agents.memory.seen_counts import SeenCounts
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import RunResult
 
@@ -92,12 +92,12 @@ def test_an_agent_of_a_lockstep_run_has_what_the_run_has_seen(many_from_one: Non
 
 def test_forms_made_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     agents = []
-    for block in (counts.BLOCK, 7):
-        monkeypatch.setattr(counts, "BLOCK", block)
+    for block in (table.BLOCK, 7):
+        monkeypatch.setattr(table, "BLOCK", block)
         agents.append(played(AGENTS[0], episodes=20)[0])
     whole, parts = (agent._planner.storage for agent in agents)
     for storage in (whole, parts):
         storage.refresh(np.ones(4, dtype=np.bool_))
-    assert isinstance(whole, counts.Counts)
-    assert isinstance(parts, counts.Counts)
+    assert isinstance(whole, table.Counts)
+    assert isinstance(parts, table.Counts)
     np.testing.assert_allclose(parts.forms, whole.forms, rtol=1e-12)

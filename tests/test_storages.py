@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp import LSVIUCB, InvalidParameter, LSVIUCBAdaptive, LSVIUCBFixed, TableFeatures, Task
 from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
-from linmdp.agents.storage.centres import Centres
-from linmdp.agents.storage.sparse import Links
+from linmdp.agents.memory.centres import Centres
+from linmdp.agents.memory.links import Links
 from linmdp.features import HashedFeatures, RandomFourier, Scaling, UnitFeatures
 from linmdp.runner.diagnostics import Probe
 from reference import (

@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.horizon import Horizon
+from linmdp.agents.memory.limited import most_states
+from linmdp.agents.memory.links import NAMED, links_bytes
+from linmdp.agents.memory.samples import block_size
 from linmdp.agents.ridge import BLOCK_BYTES, DELAY
-from linmdp.agents.storage.frequent import most_states
-from linmdp.agents.storage.kept import CHUNK as LINKS_AT_ONCE
-from linmdp.agents.storage.kept import link_bytes
-from linmdp.agents.storage.samples import block_size
-from linmdp.agents.storage.sparse import NAMED, links_bytes
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.io.units import human_bytes
 from linmdp.types import WHOLE
@@ -152,7 +150,7 @@ def adaptive_bytes(s: Sizes, m: int) -> int:
 
 
 def merged_bytes(s: Sizes, M: int, blocks: int) -> int:
-    """Regressions and a `Merged`, and their planning: features of both ends of all transitions, twice."""
+    """Regressions and a `Transitions`, and their planning: features of both ends of all transitions, twice."""
     G, L, d, p = s.horizon.groups, s.horizon.levels, s.d, s.d // blocks
     matrices, vectors = 8 * G * blocks * p * p, 8 * d * (2 * G + L)
     kept = (M + 1) * (2 * s.state + 4 + 24)
@@ -191,29 +189,28 @@ def sparse_bytes(s: Sizes, samples: int | None) -> int:
         states = 2 * (samples * G + 1)
         d = min(d, s.A * states)
     links = G * d * (states + 1) if samples is None else min(samples * G, G * d * (states + 1))
-    return _linked_bytes(s, states, d, links)
+    return _linked_bytes(s, states, d, links) + BUFFERS
 
 
-def frequent_bytes(s: Sizes, M: int) -> int:
-    """Regressions and a `Frequent`, and their planning, or two tables and all keys while states join the rest."""
-    G, states = s.horizon.groups, most_states(M, s.A * s.horizon.groups)
-    d = s.A * states
-    joining = links_bytes(M) + 8 * (16 * M + 2 * G * d)
-    return max(_linked_bytes(s, states, d, M), _linked_bytes(s, states, d, 0) + links_bytes(M) + joining)
+def limited_bytes(s: Sizes, M: int) -> int:
+    """Regressions and at most M links, and their planning, or two tables and all links while some of them go."""
+    G, states = s.horizon.groups, s.S or most_states(M, s.A * s.horizon.groups)
+    d = s.d if s.S else s.A * states
+    leaving = links_bytes(M) + 8 * (21 * M + 4 * G * d + G * (states + 1) + 3 * s.A * states)
+    work = max(_planning_bytes(s, states, d, M), leaving) + (0 if s.S else BUFFERS)
+    return links_bytes(M) + _rows_bytes(s, states, d) + work
 
 
 def _linked_bytes(s: Sizes, states: int, d: int, links: int) -> int:
     """Regressions over d unit vectors, that many links, and their planning."""
-    G, L, rows = s.horizon.groups, s.horizon.levels, s.A * states
-    fixed = 8 * d * (4 * G + L) + NAMED * (states if not s.S else 0)
-    return fixed + links_bytes(links) + 8 * (rows + 12 * links + 8 * max(rows, d) + 2 * states) + BUFFERS
+    return links_bytes(links) + _rows_bytes(s, states, d) + _planning_bytes(s, states, d, links)
 
 
-def kept_bytes(s: Sizes, M: int) -> int:
-    """Regressions and a `Kept`, and their planning or merging, whichever takes more."""
-    G, L, d = s.horizon.groups, s.horizon.levels, s.d
-    fixed = 8 * d * (5 * G + L) + 8 * s.rows + 16 * s.horizon.H + 8 * G
-    planning = 8 * (5 * max(s.rows, d) + 2 * d + 4 * s.S)
-    merging = 8 * (G * (s.S + 1) + 2 * G * d + 2 * s.rows) + 9 * M
-    at_once = min(M, LINKS_AT_ONCE + s.S)
-    return fixed + M * link_bytes(G * d, s.S) + max(planning, merging) + 8 * 16 * at_once
+def _rows_bytes(s: Sizes, states: int, d: int) -> int:
+    """Regressions over d unit vectors, and the names of states without a bound."""
+    return 8 * d * (4 * s.horizon.groups + s.horizon.levels) + NAMED * (states if not s.S else 0)
+
+
+def _planning_bytes(s: Sizes, states: int, d: int, links: int) -> int:
+    rows = s.A * states
+    return 8 * (rows + 12 * links + 8 * max(rows, d) + 2 * states)

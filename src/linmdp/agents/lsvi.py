@@ -20,12 +20,12 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.held import solvable
+from linmdp.agents.memory.base import Parts, Storage
+from linmdp.agents.memory.choice import StorageChoice
 from linmdp.agents.parameters import HOOKS, LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule, Step
-from linmdp.agents.storage.base import Parts, Storage
-from linmdp.agents.storage.choice import StorageChoice
 from linmdp.errors import InvalidData, check_int, invalid
 from linmdp.features.tabular import phi_of, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
@@ -58,10 +58,10 @@ class LSVIAgent(Agent):
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, for forecasts of memory."""
     merges_for_bytes: ClassVar[bool] = False  # whether `max_bytes` may choose centres, where nothing exact fits
-    bounded: ClassVar[bool] = False  # whether its memory has a bound, also where there is no limit to the states
     own_M: ClassVar[bool] = False
     """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
+    own_weights: ClassVar[bool] = False  # whether its exploration holds weights beside those of the planner
     bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
 
     def __init__(
@@ -237,7 +237,7 @@ class LSVIAgent(Agent):
             self._planner.drop_samples()
             self._planner.recall(self.schedule.recalled(), self._features)
         beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
-        if self._planner.storage.must_plan or beaten:
+        if beaten:
             self._plan[:] = True
         with solvable(self.name):
             if self._plan.any() or self._store.any():
@@ -250,7 +250,7 @@ class LSVIAgent(Agent):
         if whole and self._auto_beta:  # a Q that is not planned again keeps the width that it was planned with
             self.beta_value = self._auto_beta.choose()
             self._planner.change_beta(self.beta_value)
-        self._planner.plan(self._plan, whole=whole, rng=self.rng)
+        self._planner.plan(self._plan, whole=whole)
         self.note_choice(self._planner)
         if whole:
             self.schedule.planned()

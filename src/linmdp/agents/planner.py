@@ -12,9 +12,9 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
+from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.agents.ridge import DELAY, Ridge, matvec
 from linmdp.agents.schedules.base import Step
-from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import phi_of
 from linmdp.types import Array, BoolArray, IntArray
@@ -59,10 +59,9 @@ class Planner:
         self.incremental = plain and not (horizon.shared or exploration.adaptive)
         self._shows = type(exploration).seen is not Exploration.seen
         self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
-        self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration))
+        self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration, self.resize))
         self.incremental &= self.storage.incremental
         self.scaled = exploration.scaled = self.scaled and self.incremental
-        self.storage.resize = self.resize
 
     def resize(self, d: int) -> None:
         """Make room for d weights, where features grow with the states seen."""
@@ -114,12 +113,10 @@ class Planner:
         self.exploration.renew()
         storage.refresh(fresh)
 
-    def plan(self, mask: Any, *, whole: bool, runs: Any = None, rng: np.random.Generator | None = None) -> None:
+    def plan(self, mask: Any, *, whole: bool, runs: Any = None) -> None:
         """Lines 4 to 11 of Algorithm 1 for the regressions (and runs) in `mask`, (G, *batch); `whole`: all of them.
 
         `runs` (n,): where they are, if they are few, for the kernels of a GPU.
-
-        `rng` is the agent's, for storages that choose at random what they keep.
         """
         horizon, storage, w = self.horizon, self.storage, self.w
         if storage.kernels is not None:
@@ -145,7 +142,7 @@ class Planner:
                 if apart is not None:
                     self._plan_runs(h, apart[g], np.flatnonzero(mask[g]), last=h == last)
                     continue
-                z = storage.target(h) if h < last or storage.own_ends else 0.0  # lines 7 and 8
+                z = storage.target(h) if h < last or storage.compact else 0.0  # lines 7 and 8
                 new = self._fit(h, z, None if whole else mask[g]) if explore.adaptive else ridge.solve(g, z)  # line 9
                 i = h if stride == 1 else h // stride
                 w[i] = new if whole else self.backend.xp.where(mask[g][..., None], new, w[i])
@@ -153,7 +150,7 @@ class Planner:
                     explore.widen(h, float((storage if ridge.exact else ridge).errors[h]))
                 explore.planned(h, None if whole else mask[g])
                 storage.sweep(h, None if v is None else v[g])  # lines 10 and 11
-        storage.end(rng)
+        storage.forget()
         if self.exploration.adaptive:
             self.exploration.end(True if whole else mask.any(0))
 
@@ -183,7 +180,7 @@ class Planner:
     def _fit(self, h: int, z: Any, mask: Any = None) -> Any:
         """w_h, and the widths that an adaptive exploration reads off the fit, for the runs in `mask` (*batch)."""
         g, explore = self.horizon.group(h), self.exploration
-        if not self.storage.own_ends:
+        if not self.storage.compact:
             z = z + explore.ended_target(h)
         target = self.ridge.u[g] + self.horizon.discount * z
         new = self.ridge.fit(g, target)

@@ -8,7 +8,7 @@ from typing import Any
 
 from linmdp.agents import auto_beta
 from linmdp.agents.horizon import DIVERGING, SWEEPS, TOLERANCE, Horizon
-from linmdp.agents.storage import centres, cover
+from linmdp.agents.memory import centres, cover
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
 from linmdp.export.numbers import TIES, filled, in_comment, literal, real, unsigned

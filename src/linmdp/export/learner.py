@@ -9,8 +9,8 @@ from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.lsvi_gp import LSVIGP
+from linmdp.agents.memory.centres import Centres
 from linmdp.agents.schedules.base import Growing
-from linmdp.agents.storage.centres import Centres
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.export.gp import check_gp, inner
 

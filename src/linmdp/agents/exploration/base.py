@@ -16,7 +16,7 @@ from linmdp.agents.ridge import Ridge, quadratic_forms
 from linmdp.types import Array, BoolArray
 
 if TYPE_CHECKING:
-    from linmdp.agents.storage.base import Sample
+    from linmdp.agents.memory.base import Sample
 
 
 class Moments(NamedTuple):

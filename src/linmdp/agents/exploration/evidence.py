@@ -30,7 +30,7 @@ from linmdp.features.unit import is_unit
 from linmdp.types import Array
 
 if TYPE_CHECKING:
-    from linmdp.agents.storage.base import Sample
+    from linmdp.agents.memory.base import Sample
 
 WIDTH = 3.0
 NU = 0.01

@@ -11,10 +11,10 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.lsvi import LSVIAgent
+from linmdp.agents.memory.base import Sample
+from linmdp.agents.memory.samples import LARGEST_BLOCK, faded_after
 from linmdp.agents.schedules.base import Decision, Power, Schedule, episodes_at
 from linmdp.agents.schedules.restart import window
-from linmdp.agents.storage.base import Sample
-from linmdp.agents.storage.samples import LARGEST_BLOCK, faded_after
 from linmdp.types import Array, Task
 
 
@@ -100,7 +100,7 @@ class OptWLSVI(LSVIAgent):
         return Forgetting(self.horizon.groups, window(self, self.W, self.B))
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
-        if self.auto or self._storing.name in ("sparse", "merged", "centres"):
+        if self.auto or self._storing.compact:
             return super().make_exploration(beta, backend)  # Lambda^-1 alone: a wider bonus, as Lambda~ <= Lambda
         return WeightedBonus(self.horizon, self.task.d, self.caps, beta)
 

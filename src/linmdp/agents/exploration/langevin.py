@@ -67,7 +67,7 @@ class LMCLSVI(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation that the steps tend to
     """
 
-    name, follows_evidence = "lmc-lsvi", False
+    name, follows_evidence, own_weights = "lmc-lsvi", False, True
     test_parameters = ({}, {"beta": 0.3, "steps": 3}, {"storage": "features"})
 
     def __init__(self, task: Task, *, steps: int = 20, **common: Unpack[Common]) -> None:

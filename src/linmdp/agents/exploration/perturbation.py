@@ -48,7 +48,7 @@ class LSVIPHE(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation of the perturbation
     """
 
-    name, follows_evidence = "lsvi-phe", False
+    name, follows_evidence, own_weights = "lsvi-phe", False, True
     test_parameters = (
         {},
         {"beta": 0.3, "draws": 2},

@@ -23,7 +23,7 @@ class RLSVI(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation of the draw
     """
 
-    name, follows_evidence = "rlsvi", False
+    name, follows_evidence, own_weights = "rlsvi", False, True
     test_parameters = ({}, {"beta": 0.3}, {"storage": "features"})
 
     def __init__(self, task: Task, **common: Unpack[Common]) -> None:
@@ -35,7 +35,7 @@ class RLSVI(LSVIAgent):
 
 def refuse_blocks(agent: LSVIAgent) -> None:
     """Refuse storages whose inverses come in blocks."""
-    if agent._storing.name in ("sparse", "merged", "centres"):
+    if agent._storing.compact:
         invalid(agent.name, "storage", "'counts', 'features' or 'states'", agent._storing.asked)
 
 
@@ -78,7 +78,7 @@ class OptRLSVI(LSVIAgent):
     common : the parameters of `LSVIUCB` but `discount`; beta is the standard deviation of the draw
     """
 
-    name, follows_evidence = "opt-rlsvi", False
+    name, follows_evidence, own_weights = "opt-rlsvi", False, True
     test_parameters = ({}, {"beta": 0.3, "threshold": 0.5}, {"beta": 0.3, "storage": "features"})
 
     def __init__(self, task: Task, *, threshold: float = 1.0, **common: Unpack[Common]) -> None:

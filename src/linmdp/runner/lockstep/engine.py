@@ -10,10 +10,10 @@ import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.lsvi import LSVIAgent, Setting
+from linmdp.agents.memory.table import Counts
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always
-from linmdp.agents.storage.counts import Counts
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.planning import backup
 from linmdp.features.tabular import TableFeatures

@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.exploration.base import stacked
 from linmdp.agents.held import check_range
-from linmdp.agents.storage.base import FADED, Parts, Sample, Storage
+from linmdp.agents.memory.base import FADED, Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures

@@ -1,4 +1,7 @@
-"""Unit vectors: which state followed which of them, and how often. Exact, in memory for what was seen and no more."""
+"""Unit vectors: which state followed which of them, and how often. Exact, in memory for what was seen and no more.
+
+Lambda is diagonal, one number for each unit vector, and a sample is a link from one of them to a state.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,10 @@ import numpy as np
 
 from linmdp.agents.afresh import with_columns
 from linmdp.agents.base import StateDict, load_array, saved_array
-from linmdp.agents.storage.base import Parts, Sample
-from linmdp.agents.storage.unit import UnitStorage
+from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
-from linmdp.types import Array, IntArray, State
+from linmdp.types import Array, BoolArray, IntArray, State
 
 FIRST_LINKS = 64
 END = (1 << 32) - 1
@@ -43,11 +45,15 @@ class Links:
     def of(cls, keys: IntArray, sums: Array, size: int = FIRST_LINKS) -> Links:
         """A table of these, (n,) and (2, n), with that many places at least."""
         links = cls(max(size, table_size(len(keys))))
-        for key, pair in zip(keys.tolist(), sums.T, strict=True):
-            i = links.place(key)
-            links.keys[i], links.sums[:, i] = key, pair
+        for n in range(len(keys)):
+            i = links.place(int(keys[n]))
+            links.keys[i], links.sums[:, i] = keys[n], sums[:, n]
         links.count = len(keys)
         return links
+
+    @property
+    def nbytes(self) -> int:
+        return self.keys.nbytes + self.sums.nbytes
 
     def place(self, key: int) -> int:
         """Where a key lies, or belongs."""
@@ -56,6 +62,10 @@ class Links:
         while int(self.keys[i]) not in (-1, key):
             i = (i + 1) & (size - 1)
         return i
+
+    def has(self, row: int, to: int) -> bool:
+        """Whether the pair came up."""
+        return bool(self.keys[self.place(row << 32 | to)] >= 0)
 
     def add(self, row: int, to: int, weight: float, reward: float) -> None:
         """One more time; the table doubles before it is two thirds full."""
@@ -69,11 +79,9 @@ class Links:
         self.sums[:, i] += weight, weight * reward
 
     def _double(self) -> None:
-        keys, sums, there = self.keys, self.sums, np.flatnonzero(self.keys >= 0)
-        self.keys, self.sums = np.full(2 * len(keys), -1, dtype=np.int64), np.zeros((2, 2 * len(keys)))
-        for i in there.tolist():
-            j = self.place(int(keys[i]))
-            self.keys[j], self.sums[:, j] = keys[i], sums[:, i]
+        there = np.flatnonzero(self.keys >= 0)
+        wider = Links.of(self.keys[there], self.sums[:, there], 2 * len(self.keys))
+        self.keys, self.sums = wider.keys, wider.sums
 
     def entries(self) -> tuple[IntArray, IntArray, Array]:
         """Rows, states and sums of all pairs, (n,), (n,) and (2, n)."""
@@ -83,7 +91,7 @@ class Links:
         return keys >> 32, keys & END, self.sums[:, there]
 
 
-class Sparse(UnitStorage):
+class Sparse(Storage):
     """A link for each different transition.
 
     Where the states have no bound, each is numbered when it is first seen, and gets A unit vectors of its own.
@@ -92,14 +100,18 @@ class Sparse(UnitStorage):
     ----------
     visits : (G, d) how often each unit vector came; d grows where the states have no bound
     names : (n,) what the environment calls the states seen, where they have no bound
+    links : of the regressions that lead to a next step; row cell * G + g is that of unit vector `cell` in regression g
     """
 
+    keeps_samples = incremental = False
+    compact = True
     most = END
     """States that are numbered, at most."""
 
     def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None) -> None:
-        super().__init__(parts, features, index)
-        self.links, self.bounded = Links(), self.S > 0
+        super().__init__(parts)
+        self.index, self.A, self.S = index, features.A, getattr(features, "S", None) or 0
+        self.visits, self.links = np.zeros(self.ridge.u.shape), Links()
         self.names, self._number = np.zeros(0, dtype=np.int64), dict[int, int]()
         self._split: list[tuple[IntArray, IntArray, Array]] = []  # the links of each regression, during a planning
         self._V = np.zeros(0)
@@ -108,7 +120,7 @@ class Sparse(UnitStorage):
 
     def number(self, state: State) -> int:
         """The number of a state; -1 where it was not seen before and states have no bound."""
-        return int(state) if self.bounded else self._number.get(int(state), -1)
+        return int(state) if self.S else self._number.get(int(state), -1)
 
     def _numbered(self, state: State) -> int:
         i = self.number(state)
@@ -126,6 +138,18 @@ class Sparse(UnitStorage):
         self.visits = with_columns(self.visits, d, 0.0)
         self.resize(d)
 
+    def cells(self, i: int) -> Any:
+        """The unit vectors of state number i, (A,)."""
+        return slice(i * self.A, (i + 1) * self.A) if self.index is None else self.index[i]
+
+    def cell(self, i: int, action: int) -> int:
+        """That of an action."""
+        return i * self.A + action if self.index is None else int(self.index[i, action])
+
+    def of_states(self, values: Array) -> Array:
+        """One number for each unit vector, (d,), as one for each state and action, (S, A)."""
+        return values.reshape(-1, self.A) if self.index is None else values[self.index]
+
     # samples
 
     def prepare(self, sample: Sample) -> None:
@@ -134,10 +158,14 @@ class Sparse(UnitStorage):
         sample.cell = self.cell(i, sample.action)
 
     def add(self, h: int, sample: Sample) -> None:
-        g, cell = self.horizon.group(h), sample.cell
-        self.visits[g, cell] += sample.weight
-        self.ridge.u[g, cell] += sample.weight * sample.reward
-        self.links.add(cell * len(self.visits) + g, sample.to, sample.weight, sample.reward)
+        g = self.horizon.group(h)
+        self._count(g, sample)
+        if g < self.horizon.followed:
+            self.links.add(sample.cell * len(self.visits) + g, sample.to, sample.weight, sample.reward)
+
+    def _count(self, g: int, sample: Sample) -> None:
+        self.visits[g, sample.cell] += sample.weight
+        self.ridge.u[g, sample.cell] += sample.weight * sample.reward
 
     def clear(self, runs: Any = ...) -> None:
         self.visits[:] = 0.0
@@ -146,6 +174,9 @@ class Sparse(UnitStorage):
     def fade(self, factor: float) -> None:
         self.visits *= factor
         self.links.sums *= factor
+
+    def gram(self, g: int) -> Array:
+        return self.visits[g, :, None, None]
 
     # planning
 
@@ -158,14 +189,27 @@ class Sparse(UnitStorage):
     def forget(self) -> None:
         self._split, self._V = [], np.zeros(0)
 
+    def target(self, h: int) -> Array:
+        return self._summed(h, self._following(h))
+
     def greedy_target(self, h: int, w: Array) -> Array:
         if not self._split:
             self.begin()
-        return super().greedy_target(h, w)
+        cap = self.exploration.caps[self.horizon.level(h + 1)]
+        return self._summed(h, np.append(np.minimum(self.of_states(w), cap).max(axis=-1), 0.0))
 
-    def _summed(self, h: int, V: Array, ended: float) -> Array:
+    def _following(self, h: int) -> Array:
+        """What every state is worth after step h, and then an end, (S + 1,)."""
+        if not self.horizon.leads_on(h):
+            return np.zeros(1)
+        after = 0 if self.horizon.discounted else h + 1
+        q = self.exploration.q(after, self._products(after), self._forms(after))
+        return np.append(self.exploration.largest(q, axis=-1), self.exploration.terminal[h])
+
+    def _summed(self, h: int, values: Array) -> Array:
+        """sum phi V(s') over the samples of step h, from V of every state and of an end."""
         cells, to, (times, _) = self._split[self.horizon.group(h)]
-        self._V = np.append(V, ended)[np.minimum(to, len(V))]
+        self._V = values[np.minimum(to, len(values) - 1)]
         total: Array = np.bincount(cells, times * self._V, self.visits.shape[1]).astype(np.float64, copy=False)
         return total
 
@@ -174,18 +218,40 @@ class Sparse(UnitStorage):
         V = self.horizon.discount * self._V
         return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
 
+    def _products(self, h: int) -> Array:
+        return np.stack([self.of_states(vector) for vector in self.exploration.vectors(h)])
+
+    def _forms(self, h: int) -> Array:
+        return self.of_states(self.ridge.Lambda_inv[self.horizon.group(h), :, 0, 0])
+
+    # acting
+
+    def q_values(self, h: int, state: State) -> Array:
+        explore, i, A = self.exploration, self.number(state), self.A
+        products, forms = np.zeros((explore.width, A)), np.full(A, 1 / float(self.ridge.lam))
+        if i >= 0:
+            cells = self.cells(i)
+            products = np.stack([vector[cells] for vector in explore.vectors(h)])
+            forms = self.ridge.Lambda_inv[self.horizon.group(h), cells, 0, 0]
+        q: Array = explore.q(h, products, forms)
+        return q
+
+    def best_table(self, h: int) -> BoolArray:
+        best: BoolArray = self.exploration.best(self.exploration.q(h, self._products(h), self._forms(h)), axis=-1)
+        return np.ascontiguousarray(best.T)
+
     # memory and files
 
     @property
     def nbytes(self) -> int:
-        names = self.names.nbytes + (sys.getsizeof(self._number) + 64 * len(self._number)) * (not self.bounded)
+        names = self.names.nbytes + (0 if self.S else sys.getsizeof(self._number) + 64 * len(self._number))
         index = 0 if self.index is None else self.index.nbytes
-        return self.visits.nbytes + self.links.keys.nbytes + self.links.sums.nbytes + names + index
+        return self.visits.nbytes + self.links.nbytes + names + index
 
     def bytes_after(self, samples: int) -> int:
         """With a different transition in every sample, up to each of them once."""
         most = samples * len(self.visits)
-        if self.bounded:
+        if self.S:
             most = min(most, self.visits.size * (self.S + 1))
         return self.nbytes + links_bytes(most) - links_bytes(self.links.count)
 
@@ -195,13 +261,13 @@ class Sparse(UnitStorage):
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         visits, keys, sums = (saved_array(state, name) for name in ("visits", "links", "sums"))
-        if not self.bounded:
+        if not self.S:
             self.names = saved_array(state, "names").astype(np.int64)
             self._number = {name: i for i, name in enumerate(self.names.tolist()) if name >= 0}
             self._make_room()
         load_array(self.visits, state, "visits")
         G, d = self.visits.shape
-        states = self.S if self.bounded else len(self.names)
+        states = self.S or len(self.names)
         known = (keys >> 32 < G * d) & ((keys & END < states) | (keys & END == END)) if keys.ndim == 1 else keys < 0
         known &= len(np.unique(keys)) == len(keys)
         if keys.dtype != np.int64 or sums.shape != (2, len(keys)) or not known.all() or (keys < 0).any():

@@ -10,8 +10,8 @@ import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration, meeting
+from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
-from linmdp.agents.storage.base import Parts, Sample, Storage
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
 

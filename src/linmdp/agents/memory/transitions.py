@@ -11,8 +11,7 @@ import numpy as np
 
 from linmdp.agents.base import saved_array
 from linmdp.agents.exploration.base import Moments, stacked
-from linmdp.agents.storage.base import FADED, Parts, Sample
-from linmdp.agents.storage.rows import RowStorage
+from linmdp.agents.memory.base import FADED, Parts, RowStorage, Sample
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.types import Array, BoolArray, IntArray, all_finite
@@ -47,7 +46,7 @@ class Held(NamedTuple):
     finals: float  # how many that are
 
 
-class Merged(RowStorage):
+class Transitions(RowStorage):
     """At most M transitions, each as it was seen, with the number of times and the mean of its rewards.
 
     A transition whose two ends are within `radius` of those of a kept one (in scaled coordinates; same action, and both
@@ -268,7 +267,7 @@ class Merged(RowStorage):
         if not self.exploration.keeps_forms:
             return np.zeros(0)
         if g not in self._forms:
-            self._forms[g] = self.forms(self.hold(g).Y, self.inverse_of(self.horizon.group(after)))
+            self._forms[g] = self.forms(self.hold(g).Y, self.ridge.Lambda_inv[self.horizon.group(after)])
         return self._forms[g]
 
     def greedy_target(self, h: int, w: Array) -> Array:
@@ -282,9 +281,6 @@ class Merged(RowStorage):
         y, final = held.reward + self.horizon.discount * self._V, float(self.exploration.ended_value[h])
         squares = float(held.times @ (y * y)) + held.within + held.finals * final * final
         return Moments(float(held.times.sum()) + held.finals, float(held.times @ y) + held.finals * final, squares)
-
-    def end(self, rng: np.random.Generator | None) -> None:
-        self.forget()
 
     def forget(self) -> None:
         self._held, self._forms, self._V = {}, {}, np.zeros(0)

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.exploration.base import Moments
-from linmdp.agents.storage.base import FADED, Parts, Sample
-from linmdp.agents.storage.cover import (
+from linmdp.agents.memory.base import FADED, Parts, RowStorage, Sample
+from linmdp.agents.memory.cover import (
     WIDER,
     Shares,
     cover,
@@ -23,7 +23,6 @@ from linmdp.agents.storage.cover import (
     norms_squared,
     shared,
 )
-from linmdp.agents.storage.rows import RowStorage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
@@ -44,7 +43,7 @@ class Centres(RowStorage):
     two states is that of their features, for the action for which it is largest.
 
     Where beta and lam are "auto" and states are not finite, a state in which an episode ended counts as one sample for
-    each action, as in `Merged`.
+    each action, as in `Transitions`.
 
     Attributes
     ----------
@@ -219,9 +218,6 @@ class Centres(RowStorage):
     # planning
 
     def begin(self) -> None:
-        self.forget()
-
-    def end(self, rng: np.random.Generator | None) -> None:
         self.forget()
 
     def forget(self) -> None:

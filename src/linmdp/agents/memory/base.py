@@ -1,4 +1,7 @@
-"""What a storage is: it holds samples, and sums the values of what followed them."""
+"""What a storage is: it holds samples, and sums the values of what followed them.
+
+`RowStorage` is what those share that make the features they need from states.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.exploration.base import Exploration, Moments
+from linmdp.agents.exploration.base import Exploration, Moments, stacked
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.ridge import Ridge, at_least, dot
-from linmdp.errors import InvalidParameter
-from linmdp.types import Array, BoolArray, IntArray, State
+from linmdp.agents.ridge import Ridge, at_least, dot, quadratic_forms
+from linmdp.errors import InvalidData, InvalidParameter
+from linmdp.features.base import CheckedFeatures, FeatureMap
+from linmdp.features.blocks import BlockFeatures
+from linmdp.types import Array, BoolArray, IntArray, State, all_finite
 
 FADED = 1e-10
 """The weight below which a sample that fades is dropped."""
@@ -27,6 +32,8 @@ class Parts(NamedTuple):
     ridge: Ridge
     w: Any
     exploration: Exploration
+    resize: Callable[[int], None]
+    """Makes room for d weights in everything that the planner shares."""
 
 
 @dataclass(slots=True)
@@ -55,9 +62,8 @@ class Storage(Component):
     incremental = True
     """Whether it follows rank-one updates of Lambda^-1; otherwise every planning has fresh inverses."""
     compact = False
-    """Whether it makes the features that it needs from the states: samples then come without phi."""
-    own_ends = False
-    """Whether `target` and `ahead` count the samples that ended an episode."""
+    """Whether it makes the features that it needs from the states: samples then come without phi, `target` and `ahead`
+    count those that ended an episode, and the regressions are made afresh from what it holds."""
     errors: Array
     """(H,) how far the targets of each step can be from those of all samples."""
     certificate: Any = None
@@ -68,11 +74,9 @@ class Storage(Component):
     """Planning as kernels of a GPU, where there are any: see `agents/kernels.py`."""
     inverting: Any = None
     """The same of fresh inverses and what follows from them."""
-    resize: Callable[[int], None]
-    """Makes room for d weights in everything that the planner shares; it is set by the planner."""
 
     def __init__(self, parts: Parts) -> None:
-        self.horizon, self.ridge, self.w, self.exploration = parts
+        self.horizon, self.ridge, self.w, self.exploration, self.resize = parts
 
     @abstractmethod
     def add(self, h: int, sample: Sample) -> None:
@@ -135,16 +139,8 @@ class Storage(Component):
         """`sweep` for some of the runs in lockstep; what the others have does not change."""
         self.sweep(h, v)
 
-    def end(self, rng: np.random.Generator | None) -> None:
-        """The planning is over."""
-
     def forget(self) -> None:
-        """Drop what is only kept during a planning."""
-
-    @property
-    def must_plan(self) -> bool:
-        """Whether there is no space for another episode before the next planning."""
-        return False
+        """The planning is over: drop what is only kept meanwhile."""
 
     def best_actions(self, h: int, state: State) -> Any:
         """Which actions share the largest Q_h in `state`, (A,)."""
@@ -162,11 +158,6 @@ class Storage(Component):
         """The numbers of the actions that share the largest Q_h in `state`, in order."""
         found: IntArray = self.best_actions(h, state).nonzero()[0]
         return found
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        """What it chose by itself."""
-        return {}
 
     def diagnostics(self) -> dict[str, float]:
         """What it has to tell of the run so far."""
@@ -186,3 +177,76 @@ class Storage(Component):
     def gram(self, g: int) -> Array:
         """sum phi phi' over all samples of regression g, (d, d) or in blocks, where Lambda is made from it."""
         raise NotImplementedError(f"{type(self).__name__} does not hold its samples.")
+
+
+class RowStorage(Storage):
+    """Rows of features: psi(s), (p,), where phi(s, a) is psi(s) in the block of action a, else phi(s, .), (A, d)."""
+
+    keeps_samples = incremental = False
+    compact = True
+
+    def __init__(self, parts: Parts, features: FeatureMap) -> None:
+        super().__init__(parts)
+        self.features, self.blocks, self.A = features, block_features(features), features.A
+        self._acted: tuple[Any, Array] = None, np.zeros(0)  # the last state that Q was asked for, and its row
+
+    def rows(self, states: Any) -> Array:
+        """What is computed once for each state, (n, p) or (n, A, d)."""
+        return self.blocks.psi(states) if self.blocks else self.features.batch(states)
+
+    def products(self, rows: Array, vector: Array) -> Array:
+        """phi(s, a)'x for every row and action, (n, A)."""
+        return rows @ vector.reshape(self.A, -1).T if self.blocks else rows @ vector
+
+    def forms(self, rows: Array, inverse: Array) -> Array:
+        """phi(s, a)' Lambda^-1 phi(s, a) for every row and action, (n, A), with Lambda^-1 in blocks (blocks, p, p)."""
+        if not self.blocks:
+            return quadratic_forms(rows, inverse[0])
+        if len(rows) == 1:  # one state to act in: one product for all actions
+            return np.asarray(np.abs(inverse @ rows[0] @ rows[0]))[None]
+        found = np.empty((len(rows), self.A))
+        for a, block in enumerate(inverse):
+            np.einsum("np,np->n", rows @ block, rows, out=found[:, a])
+        np.abs(found, out=found)
+        return found
+
+    def prepare(self, sample: Sample) -> None:
+        acted, rows = self._acted
+        if acted is not sample.state:
+            rows = self.rows(np.asarray(sample.state)[None])
+        rows = rows[0]
+        sample.phi = rows if self.blocks else rows[sample.action]
+        if not all_finite(sample.phi):
+            raise InvalidData(f"Features of state {sample.state!r} must be finite.")
+
+    def q_of(self, h: int, rows: Array) -> Array:
+        """Q_h of every row and action, (n, A)."""
+        explore = self.exploration
+        products = stacked([self.products(rows, vector) for vector in explore.vectors(h)])
+        inverse = self.ridge.Lambda_inv[self.horizon.group(h)]
+        q: Array = explore.q(h, products, self.forms(rows, inverse) if explore.keeps_forms else np.zeros(0))
+        return q
+
+    def q_values(self, h: int, state: State) -> Array:
+        rows = self.rows(np.asarray(state)[None])
+        self._acted = state, rows
+        q: Array = self.q_of(h, rows)[0]
+        return q
+
+    def best_table(self, h: int) -> BoolArray:
+        S = getattr(self.features, "S", None)
+        if S is None:
+            raise InvalidData("A policy for all states needs finite states.")
+        best: BoolArray = self.exploration.best(self.q_of(h, self.rows(np.arange(S))), axis=-1)
+        return np.ascontiguousarray(best.T)
+
+
+def block_features(features: FeatureMap) -> BlockFeatures | None:
+    """The map itself, where phi(s, a) is psi(s) in the block of action a."""
+    inner = features.inner if isinstance(features, CheckedFeatures) else features
+    return inner if isinstance(inner, BlockFeatures) else None
+
+
+def group_blocks(features: FeatureMap) -> int:
+    """Blocks of Lambda."""
+    return features.A if block_features(features) else 1

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.exploration.base import stacked
+from linmdp.agents.memory.base import Parts, Storage
+from linmdp.agents.memory.table import Counts
 from linmdp.agents.ridge import matvec
-from linmdp.agents.storage.base import Parts, Storage
-from linmdp.agents.storage.counts import Counts
 from linmdp.features.bilinear import BilinearFeatures, Found
 from linmdp.types import Array, BoolArray, IntArray, State
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from linmdp.agents.backend import Backend
 from linmdp.agents.base import StateDict, saved_array
-from linmdp.agents.storage.base import Sample
-from linmdp.agents.storage.counts import Counts
+from linmdp.agents.memory.base import Sample
+from linmdp.agents.memory.table import Counts
 from linmdp.errors import InvalidData
 from linmdp.types import State
 
