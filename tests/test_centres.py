@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp import LSVIUCB, InvalidParameter, TableFeatures, Task
 from linmdp.agents import LSVIPHE, OptWLSVI
-from linmdp.agents.memory.cover import (
+from linmdp.agents.memory.centres import (
     WIDER,
     cover,
     distances_squared,

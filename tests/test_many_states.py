@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import linmdp
+from linmdp.agents import choice
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.memory import seen_counts, table
-from linmdp.agents.memory.seen_counts import SeenCounts
+from linmdp.agents.memory import table
+from linmdp.agents.memory.table import SeenCounts
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import RunResult
 
@@ -26,8 +27,8 @@ AGENTS = [
 @pytest.fixture
 def many_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every finite task has many states, and the first growth comes soon."""
-    monkeypatch.setattr(seen_counts, "MANY_STATES", 1)
-    monkeypatch.setattr(seen_counts, "FIRST", 2)
+    monkeypatch.setattr(choice, "MANY_STATES", 1)
+    monkeypatch.setattr(table, "FIRST", 2)
 
 
 def played(spec: str, episodes: int = 60) -> tuple[LSVIAgent, RunResult]:
@@ -40,8 +41,8 @@ def played(spec: str, episodes: int = 60) -> tuple[LSVIAgent, RunResult]:
 @pytest.mark.parametrize("spec", AGENTS)
 def test_it_plays_as_with_a_column_for_every_state(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, expected = played(spec)
-    monkeypatch.setattr(seen_counts, "MANY_STATES", 1)
-    monkeypatch.setattr(seen_counts, "FIRST", 2)
+    monkeypatch.setattr(choice, "MANY_STATES", 1)
+    monkeypatch.setattr(table, "FIRST", 2)
     seen, found = played(spec)
     assert isinstance(seen._planner.storage, SeenCounts)
     np.testing.assert_array_equal(found.rewards, expected.rewards)  # noise and all: the same actions
@@ -53,7 +54,7 @@ def test_it_holds_columns_for_the_states_that_followed(many_from_one: None) -> N
     agent, _ = played(AGENTS[0], episodes=2)
     storage = agent._planner.storage
     assert isinstance(storage, SeenCounts)
-    assert 0 < storage.used <= 2 * 3 <= storage.N.shape[-1] <= 8
+    assert 0 < len(storage.states) <= 2 * 3 <= storage.N.shape[-1] <= 8
     assert agent.nbytes <= agent.bytes_after(2)
     assert agent.bytes_after(2) < agent.bytes_after(50) == agent.bytes_after(10**6)
 

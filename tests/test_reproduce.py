@@ -148,6 +148,7 @@ def test_the_published_setting_is_the_papers() -> None:
         "cap": "H",
         "ties": "first",
         "storage": "features",
+        "memory": None,
         "dtype": "float64",
         "episodes": 100,
         "rho": 0.5,
@@ -156,8 +157,6 @@ def test_the_published_setting_is_the_papers() -> None:
         "lookahead": "auto",
         "max_bytes": None,
         "M": None,
-        "probes": "reservoir",
-        "correction": "slope",
         "inflate": 0.0,
     }
 

@@ -405,6 +405,21 @@ def test_an_old_storage_is_read_as_centres() -> None:
     assert isinstance(old._planner.storage, Centres)
 
 
+def test_memory_is_the_name_of_storage() -> None:
+    env = linmdp.make_env("riverswim")
+    names = {"table": "counts", "samples": "features", "centres": "centres", "states": "states"}
+    for name, old in names.items():
+        mine, theirs = (linmdp.make_agent(f"lsvi-ucb:{p},beta=0.1", env) for p in (f"memory={name}", f"storage={old}"))
+        one, two = (linmdp.run(env, agent, episodes=10, seed=0) for agent in (mine, theirs))
+        np.testing.assert_array_equal(one.rewards, two.rewards)
+        assert mine.nbytes == theirs.nbytes
+    assert linmdp.make_agent("lsvi-ucb:memory=table", env).chosen["storage"] == "sparse"  # type: ignore[attr-defined]
+    with pytest.raises(InvalidParameter, match="'storage' parameter of lsvi-ucb must be left out where 'memory'"):
+        linmdp.make_agent("lsvi-ucb:memory=counts,storage=counts", env)
+    with pytest.raises(InvalidParameter, match="'memory' parameter of lsvi-ucb must be one of"):
+        linmdp.make_agent("lsvi-ucb:memory=disk", env)
+
+
 def test_an_old_name_of_the_learner_is_read() -> None:
     assert isinstance(linmdp.make_agent("lsvi-ucb-fold", linmdp.make_env("riverswim")), linmdp.Auto)
 

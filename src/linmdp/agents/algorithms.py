@@ -22,6 +22,8 @@ class LSVIUCB(LSVIAgent):
         evidence); with any other beta, or cap "H", it is 0.1
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
+    memory : what is kept of the past: "samples", "table", "transitions" or "centres", which are "features", "counts" or
+        "sparse", "merged" and "centres" of `storage`, the old name of it; or any of its values
     storage : "counts" (finite states: exact, and memory does not grow), "sparse" (unit vectors: exact, in memory for
         the transitions seen), "features" (the paper's), "states", "merged" (states that are not finite: at
         most M transitions), "centres" (any states: next states merged into at most M, with a bound of the error),
@@ -59,7 +61,7 @@ class LSVIUCB(LSVIAgent):
         {"lam": 0.1},
         {"lam": "auto", "storage": "features"},
         {"lam": "auto", "stationary": True, "discount": 0.9},
-        {"storage": "centres", "M": 5},
+        {"memory": "centres", "M": 5},
         {"storage": "centres", "M": 4, "beta": 0.1, "inflate": 0.5},
     )
 

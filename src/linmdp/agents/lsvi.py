@@ -15,13 +15,13 @@ import numpy as np
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, under
-from linmdp.agents.budget import STATE_BYTES, Choice, Sizes
+from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within
+from linmdp.agents.choice import StorageChoice
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.held import solvable
 from linmdp.agents.memory.base import Parts, Storage
-from linmdp.agents.memory.choice import StorageChoice
 from linmdp.agents.parameters import HOOKS, LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
@@ -73,6 +73,7 @@ class LSVIAgent(Agent):
         cap: str = "remaining",
         ties: str = "random",
         storage: str = "auto",
+        memory: str | None = None,
         dtype: str = "float64",
         episodes: int | None = None,
         stationary: bool | str = "auto",
@@ -83,7 +84,7 @@ class LSVIAgent(Agent):
         inflate: float = 0.0,
     ) -> None:
         super().__init__(task)
-        self.beta, self.lam, self.cap, self.ties, self.storage = beta, lam, cap, ties, storage
+        self.beta, self.lam, self.cap, self.ties, self.storage, self.memory = beta, lam, cap, ties, storage, memory
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
         self.lookahead, self.inflate = lookahead, inflate
         self.max_bytes, self.M = max_bytes, M
@@ -107,7 +108,7 @@ class LSVIAgent(Agent):
         self._exploration = self.make_exploration(self.beta_value)
         if inflate and (not self._exploration.inflate or self.horizon.discounted):
             invalid(self.name, "inflate", "0 without a bonus for each step", inflate)
-        self.chosen_within = self._storing.within()
+        self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of, self._storing.smaller)
         if self._storing.name != self._storing.asked:
             self._exploration = self.make_exploration(self.beta_value)
         self.schedule = self.make_schedule()
@@ -344,12 +345,10 @@ class LSVIAgent(Agent):
 
     def lockstep(self) -> Setting | None:
         """Counts, and a beta that is fixed or from the evidence, can share their products; the rest must be ours."""
-        explore, fits = type(self._exploration), self._storing.name == "counts" and self.horizon.H == self.task.H
+        fits = self._storing.name == "counts" and self.horizon.H == self.task.H
         fits &= not self._auto_beta and not self.max_bytes
-        # weights of samples are not shared, and which are stored is decided before the episode
-        plain = explore.weight is Exploration.weight and type(self.schedule).admits is Schedule.admits
-        plain &= type(self.schedule).saw is Schedule.saw and (self.auto or explore.seen is Exploration.seen)
-        if not (fits and plain and explore.batched and only_overrides(type(self), LSVIAgent, HOOKS)):
+        fits &= self._exploration.batched and self.schedule.batched
+        if not (fits and only_overrides(type(self), LSVIAgent, HOOKS)):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
 

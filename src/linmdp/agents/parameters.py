@@ -26,6 +26,7 @@ class Common(TypedDict, total=False):
     cap: str
     ties: str
     storage: str
+    memory: str | None
     dtype: str
     episodes: int | None
     stationary: bool | str
@@ -50,11 +51,7 @@ def check_common(agent: LSVIAgent) -> None:
         invalid(agent.name, "stationary", "true, false or 'auto'", agent.stationary)
     if agent.discount != "auto":
         check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
-    bounded = agent.bounded_errors or agent.storage == "centres"
-    bounded = bounded or (agent.storage == "sparse" and agent.M is not None)
-    if check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0) and not bounded:
-        rule = "0 unless storage is 'centres', or 'sparse' with M, whose errors are bounded"
-        invalid(agent.name, "inflate", rule, agent.inflate)
+    check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0)
 
 
 HOOKS = {

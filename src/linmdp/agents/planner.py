@@ -13,7 +13,7 @@ from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
 from linmdp.agents.memory.base import Parts, Sample, Storage
-from linmdp.agents.ridge import DELAY, Ridge, matvec
+from linmdp.agents.ridge import DELAY, Ridge, at_least, dot, matvec
 from linmdp.agents.schedules.base import Step
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import phi_of
@@ -57,7 +57,6 @@ class Planner:
         exploration.bind(self.ridge, self.w)
         plain = exploration.incremental and self.ridge.incremental
         self.incremental = plain and not (horizon.shared or exploration.adaptive)
-        self._shows = type(exploration).seen is not Exploration.seen
         self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration, self.resize))
         self.incremental &= self.storage.incremental
@@ -156,10 +155,11 @@ class Planner:
 
     def _plan_runs(self, h: int, v: Any, runs: IntArray, *, last: bool) -> None:
         """Lines 7 to 11 of step h for a few of the runs in lockstep; the others are not looked at."""
+        counts: Any = self.storage  # runs in lockstep have no other
         which = slice(runs[0], runs[0] + 1) if len(runs) == 1 else runs  # of one run, its arrays themselves
-        z = 0.0 if last else self.storage.target_runs(h, which)
+        z = 0.0 if last else counts.target_runs(h, which)
         self.w[h][which] = matvec(self.ridge.inverse(h)[which], self.ridge.u[h][which] + z)
-        self.storage.sweep_runs(h, v if v.any() else None, which)
+        counts.sweep_runs(h, v if v.any() else None, which)
 
     def _renew(self) -> None:
         """The weights of the one Q have changed."""
@@ -183,8 +183,9 @@ class Planner:
         if not self.storage.compact:
             z = z + explore.ended_target(h)
         target = self.ridge.u[g] + self.horizon.discount * z
-        new = self.ridge.fit(g, target)
-        explore.fitted(h, new, *self.storage.residuals(h, new, target), mask)
+        new, moments = self.ridge.fit(g, target), self.storage.moments(h)
+        rss = at_least(moments.squares - dot(new, target) - self.ridge.penalty(new), 0.0)
+        explore.fitted(h, new, moments, rss, mask)
         return new
 
     def change_beta(self, beta: float) -> None:
@@ -221,8 +222,7 @@ class Planner:
         if self.horizon.shared:  # several may come before the next planning
             self.put_aside()
         sample.reward = reward
-        if self._shows:
-            self.exploration.seen(g, sample)
+        self.exploration.seen(g, sample)
         if sample.weight == 1 or self.storage.compact:
             self.ridge.add(g, phi, reward)
         else:

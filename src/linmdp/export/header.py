@@ -8,7 +8,7 @@ from typing import Any
 
 from linmdp.agents import auto_beta
 from linmdp.agents.horizon import DIVERGING, SWEEPS, TOLERANCE, Horizon
-from linmdp.agents.memory import centres, cover
+from linmdp.agents.memory import centres
 from linmdp.export.features import FeatureCode
 from linmdp.export.learner import Learner
 from linmdp.export.numbers import TIES, filled, in_comment, literal, real, unsigned
@@ -61,8 +61,8 @@ def _conditional(learner: Learner) -> dict[str, Any]:
     ceiling = unit * Horizon(learner.ahead, True, learner.discount).effective_steps if learner.auto else 0.0
     auto = {name: getattr(auto_beta, name.upper()) for name in ("z", "confidence", "memory", "played", "renew")}
     auto |= {"multiples": auto_beta.MULTIPLES, "floor": auto_beta.FLOOR * unit, "ceiling": ceiling}
-    merging = {"neighbours": cover.NEIGHBOURS, "reach": centres.REACH, "share_ridge": cover.RIDGE, "wider": cover.WIDER}
-    merging |= {"slack": cover.SLACK}
+    merging = {"neighbours": centres.NEIGHBOURS, "reach": centres.REACH, "share_ridge": centres.RIDGE}
+    merging |= {"wider": centres.WIDER, "slack": centres.SLACK}
     kept = {name: getattr(learner, name) for name in ("centres", "room", "replan")} | {"merges": int(learner.merges)}
     groups: list[tuple[bool, dict[str, Any]]] = [
         (learner.levels == 1 < learner.ahead, {"sweeps": SWEEPS, "tolerance": TOLERANCE, "diverging": DIVERGING}),

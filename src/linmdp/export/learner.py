@@ -18,7 +18,7 @@ LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
 
 KNOWN = {"beta", "lam", "cap", "ties", "dtype", "episodes", "stationary", "discount", "lookahead", "storage"}
-KNOWN |= {"M", "replan", "max_bytes"}
+KNOWN |= {"M", "replan", "max_bytes", "memory"}
 """Parameters that may be given."""
 
 

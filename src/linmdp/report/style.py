@@ -41,7 +41,7 @@ RC: dict[str, Any] = {
 
 
 NAMES = {"lsvi-ucb": "LSVI-UCB", "lsvi-ucb-fixed": "Fixed", "lsvi-ucb-adaptive": "Adaptive"}
-SHARED = ("beta", "lam", "cap", "ties", "storage")
+SHARED = ("beta", "lam", "cap", "ties", "storage", "memory")
 
 
 def short_name(agent: str) -> str:

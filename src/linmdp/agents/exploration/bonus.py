@@ -29,18 +29,14 @@ class Bonus(Exploration):
         w = self.w[self.horizon.level(h)]
         return (w,) if v is None else (w, v)
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls._plain = cls.scalable = cls.raised is Bonus.raised and cls.vectors is Bonus.vectors
-
     added: bool = True
     """False while someone asks what Q would be without the bonus."""
-    _plain: ClassVar[bool] = True
-    """Whether the formula is this one, and not that of a subclass."""
+    plain: ClassVar[bool] = True
+    """Whether the formula is this one; a subclass with one of its own says no, and that it is not `scalable`."""
 
     @property
     def in_kernels(self) -> bool:
-        return self._plain
+        return self.plain
 
     def scale(self, h: int, runs: Any = ...) -> Any:
         return self.beta[h][runs] ** 2 if self.scaled else 1.0
@@ -50,7 +46,7 @@ class Bonus(Exploration):
         return forms * self.beta[h] ** 2 if self.scaled else forms
 
     def q_of_rows(self, h: int, rows: Array, forms: Array | None = None) -> Array:
-        if not (self._plain and self.added):
+        if not (self.plain and self.added):
             return super().q_of_rows(h, rows, forms)
         mean, forms = rows @ self.w[self.horizon.level(h)], self.forms(h, rows) if forms is None else forms
         q: Array = optimistic(mean, forms, None if self.scaled else self.beta[h])
@@ -80,6 +76,7 @@ class Inflated(Bonus):
     """
 
     batched: ClassVar = False
+    plain = scalable = False
     clipped: ClassVar = True
     _arrays: ClassVar = ("beta",)
     _derived: ClassVar = ("caps", "terminal", "ended_value", "lows", "given")

@@ -57,6 +57,7 @@ class Evidence(Bonus):
     sums : (G, *batch, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
     """
 
+    plain = scalable = False
     adaptive: ClassVar = True
     clipped: ClassVar = True
     shortfall: ClassVar = True

@@ -15,7 +15,7 @@ import numpy as np
 from linmdp.agents.base import Component
 from linmdp.agents.exploration.base import Exploration, Moments, stacked
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.ridge import Ridge, at_least, dot, quadratic_forms
+from linmdp.agents.ridge import Ridge, quadratic_forms
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.blocks import BlockFeatures
@@ -102,14 +102,9 @@ class Storage(Component):
         """What the regression of step h rests on."""
         return self.exploration.moments(h, *(self.ahead(h) if self.horizon.leads_on(h) else (0.0, 0.0)))
 
-    def residuals(self, h: int, w: Any, target: Any) -> tuple[Moments, Any]:
-        """`moments`, and the sum of squared residuals of w = Lambda^-1 target, (*batch)."""
-        moments = self.moments(h)
-        return moments, at_least(moments.squares - dot(w, target) - self.ridge.penalty(w), 0.0)
-
-    @abstractmethod
     def bytes_after(self, samples: int) -> int:
         """Bytes once that many samples per regression are held."""
+        return self.nbytes
 
     def fade(self, factor: float) -> None:
         """Let every sample so far count `factor` times as much, for one agent."""
@@ -130,14 +125,6 @@ class Storage(Component):
 
     def sweep(self, h: int, v: Any) -> None:
         """Renew the values of Q_h after w_h and Lambda changed; v is that of `downdate`, None after fresh inverses."""
-
-    def target_runs(self, h: int, runs: Any) -> Any:
-        """`target` for some of the runs in lockstep."""
-        return self.target(h)[runs]
-
-    def sweep_runs(self, h: int, v: Any, runs: Any) -> None:
-        """`sweep` for some of the runs in lockstep; what the others have does not change."""
-        self.sweep(h, v)
 
     def forget(self) -> None:
         """The planning is over: drop what is only kept meanwhile."""

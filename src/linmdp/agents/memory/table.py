@@ -1,17 +1,22 @@
-"""Finite states: exact in memory that does not grow, since z_h = N V with N = sum_i phi_i e_{s'_i}'."""
+"""Finite states: exact in memory that does not grow, since z_h = N V with N = sum_i phi_i e_{s'_i}'.
+
+Where there are many states N has columns for those that have followed, and none for the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.base import Exploration, meeting
+from linmdp.agents.base import StateDict, saved_array
+from linmdp.agents.exploration.base import meeting
 from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
+from linmdp.errors import InvalidData
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
 
@@ -20,6 +25,12 @@ LARGEST_PACKED, PRODUCTS_BYTES = 128, 1 << 22
 
 BLOCK = 1 << 17
 """Columns of the features that are looked at together where Lambda^-1 is new."""
+
+MANY_STATES = 20_000
+"""From so many states on most have never been seen in a run that anyone waits for."""
+
+FIRST = 256
+"""Columns at the start where there are many states; there are twice as many each time they are used up."""
 
 
 class Counts(Storage):
@@ -57,7 +68,7 @@ class Counts(Storage):
         self.features, self.backend, self.shape = features, backend, (*batch, A, S)
         self.columns = backend.array(features.columns, dtype)
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
-        kernels = backend.kernels(d, A) if type(explore).metric is Exploration.metric else None
+        kernels = backend.kernels(d, A) if explore.incremental else None
         self.kernels, self.inverting = kernels if explore.in_kernels and self.tables else None, kernels
         self.N = self.make_counts(backend, (self.horizon.followed, *batch, d, S), dtype)
         self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
@@ -193,9 +204,11 @@ class Counts(Storage):
         self._valued(h, rows, forms, V, self.best[h] if self.tables else None)
 
     def target_runs(self, h: int, runs: Any) -> Any:
+        """`target` for some of the runs in lockstep."""
         return self._product(self.N[h][runs], self.V[h + 1][runs])
 
     def sweep_runs(self, h: int, v: Any, runs: Any) -> None:
+        """`sweep` for some of the runs in lockstep; what the others have does not change."""
         vectors = self._cast(np.stack([x[runs] for x in self.exploration.vectors(h, v)]))
         rows = (vectors.reshape(-1, vectors.shape[-1]) @ self.columns).reshape(*vectors.shape[:2], *self.shape[1:])
         forms, V, best = self._forms[h][runs], self.V[h][runs], self.best[h][runs]
@@ -257,9 +270,6 @@ class Counts(Storage):
         products = xp.einsum("nbd,dab->nba", vectors, self._columns_of(state))
         return explore.q(h, products, forms[self._runs, :, state] if len(forms) else forms)
 
-    def bytes_after(self, samples: int) -> int:
-        return self.nbytes
-
     def take_run(self, batched: Any, i: int) -> None:
         self.N[:] = batched.backend.host(batched.N[:, i])
         self.take_tables(batched, i)
@@ -270,6 +280,81 @@ class Counts(Storage):
             getattr(self, name)[:] = batched.backend.host(getattr(batched, name)[:, i])
         for h in range(len(self.best)):  # which a GPU does not keep
             self.best[h] = batched.backend.host(batched.best_table(h)[i])
+
+
+class SeenCounts(Counts):
+    """`Counts` for one agent, whose N has columns for the states that have followed alone: N V is the same sum.
+
+    Attributes
+    ----------
+    N : (G, d, columns), of which those that have no state yet are zero
+    states : (n,) whose column each is; place : (S,) the column of each state, -1 where it has none
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = (*Counts._arrays, "states")
+    _scratch: ClassVar[tuple[str, ...]] = (*Counts._scratch, "place")
+
+    def make_counts(self, backend: Backend, shape: tuple[int, ...], dtype: str) -> Any:
+        self.states, self.place = np.zeros(0, dtype=np.int64), np.full(shape[-1], -1, dtype=np.int32)
+        return backend.zeros((*shape[:-1], self._columns_for(0)), dtype)
+
+    def _columns_for(self, used: int) -> int:
+        """How many columns there are where so many are used."""
+        return min(max(FIRST, 1 << (used - 1).bit_length()), len(self.place))
+
+    def add(self, h: int, sample: Sample) -> None:
+        counted = not sample.terminated and self.horizon.group(h) < len(self.N)
+        if counted and self.place[sample.next_state] < 0:
+            self._open(sample.next_state)
+        super().add(h, sample)
+
+    def _open(self, state: State) -> None:
+        """A column for a state that has none."""
+        n, states = len(self.states), np.append(self.states, state)
+        if n == self.N.shape[-1]:
+            self._become(self.N, states)
+        self.states, self.place[state] = states, n
+
+    def _become(self, N: Any, states: Any) -> None:
+        """Hold these columns (G, d, n) of the first n of these states, and no others."""
+        held = np.zeros((*N.shape[:-1], self._columns_for(len(states))), dtype=self.N.dtype)
+        held[..., : N.shape[-1]] = N
+        self.N, self.states = held, np.array(states)
+        self.place[:] = -1
+        self.place[states] = np.arange(len(states))
+
+    def count(self, N: Any, phi: Any, next_state: State) -> None:
+        N[:, self.place[next_state]] += phi
+
+    def clear(self, runs: Any = ...) -> None:
+        self._become(self.N[..., :0], self.states[:0])
+        self.seen[:] = 0.0
+
+    def followed_by(self, g: int, V: Any) -> Any:
+        return self._product(self.N[g][:, : len(self.states)], V[self.states])
+
+    def bytes_after(self, samples: int) -> int:
+        most = min(len(self.place), samples * len(self.N))
+        grown = self.N.nbytes // self.N.shape[-1] * self._columns_for(most) + self.states.itemsize * most
+        return int(max(self.nbytes, self.nbytes - self.N.nbytes - self.states.nbytes + grown))
+
+    def state_dict(self) -> StateDict:
+        return super().state_dict() | {"N": self.N[..., : len(self.states)].copy()}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        N, states = saved_array(state, "N"), saved_array(state, "states")
+        whole = states.dtype == self.states.dtype and states.ndim == 1 and len(np.unique(states)) == len(states)
+        known = whole and bool(((states >= 0) & (states < len(self.place))).all())
+        if not known or N.shape != (*self.N.shape[:-1], len(states)) or N.dtype != self.N.dtype:
+            raise InvalidData("'N' of a saved agent must have a column for each of its 'states'.")
+        self._become(N, states)
+        super().load_state_dict(dict(state) | {"N": self.N})
+
+    def take_run(self, batched: Any, i: int) -> None:
+        N = batched.backend.host(batched.N[:, i])
+        states = np.flatnonzero((N != 0).any(axis=(0, 1)))
+        self._become(N[..., states], states)
+        self.take_tables(batched, i)
 
 
 def _forms(inverses: Any, columns: Any) -> Any:

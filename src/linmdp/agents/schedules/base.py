@@ -79,6 +79,8 @@ class Schedule(Component):
     """Whether it delays planning only to save time, so that planning before its turn does no harm."""
     reads_features: ClassVar[bool] = True
     """Whether `watch` looks at phi; else it may be None."""
+    batched: ClassVar[bool] = True
+    """Whether runs in lockstep can follow it: it looks at no single step (`saw`), and stores all or none (`admits`)."""
     by_growth: ClassVar[bool] = False
     """Whether it stores always, and plans all steps of a run where some `grown` is over `log_eta`: then a GPU can tell
     by itself how long each run plays on."""

@@ -57,6 +57,7 @@ class Changes(Alert):
     n : episodes since the last restart; kept : of these, at its time
     """
 
+    batched = False
     _arrays: ClassVar[tuple[str, ...]] = ("counts", "wins", "latest", "rewards", "lengths")
     _counters: ClassVar = (*Alert._counters, "n", "kept")
     _derived: ClassVar = (*Schedule._derived, "index")

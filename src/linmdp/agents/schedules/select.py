@@ -44,6 +44,7 @@ class Selection(Schedule):
     skipped, refused : samples not stored, and those of them that were new and found no room
     """
 
+    batched = False
     _arrays: ClassVar = ("stored", "squares", "new", "norms")
     _counters: ClassVar = ("k", "skipped", "refused")
 

@@ -14,7 +14,6 @@ from linmdp.agents.budget import (
     Choice,
     Sizes,
     centres_bytes,
-    chosen_within,
     common_bytes,
     descending,
     limited_bytes,
@@ -28,14 +27,13 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
 from linmdp.agents.horizon import Horizon
-from linmdp.agents.memory import seen_counts
 from linmdp.agents.memory.base import Parts, Storage, block_features, group_blocks
 from linmdp.agents.memory.centres import Centres
 from linmdp.agents.memory.limited import FEWEST, Joining, Merging
 from linmdp.agents.memory.links import Sparse
 from linmdp.agents.memory.samples import Samples
 from linmdp.agents.memory.searched import Searched
-from linmdp.agents.memory.table import Counts
+from linmdp.agents.memory.table import MANY_STATES, Counts, SeenCounts
 from linmdp.agents.memory.transitions import Transitions, least_merged
 from linmdp.agents.ridge import DELAY
 from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, invalid
@@ -57,8 +55,8 @@ KINDS: dict[str, type[Storage]] = {
     "search": Searched,
 }
 MERGING = ("merged", "centres")
-FOLD = "fold"
-"""An old value, which is read as "centres"."""
+NAMES = {"samples": "features", "transitions": "merged", "fold": "centres"}
+"""Other names of these; "fold" is an old one."""
 
 MERGED = 3000
 """M of a storage of merged transitions, where it is not given."""
@@ -86,23 +84,26 @@ long one would wait for them."""
 class StorageChoice:
     """How the samples of an agent are kept, and how its horizon is planned."""
 
-    __slots__ = ("agent", "bilinear", "index", "table", "unit")
+    __slots__ = ("agent", "bilinear", "given", "index", "table", "unit")
 
     def __init__(self, agent: LSVIAgent) -> None:
         self.agent, self.table = agent, isinstance(agent._features, TableFeatures)
         self.bilinear = isinstance(agent._features, BilinearFeatures)
         self.index, self.unit = unit_index(agent._features), is_unit(agent._features)
-        if agent.storage != FOLD:
-            check_choice(agent.name, "storage", agent.storage, ("auto", *KINDS))
+        name = "storage" if agent.memory is None else "memory"
+        if name == "memory" and agent.storage != "auto":
+            invalid(agent.name, "storage", "left out where 'memory' is given: it is the old name of it", agent.storage)
+        given = check_choice(agent.name, name, getattr(agent, name), ("auto", "table", *KINDS, *NAMES))
+        self.given: str = NAMES.get(given, given)
 
     @property
     def asked(self) -> str:
         """The storage asked for."""
-        if self.agent.storage == "auto":
-            if self.bilinear:
-                return "search"
-            return self.agent.usual_storage(table=self.table, unit=self.unit)
-        return "centres" if self.agent.storage == FOLD else self.agent.storage
+        if self.given == "table":
+            return "counts" if self.table and not (self.agent.auto and self.unit) else "sparse"
+        if self.given != "auto":
+            return self.given
+        return "search" if self.bilinear else self.agent.usual_storage(table=self.table, unit=self.unit)
 
     @property
     def unbounded(self) -> bool:
@@ -130,7 +131,7 @@ class StorageChoice:
     def check(self) -> None:
         """Refuse what does not go together."""
         agent = self.agent
-        if agent.storage == FOLD:
+        if agent.storage == "fold":
             warnings.warn(f"{agent.name}: storage 'fold' is 'centres' now.", LinMDPWarning)
         if self.bilinear or self.asked == "search":
             self._check_search()
@@ -154,6 +155,10 @@ class StorageChoice:
             if self.asked not in (*MERGING, "sparse"):
                 invalid(agent.name, "M", "left out unless storage is 'merged', 'centres' or 'sparse'", agent.M)
             check_int(agent.name, "M", agent.M, low=self._least, high=10**7)
+        limited = self.asked == "sparse" and agent.M is not None and not self.unbounded
+        if agent.inflate and not (agent.bounded_errors or self.asked == "centres" or limited):
+            rule = "0 unless storage is 'centres', or 'sparse' with M, whose errors are bounded"
+            invalid(agent.name, "inflate", rule, agent.inflate)
 
     def make_horizon(self) -> Horizon:
         """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
@@ -177,11 +182,6 @@ class StorageChoice:
         stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
-    def within(self) -> Choice:
-        """What the agent makes of its `max_bytes`."""
-        agent = self.agent
-        return chosen_within(agent.name, agent.max_bytes, agent._choices(), agent._bytes_of, self.smaller)
-
     def _tight(self, horizon: Horizon) -> bool:
         """Whether `max_bytes` has no space for the weights of all steps, with unit vectors."""
         agent = self.agent
@@ -196,7 +196,7 @@ class StorageChoice:
         agent, found = self.agent, Choice()
         if agent.stationary == "auto":
             found["stationary"] = agent.horizon.shared
-        if agent.storage == "auto":
+        if self.given in ("auto", "table"):
             found["storage"] = self.name
         if agent.discount == "auto" and agent.horizon.discounted:
             found["discount"] = agent.horizon.discount
@@ -280,8 +280,8 @@ class StorageChoice:
         if self.name == "counts":
             assert isinstance(features, TableFeatures)
             # with max_bytes the arrays are to have their full size from the start, as was forecast
-            many = features.S >= seen_counts.MANY_STATES and agent.max_bytes is None
-            return (seen_counts.SeenCounts if many else Counts)(parts, features, self.dtype)
+            many = features.S >= MANY_STATES and agent.max_bytes is None
+            return (SeenCounts if many else Counts)(parts, features, self.dtype)
         if self.name == "search":
             assert isinstance(features, BilinearFeatures)
             if not isinstance(parts.exploration, Bonus):
@@ -317,7 +317,7 @@ class StorageChoice:
 
     def choices(self) -> Iterator[Choice]:
         """From that which loses least, as far as that is known, to the smallest: see docs, bounded memory."""
-        agent, free = self.agent, self.agent.storage == "auto"
+        agent, free = self.agent, self.given == "auto"
         if self.asked in MERGING:
             yield from self._sized(self.asked, self.size, min(max(LEAST_MERGED, self._least), self.size))
         elif self.asked == "search":
