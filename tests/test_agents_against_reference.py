@@ -224,7 +224,8 @@ def test_a_weight_of_two_is_the_same_sample_twice(
 ) -> None:
     """In the regression, whatever keeps the samples."""
     heavy, twice = (LSVIUCB(task, storage=storage, stationary=stationary, **common) for _ in range(2))
-    heavy._planner.exploration.weight = lambda h, phi: 2.0  # type: ignore[method-assign]
+    add_step = heavy._planner.add_step
+    heavy._planner.add_step = lambda step, phi: add_step(step._replace(times=2.0), phi)  # type: ignore[method-assign]
     source = RandomTask(task, run["seed"], run["end_probability"])
     for _ in range(run["episodes"]):
         for agent in (heavy, twice):

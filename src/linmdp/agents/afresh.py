@@ -80,6 +80,10 @@ class Afresh(Component):
         self.behind &= ~mask
         self.empty &= ~mask
 
+    def rebuilt(self, g: int, gram: Array) -> Array:
+        """The blocks, as the storage made them: lam I is added where they are inverted."""
+        return gram
+
     def times(self, matrices: Array, x: Array) -> Array:
         """Block-diagonal (blocks, p, p) times x (..., d)."""
         if matrices.shape[-1] == 1:

@@ -316,7 +316,7 @@ class StorageChoice:
     # what `max_bytes` may choose
 
     def choices(self) -> Iterator[Choice]:
-        """From that which loses least, as far as that is known, to the smallest: see docs, bounded memory."""
+        """From that which loses least, as far as that is known, to the smallest: see docs, memory."""
         agent, free = self.agent, self.given == "auto"
         if self.asked in MERGING:
             yield from self._sized(self.asked, self.size, min(max(LEAST_MERGED, self._least), self.size))

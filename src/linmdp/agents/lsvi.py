@@ -313,7 +313,7 @@ class LSVIAgent(Agent):
     def q_values(self, h: int, state: State) -> Array:
         """The optimistic value of every action, (A,)."""
         q: Array = self._planner.storage.q_values(self.horizon.acting(h), state)
-        if self._exploration.shortfall:
+        if self._exploration.adaptive:
             return np.asarray(q + self.caps[h])
         return q if self.horizon.stride == 1 else np.asarray(np.minimum(q, self.caps[h]))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.agents.afresh import Afresh, with_columns
+from linmdp.agents.afresh import with_columns
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
@@ -57,7 +57,7 @@ class Planner:
         exploration.bind(self.ridge, self.w)
         plain = exploration.incremental and self.ridge.incremental
         self.incremental = plain and not (horizon.shared or exploration.adaptive)
-        self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.scalable
+        self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.plain
         self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration, self.resize))
         self.incremental &= self.storage.incremental
         self.scaled = exploration.scaled = self.scaled and self.incremental
@@ -233,9 +233,8 @@ class Planner:
     def add_step(self, step: Step, phi: Any) -> None:
         """One sample, for one agent: a step with the phi of its state and action, or None where the storage has it."""
         h, state, action, reward, next_state, terminated, times = step
-        at, explore = self.horizon.planned(h), self.exploration
-        sample = Sample(phi, state, action, next_state, terminated, times * explore.weight(at, phi))
-        self.add(at, sample, reward - explore.offset)
+        sample = Sample(phi, state, action, next_state, terminated, times)
+        self.add(self.horizon.planned(h), sample, reward - self.exploration.offset)
 
     def recall(self, steps: Iterable[Step], features: FeatureMap) -> None:
         """Store steps again, after others were dropped."""
@@ -259,11 +258,7 @@ class Planner:
         return drift
 
     def _rebuild(self, g: int) -> Any:
-        """Lambda_g from the samples, without the pending one; of a ridge made afresh, sum phi phi' alone."""
-        if isinstance(self.ridge, Afresh):
-            return self.storage.gram(g)
-        phi = self.ridge.pending[g]
-        return self.ridge.lam * np.eye(len(phi)) + self.storage.gram(g) - phi[:, None] * phi
+        return self.ridge.rebuilt(g, self.storage.gram(g))
 
     def take_run(self, batched: Planner, i: int) -> None:
         """Become what `batched`, which serves several runs in lockstep, is for run i."""

@@ -328,6 +328,11 @@ class Ridge(Component):
         eye = self.backend.array(np.eye(self._d))
         return self.Lambda[g][runs] + self.shift[runs][..., None, None] * eye
 
+    def rebuilt(self, g: int, gram: Array) -> Array:
+        """Lambda_g from sum phi phi' over all samples, without the pending one; for one agent."""
+        phi = self.pending[g]
+        return np.asarray(self.lam * np.eye(len(phi)) + gram - phi[:, None] * phi)
+
     @property
     def shift(self) -> Any:
         """What lam has changed by since Lambda was made, (*batch)."""

@@ -44,23 +44,24 @@ class Exploration(Component):
     """
 
     keeps_forms: ClassVar[bool] = False
-    scalable: ClassVar[bool] = False
-    """Whether the forms may be kept times `scale`, and v likewise."""
+    plain: ClassVar[bool] = False
+    """Whether its formula is that of `Bonus`: a GPU has it as a kernel, and forms may be kept times `scale`."""
     scaled: bool = False
+    """Whether they are, and v likewise."""
     adaptive: ClassVar[bool] = False
-    """Whether it chooses lam and its widths from the data: see `fitted`."""
+    """Whether it chooses lam and its widths from the data (see `fitted`), and counts values from their caps."""
     incremental: ClassVar[bool] = True
     """Whether its forms follow rank-one updates of Lambda^-1; otherwise every planning has fresh inverses."""
     clipped: ClassVar[bool] = False
     """Whether no value is below the least that the steps left can pay."""
     inflate: float = 0.0
     """The share of the error of a bounded storage that widens the exploration: see `widen`."""
-    shortfall: ClassVar[bool] = False
-    """Whether values are counted from their caps."""
     offset: float = 0.0
     """What rewards are counted from, where values are counted from their caps."""
     batched: ClassVar[bool] = False
     """Whether it can serve B runs in lockstep, with arrays that have an axis for the runs."""
+    on_gpu: ClassVar[bool] = False
+    """Whether these runs may be on a GPU."""
     width: int = 1
     _derived: ClassVar[tuple[str, ...]] = ("caps", "beta", "terminal", "ended_value")
 
@@ -150,20 +151,6 @@ class Exploration(Component):
     def lam(self) -> Any:
         """The ridge parameter of the next planning, (*batch), where it is adaptive."""
         return self.ridge.lam
-
-    @property
-    def in_kernels(self) -> bool:
-        """Whether its formula is the one that stands in `kernels.py` a second time."""
-        return False
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether it can serve runs on a GPU."""
-        return self.in_kernels
-
-    def weight(self, h: int, phi: Array | None) -> float:
-        """How much a sample of step h counts in the regression; 1 in the paper."""
-        return 1.0
 
     def q(self, h: int, products: Any, forms: Any) -> Any:
         """Optimistic values."""

@@ -22,21 +22,15 @@ class Bonus(Exploration):
     """
 
     keeps_forms: ClassVar = True
-    scalable: ClassVar = True
+    plain: ClassVar = True
     batched: ClassVar = True
+    on_gpu: ClassVar = True
+    added: bool = True
+    """False while someone asks what Q would be without the bonus."""
 
     def vectors(self, h: int, v: Any = None) -> Any:
         w = self.w[self.horizon.level(h)]
         return (w,) if v is None else (w, v)
-
-    added: bool = True
-    """False while someone asks what Q would be without the bonus."""
-    plain: ClassVar[bool] = True
-    """Whether the formula is this one; a subclass with one of its own says no, and that it is not `scalable`."""
-
-    @property
-    def in_kernels(self) -> bool:
-        return self.plain
 
     def scale(self, h: int, runs: Any = ...) -> Any:
         return self.beta[h][runs] ** 2 if self.scaled else 1.0
@@ -76,7 +70,7 @@ class Inflated(Bonus):
     """
 
     batched: ClassVar = False
-    plain = scalable = False
+    plain: ClassVar = False
     clipped: ClassVar = True
     _arrays: ClassVar = ("beta",)
     _derived: ClassVar = ("caps", "terminal", "ended_value", "lows", "given")

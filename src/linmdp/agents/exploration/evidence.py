@@ -57,10 +57,9 @@ class Evidence(Bonus):
     sums : (G, *batch, 6) samples, rewards, squared rewards, terminal samples, their rewards, sum of |phi|^2
     """
 
-    plain = scalable = False
+    plain: ClassVar = False
     adaptive: ClassVar = True
     clipped: ClassVar = True
-    shortfall: ClassVar = True
     _arrays: ClassVar = ("ended", "sums", "beta", "_lam")
     _saved_within: ClassVar = {"_lam": (POSITIVE, np.inf), "beta": (0, np.inf)}
     _derived: ClassVar = ("caps", "floors", "terminal", "ended_value", "dof", "_gathered")
@@ -95,10 +94,6 @@ class Evidence(Bonus):
     def lam(self) -> Any:
         """That of the next planning."""
         return self._lam
-
-    @property
-    def on_gpu(self) -> bool:
-        return True
 
     def seen(self, g: int, sample: Sample) -> None:
         phi, reward, weight = sample.phi, sample.reward, sample.weight

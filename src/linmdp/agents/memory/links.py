@@ -114,7 +114,7 @@ class Sparse(Storage):
         self.visits, self.links = np.zeros(self.ridge.u.shape), Links()
         self.names, self._number = np.zeros(0, dtype=np.int64), dict[int, int]()
         self._split: list[tuple[IntArray, IntArray, Array]] = []  # the links of each regression, during a planning
-        self._V = np.zeros(0)
+        self._V: Array = np.zeros(0)
 
     # states and their unit vectors
 

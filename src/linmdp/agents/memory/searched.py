@@ -35,13 +35,7 @@ class Searched(Counts):
         self.seen = np.zeros((self.horizon.followed * self.exploration.adaptive, 2, features.S))
         self.V = np.zeros((self.horizon.H + 1 if self.tables else 1, features.S))
         self.searches = np.zeros(2)
-        self._runs, self._product = None, matvec
-
-    def restart(self, mask: BoolArray) -> None:
-        """No forms are kept."""
-
-    def refresh(self, mask: BoolArray) -> None:
-        """No forms are kept."""
+        self.forms, self._runs, self._product = np.zeros(0), None, matvec
 
     def sweep(self, h: int, v: Any) -> None:
         if self.tables or h > 0 or self.horizon.discounted:  # with one regression nobody asks for that of step 0

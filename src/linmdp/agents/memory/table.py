@@ -69,7 +69,7 @@ class Counts(Storage):
         self.columns = backend.array(features.columns, dtype)
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
         kernels = backend.kernels(d, A) if explore.incremental else None
-        self.kernels, self.inverting = kernels if explore.in_kernels and self.tables else None, kernels
+        self.kernels, self.inverting = kernels if explore.plain and self.tables else None, kernels
         self.N = self.make_counts(backend, (self.horizon.followed, *batch, d, S), dtype)
         self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
@@ -123,7 +123,7 @@ class Counts(Storage):
         self.seen *= factor
 
     def restart(self, mask: BoolArray) -> None:
-        if not self.exploration.keeps_forms:
+        if not len(self.forms):
             return
         squares = self._by_blocks(lambda columns: (columns * columns).sum(0))
         for g in masked_groups(mask):
@@ -132,7 +132,7 @@ class Counts(Storage):
             self.forms[g][runs] = self._cast(squares * scale[..., None])
 
     def refresh(self, mask: BoolArray) -> None:
-        if not self.exploration.keeps_forms:
+        if not len(self.forms):
             return
         many = len(self.columns) <= min(LARGEST_PACKED, int(mask.sum()))
         if many and self.ridge.exact and self.backend.is_numpy:  # a sketch has no matrices, a GPU is as fast without

@@ -53,7 +53,7 @@ class Lockstep:
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
         # there are kernels, the schedule can be asked on the GPU, and no start depends on regret
-        apart = alike and kind.by_growth and self.exploration.in_kernels and model.start != "adversarial"
+        apart = alike and kind.by_growth and self.exploration.plain and model.start != "adversarial"
         self.apart = apart and backend.kernels(model.d, model.A) is not None
         self.planner: Any = Planner(
             first.horizon,
@@ -237,7 +237,7 @@ class Lockstep:
             return
         xp, q = self.backend.xp, self.planner.storage.q_values(h, state)
         self.looked[0] += 1
-        top = 0.0 if self.exploration.shortfall else self.exploration.caps[h]
+        top = 0.0 if self.exploration.adaptive else self.exploration.caps[h]
         self.looked[1] += (q >= top - self.exploration.tie).sum(-1)
         self.looked[2] += self.exploration.best(q, axis=-1).sum(-1) > 1
         self.extremes[0] = xp.minimum(self.extremes[0], action)
