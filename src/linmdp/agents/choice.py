@@ -225,7 +225,7 @@ class StorageChoice:
     @property
     def delay(self) -> int:
         """Features that wait for Lambda; 0 where it need not be kept, since it can be made again from the samples."""
-        return DELAY if self.agent.horizon.shared or self.name in ("counts", "search") else 0
+        return DELAY if self.agent.horizon.shared or not KINDS[self.name].keeps_samples else 0
 
     @property
     def compact(self) -> bool:

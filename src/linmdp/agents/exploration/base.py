@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -184,33 +184,3 @@ def stacked(vectors: Sequence[Array], dtype: str = "float64") -> Array:
     for i, vector in enumerate(vectors):
         rows[i] = vector
     return rows
-
-
-class Randomised(Exploration):
-    """An exploration that draws: each planning has random numbers of its own, the same alone and in lockstep.
-
-    Attributes
-    ----------
-    seeds : (*batch) one per run, taken from the generator of its agent
-    plannings : so far
-    """
-
-    _arrays: ClassVar[tuple[str, ...]] = ("seeds",)
-    _counters: ClassVar[tuple[str, ...]] = ("plannings",)
-    _run_axis: ClassVar[Mapping[str, int]] = {"seeds": 0}
-
-    def __init__(self, horizon: Horizon, caps: Array, beta: Any, backend: Backend = NUMPY) -> None:
-        super().__init__(horizon, caps, beta, backend)
-        self.seeds, self.plannings = np.zeros(self.beta.shape[1:] or 1, dtype=np.int64), 0
-
-    def seed(self, generators: Sequence[np.random.Generator]) -> None:
-        if not self.seeds.any():
-            self.seeds[:] = [rng.integers(1, 2**62) for rng in generators]
-
-    def begin(self) -> None:
-        self.plannings += 1
-
-    def normal(self, *shape: int) -> Array:
-        """Standard normal numbers of this planning, (*shape[:-1], *batch, shape[-1])."""
-        draws = [np.random.default_rng((seed, self.plannings)).standard_normal(shape) for seed in self.seeds]
-        return np.stack(draws, axis=-2) if self.beta.ndim > 1 else draws[0]

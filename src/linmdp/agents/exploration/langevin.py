@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.base import Exploration, Randomised
+from linmdp.agents.exploration.base import Exploration
+from linmdp.agents.exploration.perturbation import Perturbation
 from linmdp.agents.exploration.randomised import refuse_blocks
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.parameters import Common
@@ -15,29 +16,25 @@ from linmdp.errors import check_int
 from linmdp.types import Task
 
 
-class Langevin(Randomised):
+class Langevin(Perturbation):
     """w~ <- w~ - 2 rho (Lambda w~ - u - z) + 2 beta sqrt(rho) g, J times, with rho = 1 / (4 lambda_max(Lambda)).
 
     For ever, that would draw from N(w, beta^2 Lambda^-1). Lambda w~ - u - z is Lambda (w~ - w), which is done in the
-    basis in which Lambda^-1 is diagonal.
-
-    Attributes
-    ----------
-    W : (levels, d) the weights that act
+    basis in which Lambda^-1 is diagonal. W, (levels, 1, d), is w~.
     """
 
-    _arrays: ClassVar = (*Randomised._arrays, "W")
-    _scratch: ClassVar = ("_noise", "_values", "_vectors")
+    batched: ClassVar = False
+    _scratch: ClassVar = ("_shift", "_values", "_vectors")
 
     def __init__(self, agent: LSVIAgent, beta: Any, steps: int) -> None:
-        super().__init__(agent.horizon, agent.caps, beta)
+        super().__init__(agent, beta, 1)
         G, levels, d = agent.horizon.groups, agent.horizon.levels, agent.task.d
-        self.W, self._noise = np.zeros((levels, d)), np.zeros((levels, steps, d))
+        self._shift = np.zeros((levels, steps, d))  # the g of this planning
         self._values, self._vectors = np.zeros((G, d)), np.zeros((G, d, d))
 
     def begin(self) -> None:
-        super().begin()
-        self._noise[:] = self.normal(*self._noise.shape)
+        self.plannings += 1
+        self._shift[:] = self.normal(*self._shift.shape)
         self._values[:], self._vectors[:] = np.linalg.eigh(self.ridge.Lambda_inv)
 
     def planned(self, h: int, mask: Any) -> None:
@@ -46,16 +43,10 @@ class Langevin(Randomised):
         level, g = self.horizon.level(h), self.horizon.group(h)
         least, basis = self._values[g, 0], self._vectors[g]
         rho, shrink = least / 4, 1 - least / (2 * self._values[g])  # 1 - 2 rho / (eigenvalue of Lambda^-1)
-        away = (self.W[level] - self.w[level]) @ basis
-        for noise in self._noise[level] @ basis:
+        away = (self.W[level, 0] - self.w[level]) @ basis
+        for noise in self._shift[level] @ basis:
             away = shrink * away + 2 * self.beta[h] * rho**0.5 * noise
-        self.W[level] = self.w[level] + basis @ away
-
-    def vectors(self, h: int, v: Any = None) -> Any:
-        return (self.W[self.horizon.level(h)],)
-
-    def raised(self, h: int, products: Any, forms: Any) -> Any:
-        return products[0]
+        self.W[level, 0] = self.w[level] + basis @ away
 
 
 class LMCLSVI(LSVIAgent):

@@ -1,29 +1,55 @@
 """LSVI-PHE (Ishfaq et al., 2021): perturbed weights in place of a bonus."""
 
-from typing import Any, Unpack
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.base import Exploration, Randomised
+from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.parameters import Common
 from linmdp.errors import check_int
-from linmdp.types import Task
+from linmdp.types import Array, Task
 
 
-class Perturbation(Randomised):
-    """Q = min(max_m phi'w^m, cap_h), w^m = w + beta Lambda^{-1/2} g^m, with fresh g^m ~ N(0, I) at every planning."""
+class Perturbation(Exploration):
+    """Q = min(max_m phi'w^m, cap_h), w^m = w + beta Lambda^{-1/2} g^m, with fresh g^m ~ N(0, I) at every planning.
 
-    batched, _arrays, _scratch, _run_axis = True, (*Randomised._arrays, "W"), ("_shift",), {"seeds": 0, "W": 2}
+    Each planning has random numbers of its own, the same alone and in lockstep.
 
-    def __init__(self, agent: LSVIAgent, beta: Any, draws: int, backend: Backend) -> None:
+    Attributes
+    ----------
+    W : (levels, draws, *batch, d) the weights w^m
+    seeds : (*batch) one per run, taken from the generator of its agent
+    plannings : so far
+    """
+
+    batched: ClassVar = True
+    _arrays: ClassVar = ("seeds", "W")
+    _counters: ClassVar = ("plannings",)
+    _scratch: ClassVar[tuple[str, ...]] = ("_shift",)
+    _run_axis: ClassVar = {"seeds": 0, "W": 2}
+
+    def __init__(self, agent: LSVIAgent, beta: Any, draws: int, backend: Backend = NUMPY) -> None:
         super().__init__(agent.horizon, agent.caps, beta, backend)
         self.width, shape = draws, (self.horizon.levels, draws, *self.beta.shape[1:], agent.task.d)
         self.W, self._shift = np.zeros(shape), np.zeros(shape)
+        self.seeds, self.plannings = np.zeros(self.beta.shape[1:] or 1, dtype=np.int64), 0
+
+    def seed(self, generators: Sequence[np.random.Generator]) -> None:
+        if not self.seeds.any():
+            self.seeds[:] = [rng.integers(1, 2**62) for rng in generators]
+
+    def normal(self, *shape: int) -> Array:
+        """Standard normal numbers of this planning, (*shape[:-1], *batch, shape[-1])."""
+        draws = [np.random.default_rng((seed, self.plannings)).standard_normal(shape) for seed in self.seeds]
+        return np.stack(draws, axis=-2) if self.beta.ndim > 1 else draws[0]
 
     def begin(self) -> None:
-        super().begin()
+        self.plannings += 1
         levels, draws, *_, d = self.W.shape
         self._shift[:] = self.ridge.correlated(self.normal(levels, draws, d))  # ~ N(0, Lambda^-1)
 
