@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,22 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_files_are_one_thing(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
+
+
+def test_memory_is_a_few_rooms() -> None:
+    """One file for each kind of memory, and nothing beside them."""
+    files = [p for p in (ROOT / "agents" / "memory").glob("*.py") if p.stem != "__init__"]
+    assert len(files) <= 8
+    assert sum(len(p.read_text().splitlines()) for p in files) <= 2300
+
+
+@pytest.mark.parametrize("folder", ["memory", "exploration"])
+def test_chains_of_classes_are_short(folder: str) -> None:
+    """At most three of ours stand above any class."""
+    for path in (ROOT / "agents" / folder).glob("*.py"):
+        for kind in vars(importlib.import_module(f"linmdp.agents.{folder}.{path.stem}")).values():
+            if isinstance(kind, type) and kind.__module__.startswith("linmdp.agents."):
+                assert sum(c.__module__.startswith("linmdp.") for c in kind.__mro__[1:]) <= 3, kind
 
 
 def in_fresh_python(code: str) -> str:
