@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from linmdp.agents.memory.cover import NEIGHBOURS
+from linmdp.agents.memory.centres import NEIGHBOURS
 from linmdp.export.learner import Learner
 
 
