@@ -52,7 +52,7 @@ class Auto(Agent):
     Parameters
     ----------
     task : what the environment tells an agent
-    beta, replan : of both agents
+    beta, replan, discount : of both agents
     lam : of `lsvi-ucb`
     states, features, length, noise, exact, levels, kept, evidence, scout, every, budget, settled : of `lsvi-gp`
     """
@@ -77,13 +77,15 @@ class Auto(Agent):
         exact: float | None = None,
         levels: int | None = None,
         kept: int | None = None,
+        discount: float | None = None,
         evidence: int | None = None,
         scout: float | None = None,
         every: int | None = None,
         budget: float | None = None,
         settled: float | None = None,
     ) -> None:
-        self.beta, self.replan, self.lam, self.states, self.features = beta, replan, lam, states, features
+        self.beta, self.replan, self.lam, self.discount = beta, replan, lam, discount
+        self.states, self.features = states, features
         self.length, self.noise, self.exact, self.levels, self.kept = length, noise, exact, levels, kept
         self.evidence, self.scout, self.every, self.budget, self.settled = evidence, scout, every, budget, settled
         kind, self._decisions = decisions(task)

@@ -2,7 +2,7 @@
 
 Planning goes backwards over the steps left, g = 1, ..., L (Algorithm 1 with one regression for all steps):
 
-    y_c   = mean reward of cell c + mean of V_(g-1) where it led to - top_g          (shortfall: 0 is the best there is)
+    y_c   = mean reward of cell c + discount mean of V_(g-1) where it led to - top_g (shortfall: 0 is the best there is)
     w_g   = the smooth part fitted to y, v_g = what each cell has of its own
     Q_g   = top_g + phi'w_g + v_g + beta s_g (posterior deviation),  V_g = max_a Q_g
 
@@ -47,6 +47,7 @@ class LSVIGP(Agent):
     noise, exact : the least noise, and the least that states have of their own where they come again, as shares of
         the mean square of what is regressed (noise: of its root)
     levels, kept : steps planned ahead at most, and levels of them that are kept for acting
+    discount : of rewards, for each step: what can be had now or later is had now
     replan : plan when the number of steps has grown by this fraction
     evidence : steps towards the most likely shares, at every planning
     scout, every, budget, settled : where states come again and the value of the start is within the share `settled` of
@@ -77,6 +78,7 @@ class LSVIGP(Agent):
         exact: float = 1.0,
         levels: int = 200,
         kept: int = 50,
+        discount: float = 0.99,
         replan: float = 0.1,
         evidence: int = 2,
         scout: float = 3.0,
@@ -95,10 +97,12 @@ class LSVIGP(Agent):
             check_number(self.name, name, getattr(self, name), low=1e-6, high=1e3)
         for name, low in (("states", 8), ("features", 2), ("levels", 1), ("kept", 1), ("evidence", 1), ("every", 1)):
             check_int(self.name, name, getattr(self, name), low=low, high=10**6)
+        self.discount = discount
+        check_number(self.name, "discount", discount, low=0.0, high=1.0)
         check_number(self.name, "settled", settled)
         check_choice(self.name, "dtype", dtype, ("float32", "float64"))
         self._k, self._L = coordinates(task), min(task.H, levels)
-        self.experience, self.returns = Experience(self._k, states), Returns(self._L)
+        self.experience, self.returns = Experience(self._k, states), Returns(self._L, discount)
         self._plan, self._wide = no_plan(self._k, task.A, dtype), no_plan(self._k, task.A, dtype)
         self._shares, self._tie_draws = np.zeros(4), np.zeros(task.H)
         self._numbers = np.zeros(2)  # steps so far, and at the next planning
@@ -171,8 +175,7 @@ class LSVIGP(Agent):
         self._plan_if_due()
 
     def end_episode(self) -> None:
-        earned = float(sum(self._rewards))
-        self.returns.ended(np.array(self._rewards), self._end)
+        earned = self.returns.ended(np.array(self._rewards), self._end)
         self.policy_version += self.scouts.sent  # the next episode is the plan's own again
         self.scouts.ended(earned)
         self._wide, self._next, self._rewards = no_plan(self._k, self.task.A, self.dtype), self.task.H, []
@@ -221,7 +224,7 @@ class LSVIGP(Agent):
         for g in range(1, L + 1):
             y = cells.reward - top[g]  # lines 7 and 8
             if g > 1:
-                y += cells.mean(V[cells.following] * going)
+                y += self.discount * cells.mean(V[cells.following] * going)
             T[there] = omega * y
             w_g = fit((T @ F).T.astype(np.float64))[0].astype(self.dtype)  # line 9
             Q = w_g.T @ F.T
@@ -271,7 +274,7 @@ class LSVIGP(Agent):
             for start in range(0, len(V), CHUNK):
                 some = slice(start, start + CHUNK)
                 V[some] = self._plan.q(cells.X[some], L - 1, rows[some]).max(axis=1)
-        following = np.where(over, 0.0, V[cells.following]) if L > 1 else np.zeros(len(over))
+        following = np.where(over, 0.0, self.discount * V[cells.following]) if L > 1 else np.zeros(len(over))
         mean = cells.mean(following)
         n = self.experience.count
         within = self.experience.within() + float(self.experience.times[:n] @ following**2 - cells.times @ mean**2)

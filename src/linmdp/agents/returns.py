@@ -1,4 +1,4 @@
-"""What some steps can pay, as far as has been seen: the largest and least sum of rewards of any g steps in a row."""
+"""What some steps can pay, as far as has been seen: the largest and least discounted sum of g rewards in a row."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from linmdp.types import Array
 
 
 class Returns(Component):
-    """The range of rewards, of sums of g steps, and of returns, from the first step on.
+    """The range of rewards, of discounted sums of g rewards, and of returns, from the first step on.
 
     Attributes
     ----------
     most, least : (L + 1,) of the sums of g = 1, ..., L steps in a row, and of fewer before an end; infinite: not seen
-    reward, episode : (2,) least and largest reward, and return
+    reward, episode : (2,) least and largest reward, and discounted return
     lengths : (2,) least and largest number of steps of an episode
     """
 
     _arrays = ("most", "least", "reward", "episode", "lengths")
     _saved_within: ClassVar = {"lengths": (0, np.inf)}
 
-    def __init__(self, L: int) -> None:
+    def __init__(self, L: int, discount: float) -> None:
+        self.discount = discount
         self.most, self.least = np.full(L + 1, -np.inf), np.full(L + 1, np.inf)
         self.most[0] = self.least[0] = 0.0
         self.reward, self.episode = np.array([np.inf, -np.inf]), np.array([np.inf, -np.inf])
@@ -33,20 +34,23 @@ class Returns(Component):
         """One more reward."""
         _widen(self.reward, reward)
 
-    def ended(self, rewards: Array, terminated: bool) -> None:
-        """One more episode, with rewards (n,)."""
-        sums, n, L = np.concatenate([[0.0], np.cumsum(rewards)]), len(rewards), len(self.most) - 1
+    def ended(self, rewards: Array, terminated: bool) -> float:
+        """One more episode, with rewards (n,): its return."""
+        n, L = len(rewards), len(self.most) - 1
+        sums, last = np.zeros(n + 1), np.zeros(L)  # of g rewards from each step on, and of the last g
         for g in range(1, min(n, L) + 1):
-            windows = sums[g:] - sums[:-g]
-            self.most[g], self.least[g] = max(self.most[g], windows.max()), min(self.least[g], windows.min())
-        _widen(self.episode, sums[-1])
+            sums = rewards[: n - g + 1] + self.discount * sums[1:]
+            self.most[g], self.least[g] = max(self.most[g], sums.max()), min(self.least[g], sums.min())
+            last[g - 1 :] = sums[-1]
+        earned = 0.0
+        for reward in rewards[::-1].tolist():
+            earned = reward + self.discount * earned
+        _widen(self.episode, earned)
         self.lengths[:] = min(self.lengths[0], n), max(self.lengths[1], n)
         if terminated:
-            last = np.full(L, sums[-1] - sums[0])
-            tails = (sums[-1] - sums[:-1])[::-1][:L]
-            last[: len(tails)] = tails
             self.most[1:] = np.maximum(self.most[1:], np.maximum.accumulate(last))
             self.least[1:] = np.minimum(self.least[1:], np.minimum.accumulate(last))
+        return earned
 
     @property
     def fixed(self) -> bool:
@@ -64,7 +68,9 @@ class Returns(Component):
             if np.isfinite(self.most[g]):
                 far = g
                 continue
-            most[g], least[g] = most[far] + most[g - far], min(least[far], least[far] + least[g - far])
+            later = self.discount**far
+            most[g] = most[far] + later * most[g - far]
+            least[g] = min(least[far], least[far] + later * least[g - far])
         if self.reward[1] < 0:
             most[1:] = np.maximum(most[1:], self.reward[1])
         return most, np.minimum(least, most)

@@ -51,7 +51,7 @@ def sizes(agent: LSVIGP) -> dict[str, int]:
 
 def config(agent: LSVIGP, kind: str, run: str, close: float) -> str:
     """linmdp_config.h"""
-    given = ("length", "noise", "exact", "evidence", "replan", "scout", "every", "budget", "settled")
+    given = ("length", "noise", "exact", "evidence", "replan", "discount", "scout", "every", "budget", "settled")
     values: dict[str, Any] = {name: literal(getattr(agent, name)) for name in given} | sizes(agent)
     own: dict[str, Any] = {
         "short": gaussian.SHORT,

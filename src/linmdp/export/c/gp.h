@@ -17,7 +17,8 @@ void linmdp_sort(void *of, unsigned n, int (*before)(const void *of, unsigned i,
 
 /* Returns: see linmdp_returns.c. */
 void linmdp_returns_init(linmdp_returns *r);
-void linmdp_returns_ended(linmdp_returns *r, const linmdp_wide *sums, unsigned n, int over);
+linmdp_wide linmdp_returns_ended(linmdp_returns *r, const linmdp_wide *rewards, linmdp_wide *sums, unsigned n,
+                                 int over);
 void linmdp_returns_bounds(const linmdp_returns *r, linmdp_wide top[LINMDP_L + 1], linmdp_wide low[LINMDP_L + 1]);
 void linmdp_widen(linmdp_wide limits[2], linmdp_wide x);
 

@@ -216,7 +216,9 @@ static int set_targets(linmdp_learner *m)
     for (unsigned i = 0; i < job->rows; i++) {
         const unsigned c = job->cell[i];
         const linmdp_wide share = (linmdp_wide)job->share[i];
-        const linmdp_wide V = job->following[i] != LINMDP_NONE && plan->steps > 1 ? job->V[job->following[i]] : 0;
+        const linmdp_wide V = job->following[i] != LINMDP_NONE && plan->steps > 1
+                                  ? LINMDP_DISCOUNT * job->V[job->following[i]]
+                                  : 0;
         job->y[c] += share * V;
         job->within += share * (linmdp_wide)job->times[c] * V * V;
     }
@@ -290,7 +292,7 @@ static uint32_t plan_level(linmdp_learner *m, unsigned g)
         job->y[c] = (linmdp_wide)job->reward[c] - job->top[g];
     for (unsigned i = 0; g > 1 && i < job->rows; i++)
         if (job->following[i] != LINMDP_NONE)
-            job->y[job->cell[i]] += (linmdp_wide)job->share[i] * job->V[job->following[i]];
+            job->y[job->cell[i]] += LINMDP_DISCOUNT * (linmdp_wide)job->share[i] * job->V[job->following[i]];
     for (unsigned c = 0; c < plan->cells; c++) {
         const linmdp_real *f = job->F[job->state[c]], target = (linmdp_real)((linmdp_wide)job->omega[c] * job->y[c]);
         linmdp_real *sum = sums[plan->action[c]];

@@ -24,32 +24,40 @@ void linmdp_returns_init(linmdp_returns *r)
 
 unsigned linmdp_horizon(const linmdp_returns *r) { return r->shortest == r->longest ? r->longest : LINMDP_H; }
 
-void linmdp_returns_ended(linmdp_returns *r, const linmdp_wide *sums, unsigned n, int over)
+linmdp_wide linmdp_returns_ended(linmdp_returns *r, const linmdp_wide *rewards, linmdp_wide *sums, unsigned n, int over)
 {
-    for (unsigned g = 1; g <= n && g <= LINMDP_L; g++) {
+    linmdp_wide last = 0, most = -LINMDP_WIDE_MAX, least = LINMDP_WIDE_MAX, earned = 0;
+    for (unsigned t = 0; t <= n; t++)
+        sums[t] = 0;
+    for (unsigned g = 1; g <= LINMDP_L && n > 0; g++) {
         linmdp_wide window[2] = {r->least[g], r->most[g]};
-        for (unsigned t = g; t <= n; t++)
-            linmdp_widen(window, sums[t] - sums[t - g]);
+        for (unsigned t = 0; g <= n && t <= n - g; t++) { /* the sum of g rewards from step t on */
+            sums[t] = rewards[t] + LINMDP_DISCOUNT * sums[t + 1];
+            linmdp_widen(window, sums[t]);
+        }
+        last = g <= n ? sums[n - g] : last;
+        if (over) { /* so many steps and fewer, up to the end */
+            most = larger(most, last);
+            least = smaller(least, last);
+            window[0] = smaller(window[0], least);
+            window[1] = larger(window[1], most);
+        }
         r->least[g] = window[0];
         r->most[g] = window[1];
     }
-    linmdp_widen(r->episode, sums[n]);
+    for (unsigned t = n; t-- > 0;)
+        earned = rewards[t] + LINMDP_DISCOUNT * earned;
+    linmdp_widen(r->episode, earned);
     r->shortest = n < r->shortest ? n : r->shortest;
     r->longest = n > r->longest ? n : r->longest;
-    linmdp_wide most = -LINMDP_WIDE_MAX, least = LINMDP_WIDE_MAX;
-    for (unsigned g = 1; over && g <= LINMDP_L; g++) { /* so many steps and fewer, up to the end */
-        const linmdp_wide last = sums[n] - sums[g <= n ? n - g : 0];
-        most = larger(most, last);
-        least = smaller(least, last);
-        r->most[g] = larger(r->most[g], most);
-        r->least[g] = smaller(r->least[g], least);
-    }
+    return earned;
 }
 
 /* Beyond what was seen, the sum of two parts. Where every reward is negative the best that may happen is an end. */
 void linmdp_returns_bounds(const linmdp_returns *r, linmdp_wide top[LINMDP_L + 1], linmdp_wide low[LINMDP_L + 1])
 {
     unsigned far = 1;
+    linmdp_wide later = LINMDP_DISCOUNT; /* discount^far */
     for (unsigned g = 0; g <= LINMDP_L; g++) {
         top[g] = r->most[g];
         low[g] = r->least[g];
@@ -58,11 +66,12 @@ void linmdp_returns_bounds(const linmdp_returns *r, linmdp_wide top[LINMDP_L + 1
     low[1] = smaller(low[1], r->reward[0]);
     for (unsigned g = 2; g <= LINMDP_L; g++) {
         if (r->most[g] > -LINMDP_WIDE_MAX) {
-            far = g;
+            for (; far < g; far++)
+                later *= LINMDP_DISCOUNT;
             continue;
         }
-        top[g] = top[far] + top[g - far];
-        low[g] = smaller(low[far], low[far] + low[g - far]);
+        top[g] = top[far] + later * top[g - far];
+        low[g] = smaller(low[far], low[far] + later * low[g - far]);
     }
     for (unsigned g = 0; g <= LINMDP_L; g++) {
         if (r->reward[1] < 0 && g > 0)

@@ -24,7 +24,7 @@ int linmdp_init(linmdp_learner *m, uint32_t seed)
     m->job.stage = 0;
     const linmdp_shares none = {0, 0, 0, 0};
     m->shares = none;
-    m->usual = m->value = m->range = m->sums[0] = 0;
+    m->usual = m->value = m->range = 0;
     m->scout = (linmdp_wide)LINMDP_EVERY;
     m->steps = m->due = m->episodes = m->usuals = 0;
     m->seed = seed;
@@ -172,7 +172,7 @@ int linmdp_observe(linmdp_learner *m, unsigned h, linmdp_state state, int action
     }
     m->next = (uint16_t)(h + 1);
     m->over = terminated && h + 1 < LINMDP_H; /* nothing would follow the last step anyway */
-    m->sums[h + 1] = m->sums[h] + (linmdp_wide)reward;
+    m->rewards[h] = (linmdp_wide)reward;
     linmdp_widen(m->returns.reward, (linmdp_wide)reward);
     linmdp_add(&m->experience, &x, (unsigned)action, reward, &y, m->over);
     m->steps += m->steps < LATE;
@@ -186,8 +186,7 @@ int linmdp_end_episode(linmdp_learner *m)
         return LINMDP_NULL;
     if (!m->open)
         return LINMDP_OK;
-    const linmdp_wide earned = m->sums[m->next];
-    linmdp_returns_ended(&m->returns, m->sums, m->next, m->over);
+    const linmdp_wide earned = linmdp_returns_ended(&m->returns, m->rewards, m->sums, m->next, m->over);
     if (m->scouting) {
         const linmdp_wide k = (linmdp_wide)m->episodes, lost = m->usual > earned ? m->usual - earned : 0;
         const linmdp_wide wait = 2 * (lost / m->range) * LINMDP_WIDE_SQRT(k) / LINMDP_BUDGET;

@@ -89,7 +89,8 @@ typedef struct {
 typedef struct {
     linmdp_experience experience;
     linmdp_returns returns;
-    linmdp_wide sums[LINMDP_H + 1]; /* of the rewards of this episode up to each step */
+    linmdp_wide rewards[LINMDP_H];  /* of this episode */
+    linmdp_wide sums[LINMDP_H + 1]; /* of some of them in a row, at its end */
     linmdp_plan plan[2];            /* the one that acts, and the one that is made */
     linmdp_job job;
     linmdp_shares shares;
