@@ -29,6 +29,9 @@ TYPES |= {"over": np.bool_, "times": np.float64, "reward": np.float64, "squared"
 """Of the columns but `ends`, which is float32: a state is what single precision tells apart."""
 
 
+MOST_BYTES = 1 << 16
+"""Of a mask in a file."""
+
 HALF = 1 << 20
 """A state that is a code of 40 bits becomes two numbers below this, which single precision tells apart."""
 
@@ -54,6 +57,10 @@ def code_of(x: np.ndarray) -> int:
     return int.from_bytes(hashlib.blake2b(np.ascontiguousarray(x).data, digest_size=8).digest(), "little", signed=True)
 
 
+Masks = tuple[BoolArray | None, BoolArray | None]
+"""Which actions may be taken, (A,), where a transition began and where it ended."""
+
+
 class Cells(NamedTuple):
     """Transitions by what they began with: U states, and C cells, each a state with an action that was tried there."""
 
@@ -67,6 +74,7 @@ class Cells(NamedTuple):
     action: IntArray  # (C,)
     times: Array  # (C,) visits
     reward: Array  # (C,) mean reward
+    closed: BoolArray  # (U, A) which actions a state does not allow, or (0, A) where all allow all
 
     def mean(self, values: Array) -> Array:
         """The mean over the transitions of each cell, (C,), of values (m,)."""
@@ -88,13 +96,14 @@ class Experience(Component):
     ends : (n, 2, k) where it began and what followed
     code, start, end : (n,) codes of the whole transition, of where it began and of what followed
     action, over, times, reward, squared : (n,) times, and means of the reward and of its square
+    closed : (n, 2, ceil(A / 8)) bits of the actions that a mask forbids at both ends; (n, 2, 0) before the first mask
     count : transitions held; states : different ones among those that they began with; held : among both ends
     seen, again : transitions so far, and those of them that began where an earlier one did
     radius : of merging, () in units of the coordinates' ranges; 0 before the first
     centre, unit : (k,) mean of each coordinate, and one over its range
     """
 
-    _arrays = ("ends", *TYPES, "radius", "centre", "unit")
+    _arrays = ("ends", "closed", *TYPES, "radius", "centre", "unit")
     _counters = ("count", "states", "held", "seen", "again")
     code: IntArray
     start: IntArray
@@ -105,6 +114,8 @@ class Experience(Component):
     reward: Array
     squared: Array
 
+    closed: IntArray
+
     def __init__(self, k: int, N: int) -> None:
         self.k, self.N = k, N
         self.count = self.states = self.held = self.seen = self.again = 0
@@ -112,17 +123,17 @@ class Experience(Component):
         self._allocate(FIRST)
 
     def _allocate(self, n: int) -> None:
-        self.ends = np.zeros((n, 2, self.k), dtype=np.float32)
+        self.ends, self.closed = np.zeros((n, 2, self.k), dtype=np.float32), np.zeros((n, 2, 0), dtype=np.uint8)
         for name, kind in TYPES.items():
             setattr(self, name, np.zeros(n, dtype=kind))
 
     def _grow(self) -> None:
-        for name in ("ends", *TYPES):
+        for name in ("ends", "closed", *TYPES):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
 
-    def add(self, x: Array, action: int, reward: float, y: Array, over: bool) -> None:
-        """One more transition, from x to y (k,), float32."""
+    def add(self, x: Array, action: int, reward: float, y: Array, over: bool, masks: Masks = (None, None)) -> None:
+        """One more transition, from x to y (k,), float32, and what may be done in both."""
         ends, start, end = np.stack([x, y]), code_of(x), code_of(y)
         code = code_of(ends) ^ (2 * action + over)
         same = self.code[: self.count] == code
@@ -141,9 +152,18 @@ class Experience(Component):
             self.times[i] = self.reward[i] = self.squared[i] = 0.0
         else:
             i = int(same.argmax())
+        for end, mask in enumerate(masks):
+            if mask is not None:
+                self._close(i, end, np.packbits(~mask))
         self._weigh(i, 1.0, reward, reward * reward)
         if self._beyond(1.0):
             self._coarsen()
+
+    def _close(self, i: int, end: int, bits: np.ndarray) -> None:
+        """Note the forbidden actions at one end of a transition; the first mask makes space for all."""
+        if not self.closed.shape[2]:
+            self.closed = np.zeros((len(self.code), 2, len(bits)), dtype=np.uint8)
+        self.closed[i, end] = bits
 
     def _known(self, code: int) -> bool:
         """Whether a state is held at either end of a transition."""
@@ -194,7 +214,7 @@ class Experience(Component):
             self._merge_all()
 
     def _merge_all(self) -> None:
-        n, old = self.count, {name: getattr(self, name)[: self.count].copy() for name in ("ends", *TYPES)}
+        n, old = self.count, {name: getattr(self, name)[: self.count].copy() for name in ("ends", "closed", *TYPES)}
         self.count = 0
         for i in np.argsort(-old["times"], kind="stable").tolist():
             same = self._near(old["ends"][i], old["action"][i], old["over"][i])
@@ -237,7 +257,14 @@ class Experience(Component):
             action=cells % A,
             times=visits,
             reward=np.bincount(cell, share * self.reward[:m], len(cells)).astype(np.float64),
+            closed=self._closed(first, A),
         )
+
+    def _closed(self, first: IntArray, A: int) -> BoolArray:
+        bits = self.closed[: self.count].reshape(2 * self.count, self.closed.shape[2])[first]
+        if not bits.shape[1]:
+            return np.zeros((0, A), dtype=np.bool_)
+        return np.unpackbits(bits, axis=1, count=A).astype(np.bool_)
 
     def within(self) -> float:
         """The sum of squares of rewards around the means of their transitions."""
@@ -257,6 +284,12 @@ class Experience(Component):
         if len(rows) != 1 or not FIRST <= rows[0] <= 8 * max(self.N, FIRST):
             raise InvalidData(f"'code' of a saved agent must have a row for each transition. Got shape {rows}.")
         self._allocate(rows[0])
+        closed = saved_array(state, "closed").shape
+        if len(closed) != 3 or closed[2] > MOST_BYTES:
+            raise InvalidData(
+                f"'closed' of a saved agent must have the actions of each transition. Got shape {closed}."
+            )
+        self.closed = np.zeros((rows[0], 2, closed[2]), dtype=np.uint8)
         super().load_state_dict(state)
         n = self.count
         if not 0 <= n <= rows[0] or not (self.times[:n] > 0).all():

@@ -108,6 +108,7 @@ class LSVIGP(Agent):
         self._numbers = np.zeros(2)  # steps so far, and at the next planning
         self.scouts = Scouts(self._k, every=every, budget=budget, settled=settled, rate=0.1)
         self._rewards, self._end, self._next = list[float](), False, task.H
+        self._allowed: BoolArray | None = None  # what may be done in the state that was last seen
 
     # acting
 
@@ -137,6 +138,7 @@ class LSVIGP(Agent):
         return best
 
     def act(self, h: int, state: State) -> int:
+        self._allowed = self.mask
         q = self.q_values(h, state)
         if h == 0:
             self.scouts.thinks(float(q.max()))
@@ -152,7 +154,7 @@ class LSVIGP(Agent):
     # learning
 
     def begin_episode(self) -> None:
-        self._rewards, self._end, self._next = [], False, 0
+        self._rewards, self._end, self._next, self._allowed = [], False, 0, None
         self._tie_draws = self.rng.random(self.task.H)
         self._plan_if_due()
         again = self.scout > 0 and self.experience.come_again > 0.5
@@ -170,7 +172,8 @@ class LSVIGP(Agent):
         if h == 0:
             self.scouts.started(x)
         self.returns.paid(reward)
-        self.experience.add(x, action, float(reward), y, self._end)
+        self.experience.add(x, action, float(reward), y, self._end, (self._allowed, self.mask))
+        self._allowed = self.mask
         self._numbers[0] += 1
         self._plan_if_due()
 
@@ -234,6 +237,8 @@ class LSVIGP(Agent):
             Q += T.dtype.type(s_g) * bonus  # lines 10 and 11
             np.minimum(Q, 0.0, out=Q)
             Q += hope_g
+            if len(cells.closed):
+                Q[cells.closed.T] = -np.inf
             V = np.clip(Q.max(axis=0) + top[g], low[g], top[g] + reach * (g if wide else 1))
             if g % stride == 0 or g == L:
                 i = -(-g // stride) - 1
