@@ -73,7 +73,7 @@ def trained(path: Path, number: int | None = None, env: Any = None, progress: bo
 
 
 def _of_file(path: Path, env: Any) -> Trained:
-    file = read_tensors(path, "agent", "checkpoint", signed=True)
+    file = read_tensors(path, "agent", "checkpoint", "learner", signed=True)
     saved = file.meta.get("run")
     spec = saved.get("env") if isinstance(saved, dict) else None
     if env is None and not isinstance(spec, str):
@@ -82,7 +82,7 @@ def _of_file(path: Path, env: Any) -> Trained:
         env = _env_named(str(spec))
     elif isinstance(env, str):
         env, spec = make_env(env), env
-    arrays = under("agent", file.arrays) if file.meta["kind"] == "checkpoint" else file.arrays
+    arrays = under("agent", file.arrays) if file.meta["kind"] != "agent" else file.arrays
     try:
         check_sizes(arrays)
         agent = _made(file, env)
