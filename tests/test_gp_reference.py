@@ -259,11 +259,6 @@ def test_so_they_are_where_transitions_were_merged(seed: int) -> None:
     assert fast.experience.radius > 0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="what rewards of a cell vary between its transitions is left out of the noise",
-)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_so_they_are_where_rewards_depend_on_what_follows(seed: int) -> None:
     compared(seed, paid="by next state")

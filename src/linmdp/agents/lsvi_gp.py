@@ -71,8 +71,8 @@ class LSVIGP(Agent):
         task: Task,
         *,
         beta: float = 2.0,
-        states: int = 1024,
-        features: int = 80,
+        states: int = 512,
+        features: int = 40,
         length: float = 0.8,
         noise: float = 0.01,
         exact: float = 1.0,
@@ -282,7 +282,9 @@ class LSVIGP(Agent):
         following = np.where(over, 0.0, self.discount * V[cells.following]) if L > 1 else np.zeros(len(over))
         mean = cells.mean(following)
         n = self.experience.count
-        within = self.experience.within() + float(self.experience.times[:n] @ following**2 - cells.times @ mean**2)
+        target = self.experience.reward[:n] + following
+        scatter = float(self.experience.times[:n] @ target**2 - cells.times @ (cells.reward + mean) ** 2)
+        within = self.experience.within() + scatter
         data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.reward + mean - top[L], max(within, 0.0))
         power, unit = data.power(), float(np.abs(self.returns.reward).max())
         if math.sqrt(power) <= 1e-10 * max(unit, 1e-300):  # all is as good as it can be: nothing to explain
@@ -352,7 +354,9 @@ class LSVIGP(Agent):
         return min(steps, int(math.log(max(steps, 2)) / math.log1p(max(self.replan, 1e-3))) + 20)
 
     def more_possible(self) -> MorePossible | None:
-        if not (self.updates and self.scout) or self.horizon > self._L:  # a plan for fewer steps is not of an episode
+        if not (self.updates and self.scout and self.returns.lengths[1]):
+            return None
+        if self.horizon > self._L:  # a plan for fewer steps is not of an episode
             return None
         aside = copy.deepcopy(self, {id(self.task): self.task})
         try:

@@ -220,13 +220,15 @@ static int set_targets(linmdp_learner *m)
                                   ? LINMDP_DISCOUNT * job->V[job->following[i]]
                                   : 0;
         job->y[c] += share * V;
-        job->within += share * (linmdp_wide)job->times[c] * V * V;
+        const linmdp_wide target = (linmdp_wide)m->experience.row[i].reward + V;
+        job->within += share * (linmdp_wide)job->times[c] * target * target;
     }
     job->visited = 0;
     for (unsigned c = 0; c < plan->cells; c++) {
         const linmdp_wide times = (linmdp_wide)job->times[c];
+        job->y[c] += (linmdp_wide)job->reward[c];
         job->within -= times * job->y[c] * job->y[c];
-        job->y[c] += (linmdp_wide)job->reward[c] - job->top[plan->steps];
+        job->y[c] -= job->top[plan->steps];
         squares += times * job->y[c] * job->y[c];
         job->visited += times;
     }
