@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from linmdp.agents.base import Component, saved_array
 from linmdp.errors import InvalidData
@@ -114,7 +115,7 @@ class Experience(Component):
     reward: Array
     squared: Array
 
-    closed: IntArray
+    closed: npt.NDArray[np.uint8]
 
     def __init__(self, k: int, N: int) -> None:
         self.k, self.N = k, N
