@@ -345,8 +345,10 @@ class ReferenceGP:
         times = [sum((v.x, v.action) == c for v in visits) for c in cells]
         if wide:  # a bonus of `scout` times the range of returns over the root of the visits
             hope = self.scout * (max(self.returns) - min(self.returns))
-        else:  # as long as nothing was ever paid, as if a reward of 1 were to be found
-            hope = float(not self.episodes or (len(set(self.returns)) == 1 and not any(self.rewards)))
+        else:  # as long as all returns are equal, as if the largest reward, or 1, were to be found
+            largest = max(abs(reward) for reward in self.rewards)
+            equal = not self.episodes or max(self.returns) - min(self.returns) <= 0.001 * largest
+            hope = equal * (largest or 1.0)
         return ReferencePlan(
             Posterior(kernel, cells, times, self.theta),
             visits,

@@ -63,6 +63,7 @@ def config(agent: LSVIGP, kind: str, run: str, close: float) -> str:
     own |= {
         "wider": experience.WIDER,
         "start": tuple(lsvi_gp.START),
+        "same": lsvi_gp.SAME,
         "tie": TIES[kind],
         "close": close,
         "far": FAR[kind],

@@ -45,6 +45,7 @@ typedef $action linmdp_index_a; /* an action in memory */
 #define LINMDP_LEAST      $least /* bounds of the shares */
 #define LINMDP_MOST       $greatest
 #define LINMDP_START      $start /* shares before the first data */
+#define LINMDP_SAME       $same /* returns that differ by no more than this share of the largest reward are equal */
 #define LINMDP_DISCOUNT   $discount /* of rewards, for each step */
 #define LINMDP_REPLAN     $replan /* plan when the number of steps has grown by this fraction */
 #define LINMDP_SCOUT      $scout /* scouts: bonus, in ranges of returns, */
