@@ -60,7 +60,7 @@ def certified(agent: Any, counts: np.ndarray) -> bool:
     planner, (H, S, *_) = agent._planner, counts.shape
     every = np.ones(H, dtype=np.bool_)
     planner.prepare(every, ~every, every)
-    planner.plan(every, whole=True, rng=agent.rng)
+    planner.plan(every, whole=True)
     cells = np.array([agent.task.features.phi(s).argmax(axis=1) for s in range(S)])  # (S, A): phi are unit vectors
     for h in range(H - 1):
         V = np.array([agent.q_values(h + 1, s).max() for s in range(S)])

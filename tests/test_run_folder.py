@@ -88,7 +88,7 @@ def test_switches_and_choices_are_measured_alone_and_in_lockstep() -> None:
         assert together.chosen == alone.chosen
         assert together.chosen["storage"] == "counts"
     env = linmdp.make_env(ENV)
-    agent = linmdp.make_agent("lsvi-ucb:storage=fold,max_bytes=64KiB", env)
+    agent = linmdp.make_agent("lsvi-ucb:storage=centres,max_bytes=128KiB", env)
     first, second = (linmdp.run(env, agent, episodes=30) for _ in range(2))
     assert second.chosen == agent.chosen  # type: ignore[attr-defined]  # beta is that of the end
     assert first.chosen["M"] > 0
@@ -106,14 +106,14 @@ def test_a_checkpoint_keeps_the_count_of_switches(tmp_path: Path) -> None:
 
 
 def test_a_store_of_the_version_before_opens_with_defaults(tmp_path: Path) -> None:
-    folder = old(tmp_path / "old")
+    folder, agent = old(tmp_path / "old"), "lsvi-ucb-fold:beta=0.5"
     with closing(existing_store(folder)) as store:
         fold, random = store.results()
-        assert (fold.agent, random.agent, fold.seed, fold.episodes) == (AGENT, "random", 0, 12)
+        assert (fold.agent, random.agent, fold.seed, fold.episodes) == (agent, "random", 0, 12)
         assert (fold.switches, fold.chosen, random.switches, random.chosen) == (0, {}, 0, {})
         assert fold.regret is not None
         assert fold.to_json()["switches"] == 0
-        run_sweep(jobs_for(ENV, [AGENT, "random"], episodes=12, seeds=1), store, processes=1)
+        run_sweep(jobs_for(ENV, [agent, "random"], episodes=12, seeds=1), store, processes=1)
         assert len(store.keys()) == 2  # the keys are still the same
     assert "| random" in command("table", str(folder)).out
     assert command("table", str(folder), "--csv", str(tmp_path / "runs.csv")).status == 0
