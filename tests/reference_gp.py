@@ -214,11 +214,11 @@ class ReferenceScouts:
     def __init__(self, *, every: int, budget: float, settled: float) -> None:
         self.every, self.budget, self.settled = every, budget, settled
         self.k, self.first, self.usual, self.known, self.value = 0, float(every), 0.0, 0, 0.0
-        self.sent, self.span = False, 0.0
+        self.sent = False
 
     def begin(self, span: float) -> bool:
         """An episode begins; two returns differ by at most `span`, 0 where scouts are of no use."""
-        self.k, self.span = self.k + 1, span
+        self.k += 1
         done = self.value <= self.usual + self.settled * span
         self.sent = span > 0 and self.known > 0 and self.k >= self.first and done
         return self.sent
@@ -226,9 +226,9 @@ class ReferenceScouts:
     def thinks(self, value: float) -> None:
         self.value = self.value if self.sent else value
 
-    def ended(self, earned: float) -> None:
+    def ended(self, earned: float, span: float) -> None:
         if self.sent:
-            lost = max(self.usual - earned, 0.0) / self.span
+            lost = max(self.usual - earned, 0.0) / span
             self.first = self.k + max(self.every, 2 * lost * math.sqrt(self.k) / self.budget)
         else:
             self.known += 1
@@ -322,7 +322,7 @@ class ReferenceGP:
 
     def end_episode(self) -> None:
         self.episodes.append(self.playing)
-        self.scouts.ended(self.returns[-1])
+        self.scouts.ended(self.returns[-1], max(self.returns) - min(self.returns))
 
     # planning
 

@@ -155,8 +155,8 @@ def test_scouts_are_sent_when_they_should(seed: int) -> None:
         fast.started(np.zeros(1))
         fast.thinks(value)
         slow.thinks(value)
-        fast.ended(earned)
-        slow.ended(earned)
+        fast.ended(earned, span + 0.5)
+        slow.ended(earned, span + 0.5)
         assert fast.numbers[[2, 4, 5]] == pytest.approx([slow.usual, slow.value, slow.first])
 
 

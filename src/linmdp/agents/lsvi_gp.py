@@ -183,7 +183,7 @@ class LSVIGP(Agent):
     def end_episode(self) -> None:
         earned = self.returns.ended(np.array(self._rewards), self._end)
         self.policy_version += self.scouts.sent  # the next episode is the plan's own again
-        self.scouts.ended(earned)
+        self.scouts.ended(earned, float(np.ptp(self.returns.episode)))
         self._wide, self._next, self._rewards = no_plan(self._k, self.task.A, self.dtype), self.task.H, []
 
     def _plan_if_due(self) -> None:

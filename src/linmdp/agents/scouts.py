@@ -36,7 +36,7 @@ class Scouts(Component):
     numbers : episodes; lost by scouts; usual return; episodes that it is the mean of; value of the start; the episode
         before which no scout is sent
     starts, returns : (RECENT, k), (RECENT,)
-    sent, span : whether this episode is a scout's, and how much two returns can differ
+    sent : whether this episode is a scout's
     """
 
     _arrays: ClassVar = ("numbers", "starts", "returns")
@@ -44,7 +44,7 @@ class Scouts(Component):
 
     def __init__(self, k: int, *, every: int, budget: float, settled: float, rate: float) -> None:
         self.every, self.budget, self.settled, self.rate = every, budget, settled, rate
-        self.numbers, self.sent, self.span = np.array([0.0, 0.0, 0.0, 0.0, 0.0, every]), False, 0.0
+        self.numbers, self.sent = np.array([0.0, 0.0, 0.0, 0.0, 0.0, every]), False
         self.starts, self.returns = np.zeros((RECENT, k), dtype=np.float32), np.zeros(RECENT)
 
     def begin(self, span: float) -> bool:
@@ -52,7 +52,7 @@ class Scouts(Component):
         self.numbers[0] += 1
         k, _, usual, known, value, first = self.numbers
         done = value - usual <= self.settled * span
-        self.sent, self.span = bool(known > 0 and span > 0 and k >= first and done), span
+        self.sent = bool(known > 0 and span > 0 and k >= first and done)
         return self.sent
 
     def started(self, start: Array) -> None:
@@ -65,11 +65,11 @@ class Scouts(Component):
         if not self.sent:
             self.numbers[4] = value
 
-    def ended(self, earned: float) -> None:
-        """The episode is over."""
+    def ended(self, earned: float, span: float) -> None:
+        """The episode is over; the span is that of all returns, this one among them."""
         k, lost, usual, known = self.numbers[:4]
         if self.sent:
-            share = max(usual - earned, 0.0) / self.span
+            share = max(usual - earned, 0.0) / span
             self.numbers[1] = lost + usual - earned
             self.numbers[5] = k + max(self.every, 2 * share * math.sqrt(k) / self.budget)
         else:

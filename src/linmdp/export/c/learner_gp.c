@@ -24,7 +24,7 @@ int linmdp_init(linmdp_learner *m, uint32_t seed)
     m->job.stage = 0;
     const linmdp_shares none = {0, 0, 0, 0};
     m->shares = none;
-    m->usual = m->value = m->range = 0;
+    m->usual = m->value = 0;
     m->scout = (linmdp_wide)LINMDP_EVERY;
     m->steps = m->due = m->episodes = m->usuals = 0;
     m->seed = seed;
@@ -82,11 +82,11 @@ static void plan_if_due(linmdp_learner *m)
 }
 
 /* Whether a scout is to be sent into this episode. */
-static int sends_scout(linmdp_learner *m)
+static int sends_scout(const linmdp_learner *m)
 {
-    m->range = m->usuals > 0 ? m->returns.episode[1] - m->returns.episode[0] : 0;
-    return LINMDP_SCOUT > 0 && m->range > 0 && (linmdp_wide)m->episodes >= m->scout &&
-           linmdp_come_again(&m->experience) > 0.5 && m->value - m->usual <= LINMDP_SETTLED * m->range;
+    const linmdp_wide range = m->usuals > 0 ? m->returns.episode[1] - m->returns.episode[0] : 0;
+    return LINMDP_SCOUT > 0 && range > 0 && (linmdp_wide)m->episodes >= m->scout &&
+           linmdp_come_again(&m->experience) > 0.5 && m->value - m->usual <= LINMDP_SETTLED * range;
 }
 
 int linmdp_begin_episode(linmdp_learner *m)
@@ -189,7 +189,8 @@ int linmdp_end_episode(linmdp_learner *m)
     const linmdp_wide earned = linmdp_returns_ended(&m->returns, m->rewards, m->sums, m->next, m->over);
     if (m->scouting) {
         const linmdp_wide k = (linmdp_wide)m->episodes, lost = m->usual > earned ? m->usual - earned : 0;
-        const linmdp_wide wait = 2 * (lost / m->range) * LINMDP_WIDE_SQRT(k) / LINMDP_BUDGET;
+        const linmdp_wide range = m->returns.episode[1] - m->returns.episode[0];
+        const linmdp_wide wait = 2 * (lost / range) * LINMDP_WIDE_SQRT(k) / LINMDP_BUDGET;
         m->scout = k + (wait > (linmdp_wide)LINMDP_EVERY ? wait : (linmdp_wide)LINMDP_EVERY);
         m->acting = !m->acting;
     } else {

@@ -94,8 +94,7 @@ typedef struct {
     linmdp_plan plan[2];            /* the one that acts, and the one that is made */
     linmdp_job job;
     linmdp_shares shares;
-    linmdp_wide usual, value;              /* a usual return; of the start of this episode */
-    linmdp_wide scout, range;              /* the episode before which no scout is sent; of returns, as one was sent */
+    linmdp_wide usual, value, scout;       /* a usual return; of the start; the episode before which no scout is sent */
     uint32_t steps, due, episodes, usuals; /* usuals: episodes that the usual return is of */
     uint32_t seed, draws, tie_key;         /* randomness is a hash of these: see linmdp_draws.h */
     uint16_t next;                         /* the step to be observed next; LINMDP_H between episodes */
