@@ -8,6 +8,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -20,10 +21,10 @@ import chromium
 from linmdp.errors import InvalidData, OutputError
 from linmdp.report.html import plotly_script, write_report
 from linmdp.report.payload import embedded
-from linmdp.report.section_data import MOST_AGENTS, growth_of, memory_is_wide, sections_of
+from linmdp.report.section_data import MOST_AGENTS, Section, growth_of, memory_is_wide, sections_of
 from linmdp.report.style import line_styles
 from linmdp.results.curves import SHOWN, curve_at
-from linmdp.results.run_folder import read_folder
+from linmdp.results.run_folder import opened_folder, ran, read_folder
 from linmdp.results.store import Store
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.types import RunResult
@@ -46,6 +47,11 @@ def stored(folder: Path, results: list[RunResult]) -> Path:
     store.note("command", COMMAND)
     store.close()
     return folder
+
+
+def sections(results: list[RunResult]) -> list[Section]:
+    kept = [ran(r, "", place) for place, r in enumerate(results)]
+    return sections_of(kept, lambda some: [results[r.place] for r in some])
 
 
 def report(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -171,7 +177,9 @@ def test_a_report_can_be_written_again_and_is_the_same(folder: Path, tmp_path: P
 
 def test_a_store_gives_the_points_of_the_curves_that_are_drawn(tmp_path: Path) -> None:
     results = runs(episodes=500)
-    for r, whole in zip(read_folder(stored(tmp_path, results)).results, results, strict=True):
+    with opened_folder(stored(tmp_path, results)) as found:
+        drawn = found.read(found.results)
+    for r, whole in zip(drawn, results, strict=True):
         assert r.regret is not None
         assert whole.regret is not None
         assert len(r.regret) == len(curve_at(500)) == SHOWN
@@ -201,7 +209,7 @@ def test_the_front_is_what_nobody_betters_in_both() -> None:
     results = [
         replace(base, agent=name, peak_bytes=size, regret=np.full(60, regret)) for name, (size, regret) in costs.items()
     ]
-    assert [s.agent for s in sections_of(results)[0].front] == ["e", "a", "b", "g", "f"]
+    assert [s.agent for s in sections(results)[0].front] == ["e", "a", "b", "g", "f"]
     assert memory_is_wide([1, 30])
     assert not memory_is_wide([0, 30])
 
@@ -224,10 +232,10 @@ def test_of_many_settings_the_best_of_each_algorithm_comes_first(tmp_path: Path)
         for name in ("lsvi-ucb", "mine")
         for i in range(6)
     ]
-    (section,) = sections_of([*many, random])
+    (section,) = sections([*many, random])
     assert section.main == ["lsvi-ucb:beta=3", "mine:beta=3", "random"]
     assert list(section.focused().curves) == list(section.focused().returns) == section.main
-    (few,) = sections_of([*many[:3], random])
+    (few,) = sections([*many[:3], random])
     assert few.main == [s.agent for s in few.summaries]
     text = write_report(stored(tmp_path / "many", [*many, random])).page.read_text()
     boxes = re.findall(r'<input type="checkbox" data-agent="\d+"( checked)?>', text)
@@ -244,7 +252,7 @@ def test_growth_is_fitted_over_the_seeds_of_every_size() -> None:
     base = runs(agents=("lsvi-ucb",), seeds=1)[0]
     grid = [(K, seed) for K in (100, 200, 400) for seed in range(3) if (K, seed) != (200, 2)]
     results = [
-        replace(base, episodes=K, seed=seed, peak_bytes=7 * K, regret=np.array([(1 + seed) * K**0.5]))
+        ran(replace(base, episodes=K, seed=seed, peak_bytes=7 * K, regret=np.array([(1 + seed) * K**0.5])), "", 0)
         for K, seed in grid
     ]
     (grown,) = growth_of(results)
@@ -258,7 +266,7 @@ def test_too_many_agents_are_cut_to_the_best_and_said_so(tmp_path: Path) -> None
     base, random = runs(agents=("lsvi-ucb", "random"), seeds=1, episodes=5)
     assert base.regret is not None
     many = [replace(base, agent=f"lsvi-ucb:beta={i}", regret=base.regret + i) for i in range(60)]
-    section = sections_of([*many, random])[0]
+    section = sections([*many, random])[0]
     assert len(section.summaries) == MOST_AGENTS
     assert {s.agent for s in section.learners} == {f"lsvi-ucb:beta={i}" for i in range(MOST_AGENTS - 1)}
     write_report(stored(tmp_path, [*many, random]))
@@ -278,6 +286,18 @@ def test_agents_of_many_sections_get_their_colours_first(tmp_path: Path) -> None
     data = re.search(r'id="data">(.*?)</script>', text)
     assert data is not None
     assert json.loads(data[1])["styles"][0]["name"] == "LSVI-UCB (beta=9)"
+
+
+def test_of_many_runs_no_curves_are_in_memory(tmp_path: Path) -> None:
+    (base,) = runs(agents=("lsvi-ucb",), seeds=1)
+    where = stored(tmp_path, [replace(base, seed=i) for i in range(2000)])
+    tracemalloc.start()
+    try:
+        found = read_folder(where)
+        held = tracemalloc.get_traced_memory()[0] / len(found.results)
+    finally:
+        tracemalloc.stop()
+    assert held < 700
 
 
 def test_a_run_with_several_eval_every_counts_once(tmp_path: Path) -> None:

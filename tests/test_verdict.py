@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import linmdp
 from command import linmdp as command
 from linmdp.envs.planning import policy_value, uniform_policy
-from linmdp.results.run_folder import read_folder
+from linmdp.results.run_folder import opened_folder
 from linmdp.results.store import Store
 from linmdp.results.verdict import NO_BETTER, TOO_FEW, judge, verdict, verdicts
 from linmdp.runner.batch import jobs_for, run_jobs
@@ -305,7 +305,8 @@ def test_json_stays_pure_and_the_line_goes_to_standard_error(tmp_path: Path) -> 
 
 
 def test_a_store_without_verdicts_still_loads() -> None:
-    found = read_folder(Path(__file__).parent / "data" / "sweep-0.1.0").results
+    with opened_folder(Path(__file__).parent / "data" / "sweep-0.1.0") as folder:
+        found = folder.read(folder.results)
     assert {(run.random_return, run.verdict) for run in found} == {(None, "")}
     assert verdicts(found) == {}
 

@@ -9,12 +9,12 @@ from itertools import groupby
 import numpy as np
 
 from linmdp.io.units import human_bytes
-from linmdp.types import RunResult
+from linmdp.results.run_folder import Ran
 
 
-def environments(results: Sequence[RunResult]) -> list[tuple[str, ...]]:
+def environments(results: Sequence[Ran]) -> list[tuple[str, ...]]:
     """Every environment with its K, its seeds, where regret was evaluated, and the bytes of its features."""
-    by_env: dict[str, list[RunResult]] = {}
+    by_env: dict[str, list[Ran]] = {}
     for r in results:
         by_env.setdefault(r.env, []).append(r)
     rows = list[tuple[str, ...]]()
@@ -26,14 +26,14 @@ def environments(results: Sequence[RunResult]) -> list[tuple[str, ...]]:
                 env,
                 ", ".join(f"{K:,}" for K in sorted({r.episodes for r in runs})),
                 ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in _spans(r.seed for r in runs)),
-                evaluated if any(r.regret is not None for r in runs) else "V* is unknown",
+                evaluated if any(r.final_regret is not None for r in runs) else "V* is unknown",
                 human_bytes(max(r.feature_bytes for r in runs)),
             )
         )
     return rows
 
 
-def parameters(results: Sequence[RunResult]) -> dict[str, dict[str, list[str]]]:
+def parameters(results: Sequence[Ran]) -> dict[str, dict[str, list[str]]]:
     """The values of each parameter of each agent."""
     found: dict[str, dict[str, dict[str, None]]] = {}
     for agent, params in ((agent, params) for (agent, params), _ in groupby((r.agent, r.params) for r in results)):
@@ -44,7 +44,7 @@ def parameters(results: Sequence[RunResult]) -> dict[str, dict[str, list[str]]]:
     return {agent: {key: list(texts) for key, texts in values.items()} for agent, values in found.items()}
 
 
-def equivalent(results: Sequence[RunResult]) -> list[str]:
+def equivalent(results: Sequence[Ran]) -> list[str]:
     """A command for each environment and K; several where seeds or `eval_every` differ."""
     groups: dict[tuple[str, int, int, int, int], list[str]] = {}
     seeds: dict[tuple[str, int, int, str], list[int]] = {}

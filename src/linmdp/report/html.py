@@ -21,8 +21,7 @@ from linmdp.report.payload import embedded, growth_payload, section_payload, sty
 from linmdp.report.section_data import ENDS, MEASURES, YS, Growth, Section, growth_of, sections_of
 from linmdp.report.style import is_baseline, line_styles, short_name
 from linmdp.report.tables import HEADER, comparison_rows
-from linmdp.results.run_folder import read_folder
-from linmdp.types import RunResult
+from linmdp.results.run_folder import Ran, opened_folder
 
 MOST_SECTIONS = 60
 MOST_ROWS = 1000
@@ -70,42 +69,43 @@ def write_report(folder: Path, page: Path | None = None, about: Mapping[str, tup
     engine, plotly = template_engine(), plotly_script().replace("\r\n", "\n")
     page = page or folder / "report.html"
     damaged: list[str] = []
-    stored = read_folder(folder, damaged.append)
-    if page.is_dir():
-        raise OutputError(f"The output file '{page}' must be a file. It is a folder.")
-    output_folder(page.parent)
-    # sorted is stable: the agents keep their order, policies that do not learn come last
-    results = sorted(stored.results, key=lambda r: is_baseline(r.agent))
-    styles, sections, script = line_styles(_by_presence(results)), sections_of(results, MOST_SECTIONS), asset("page.js")
-    envs = _by_env(results, sections)
-    panels = {f"section-{s.number}": section_payload(s, styles) for s in sections}
-    panels |= {f"growth-{number}": growth_payload(grown, styles) for _, _, number, grown in envs if grown}
-    left_out = len({(r.env, r.episodes) for r in results}) - len(sections)
-    text: str = engine.from_string(asset("report.html")).render(
-        title=folder.resolve().name or "results",
-        extent=narrative.extent(results),
-        hashes=f"{script_hash(plotly)} {script_hash(script)}",  # nothing but these two scripts runs
-        style=asset("style.css"),
-        styles=styles,
-        order=list(styles),
-        sections=sections,
-        envs=envs,
-        about=about or {},
-        alarms=len({id(r) for s in sections for r in s.runs if r.warnings}),
-        left_out=left_out,
-        pictures=_pictures(folder),
-        tables=_tables(folder),
-        environments=environments(results),
-        parameters=parameters(results),
-        stored=stored,
-        commands=[*(stored.commands or equivalent(results)), f"linmdp report {shlex.quote(str(folder))}"],
-        machine_names=[f"machine {i}" for i in range(1, 1 + len(stored.machines))],
-        machine_keys=list(dict.fromkeys(key for machine in stored.machines for key in machine)),
-        damaged=damaged,
-        payload=embedded({"styles": styles_payload(styles), "panels": panels}),
-        plotly=plotly,
-        script=script,
-    )
+    with opened_folder(folder, damaged.append) as stored:
+        if page.is_dir():
+            raise OutputError(f"The output file '{page}' must be a file. It is a folder.")
+        output_folder(page.parent)
+        # sorted is stable: the agents keep their order, policies that do not learn come last
+        results = sorted(stored.results, key=lambda r: is_baseline(r.agent))
+        styles, script = line_styles(_by_presence(results)), asset("page.js")
+        sections = sections_of(results, stored.read, MOST_SECTIONS)
+        envs = _by_env(results, sections)
+        panels = {f"section-{s.number}": section_payload(s, styles) for s in sections}
+        panels |= {f"growth-{number}": growth_payload(grown, styles) for _, _, number, grown in envs if grown}
+        left_out = len({(r.env, r.episodes) for r in results}) - len(sections)
+        text: str = engine.from_string(asset("report.html")).render(
+            title=folder.resolve().name or "results",
+            extent=narrative.extent(results),
+            hashes=f"{script_hash(plotly)} {script_hash(script)}",  # nothing but these two scripts runs
+            style=asset("style.css"),
+            styles=styles,
+            order=list(styles),
+            sections=sections,
+            envs=envs,
+            about=about or {},
+            alarms=sum(bool(r.warnings) for s in sections for r in s.runs),
+            left_out=left_out,
+            pictures=_pictures(folder),
+            tables=_tables(folder),
+            environments=environments(results),
+            parameters=parameters(results),
+            stored=stored,
+            commands=[*(stored.commands or equivalent(results)), f"linmdp report {shlex.quote(str(folder))}"],
+            machine_names=[f"machine {i}" for i in range(1, 1 + len(stored.machines))],
+            machine_keys=list(dict.fromkeys(key for machine in stored.machines for key in machine)),
+            damaged=damaged,
+            payload=embedded({"styles": styles_payload(styles), "panels": panels}),
+            plotly=plotly,
+            script=script,
+        )
     write_atomic(page, text.encode("utf-8", "xmlcharrefreplace"))
     return Written(page, left_out, damaged)
 
@@ -140,15 +140,13 @@ def data_uri(kind: str, data: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _by_presence(results: Sequence[RunResult]) -> list[str]:
+def _by_presence(results: Sequence[Ran]) -> list[str]:
     """The agents, first those that are in most sections: a section should not have a colour twice."""
     counts = Counter(agent for _, _, agent in {(r.env, r.episodes, r.agent) for r in results})
     return sorted(dict.fromkeys(r.agent for r in results), key=lambda agent: -counts[agent])
 
 
-def _by_env(
-    results: Sequence[RunResult], sections: Sequence[Section]
-) -> list[tuple[str, list[Section], int, list[Growth]]]:
+def _by_env(results: Sequence[Ran], sections: Sequence[Section]) -> list[tuple[str, list[Section], int, list[Growth]]]:
     """Each environment with its sections, its number, and the agents that ran at several K."""
     found = []
     for number, env in enumerate(dict.fromkeys(s.env for s in sections), start=1):

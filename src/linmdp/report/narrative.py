@@ -9,8 +9,9 @@ import numpy as np
 from linmdp.io.units import human_bytes
 from linmdp.report.section_data import Growth, Section
 from linmdp.report.style import is_baseline, short_name
+from linmdp.results.run_folder import Ran
 from linmdp.results.stats import Interval, paired_ratio
-from linmdp.results.summary import Summary, by_agent
+from linmdp.results.summary import Summary
 from linmdp.results.verdict import verdict, without_advice
 from linmdp.types import RunResult
 
@@ -64,20 +65,28 @@ def comparisons(section: Section) -> list[str]:
     """Each learner against the first, over the seeds that both have run."""
     if len(section.learners) < 2:
         return []
-    runs = {s.agent: [r for r in section.runs if r.agent == s.agent] for s in section.learners}
+    runs: dict[str, dict[int, Ran]] = {}
+    for r in sorted(section.runs, key=lambda r: r.seed):
+        runs.setdefault(r.agent, {})[r.seed] = r
     base, *others = section.learners
-    mine, found = {r.seed for r in runs[base.agent]}, list[str]()
+    found = list[str]()
     for other in others:
-        common, pair = mine & {r.seed for r in runs[other.agent]}, [base, other]
-        if any(s.seeds != len(common) for s in pair):
-            pair = by_agent([r for s in pair for r in runs[s.agent] if r.seed in common])
-        found += paired_comparisons(pair)
+        common = [seed for seed in runs[base.agent] if seed in runs[other.agent]]
+        if common:
+            found += paired_comparisons([_over([runs[s.agent][seed] for seed in common], s) for s in (base, other)])
     return found
 
 
-def flagged(runs: Sequence[RunResult]) -> dict[str, list[RunResult]]:
+def _over(runs: Sequence[Ran], s: Summary) -> Summary:
+    """What a paired comparison needs, over these runs."""
+    ends = [[r.final_regret] for r in runs if r.final_regret is not None]
+    curve = np.array(ends) if len(ends) == len(runs) else None
+    return s._replace(seeds=len(runs), agent_bytes=max(r.peak_bytes for r in runs), curve=curve)
+
+
+def flagged(runs: Sequence[Ran]) -> dict[str, list[Ran]]:
     """Every distinct warning with the runs that it was given for."""
-    found: dict[str, list[RunResult]] = {}
+    found: dict[str, list[Ran]] = {}
     for r in runs:
         for warning in dict.fromkeys(r.warnings):
             found.setdefault(warning, []).append(r)
@@ -130,7 +139,7 @@ def _unit(section: Section) -> str:
     return "regret" if section.measure == "regret" else "reward per episode"
 
 
-def extent(results: Sequence[RunResult]) -> str:
+def extent(results: Sequence[Ran]) -> str:
     """How much there is, in a sentence."""
     agents, envs = len({r.agent for r in results}), len({r.env for r in results})
     seeds, sizes = len({r.seed for r in results}), sorted({r.episodes for r in results})
@@ -161,7 +170,7 @@ def best_of(section: Section) -> Summary:
 
 def verdict_of(section: Section, agent: str) -> str:
     """Whether an agent has learned, without what to try next."""
-    return without_advice(verdict([r for r in section.runs if r.agent == agent]))
+    return without_advice(verdict(section.read([r for r in section.runs if r.agent == agent])))
 
 
 def verdicts(section: Section) -> list[str]:
@@ -186,7 +195,7 @@ def warning_numbers(run: RunResult, found: Sequence[str]) -> str:
     return ", ".join(str(1 + list(found).index(words)) for words in dict.fromkeys(run.warnings)) or "none"
 
 
-def origin(runs: Sequence[RunResult]) -> str:
+def origin(runs: Sequence[Ran]) -> str:
     """Which agents and seeds these are."""
     agents = dict.fromkeys(short_name(r.agent) for r in runs)
     seeds = sorted({r.seed for r in runs})

@@ -11,8 +11,9 @@ import numpy as np
 from linmdp.report.plots import Curve, mean_curve
 from linmdp.report.style import is_baseline
 from linmdp.results.curves import curve_at, returns
+from linmdp.results.run_folder import Ran, Reader
 from linmdp.results.stats import Interval, growth_exponent, mean_intervals
-from linmdp.results.summary import Summary, by_setting, summarize
+from linmdp.results.summary import Summary, summarize
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
@@ -43,6 +44,7 @@ class Section:
     runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
     curves : cumulative `measure` of each agent
     returns : reward of an episode, of each agent
+    read : reads runs again, with their curves; the summaries have the ends of theirs alone
     left_out : how many agents are not shown
     """
 
@@ -51,7 +53,8 @@ class Section:
     measure: str
     summaries: list[Summary]
     curves: dict[str, Curve]
-    runs: list[RunResult] = field(default_factory=list)
+    runs: list[Ran] = field(default_factory=list)
+    read: Reader = lambda _: []
     returns: dict[str, Curve] = field(default_factory=dict)
     number: int = 1
     left_out: int = 0
@@ -112,39 +115,48 @@ class Growth(NamedTuple):
     exponents: dict[str, Interval]
 
 
-def sections_of(results: Sequence[RunResult], most: int | None = None) -> list[Section]:
+def sections_of(results: Sequence[Ran], read: Reader, most: int | None = None) -> list[Section]:
     """One section for each environment and K, or for `most` of them; environments in order, the largest K first."""
-    groups: dict[tuple[str, int], list[RunResult]] = {}
+    groups: dict[tuple[str, int], list[Ran]] = {}
     for r in results:
         groups.setdefault((r.env, r.episodes), []).append(r)
     envs = list(dict.fromkeys(env for env, _ in groups))
     keys = sorted(groups, key=lambda key: (envs.index(key[0]), -key[1]))[:most]
-    return [_section(number, env, K, groups[env, K]) for number, (env, K) in enumerate(keys, start=1)]
+    return [_section(number, env, K, groups[env, K], read) for number, (env, K) in enumerate(keys, start=1)]
 
 
-def _section(number: int, env: str, episodes: int, runs: list[RunResult]) -> Section:
-    """At most `MOST_AGENTS`, the baselines among them, in the order in which they come."""
-    own = {group[0].agent: group for group in by_setting(runs)}
-    measure = "regret" if all(r.regret is not None for r in runs) else "reward"
+def _section(number: int, env: str, episodes: int, runs: list[Ran], read: Reader) -> Section:
+    """At most `MOST_AGENTS`, the baselines among them, in the order in which they come; the curves of one at a time."""
+    own: dict[str, list[Ran]] = {r.agent: [] for r in runs}
+    for r in sorted(runs, key=lambda r: r.seed):
+        own[r.agent].append(r)
+    measure = "regret" if all(r.final_regret is not None for r in runs) else "reward"
     best = sorted(own, key=lambda agent: (not is_baseline(agent), _loss(own[agent], measure)))[:MOST_AGENTS]
     names = set(best)
-    summaries, runs = [summarize(own[a]) for a in own if a in names], [r for r in runs if r.agent in names]
-    curves = {s.agent: curve for s in summaries if (curve := _curve(s, own[s.agent], measure))}
-    earned = {s.agent: curve for s in summaries if (curve := returns_curve(own[s.agent]))}
+    summaries, curves, earned = list[Summary](), dict[str, Curve](), dict[str, Curve]()
+    for agent in (agent for agent in own if agent in names):
+        whole = read(own[agent])
+        s = summarize(whole)
+        if curve := _curve(s, whole, measure):
+            curves[agent] = curve
+        if curve := returns_curve(whole):
+            earned[agent] = curve
+        summaries.append(s._replace(curve=None if s.curve is None else s.curve[:, -1:].copy()))
     return Section(
         env=env,
         episodes=episodes,
         measure=measure,
         summaries=summaries,
         curves=curves,
-        runs=runs,
+        runs=[r for r in runs if r.agent in names],
+        read=read,
         returns=earned,
         number=number,
         left_out=len(own) - len(summaries),
     )
 
 
-def _loss(runs: Sequence[RunResult], measure: str) -> float:
+def _loss(runs: Sequence[Ran], measure: str) -> float:
     """`Section.loss` of the runs of one agent, without its interval."""
     if measure == "regret":
         return float(np.mean([r.final_regret for r in runs if r.final_regret is not None]))
@@ -167,9 +179,9 @@ def returns_curve(runs: Sequence[RunResult]) -> Curve | None:
     return mean_curve(values, np.linspace(episodes / points, episodes, points))
 
 
-def growth_of(runs: Sequence[RunResult]) -> list[Growth]:
+def growth_of(runs: Sequence[Ran]) -> list[Growth]:
     """The agents of one environment that have run at three or more K, over the seeds that they have at each K."""
-    groups: dict[str, dict[int, dict[int, RunResult]]] = {}
+    groups: dict[str, dict[int, dict[int, Ran]]] = {}
     for r in runs:
         groups.setdefault(r.agent, {}).setdefault(r.episodes, {})[r.seed] = r
     grown = []
@@ -181,7 +193,7 @@ def growth_of(runs: Sequence[RunResult]) -> list[Growth]:
     return grown
 
 
-def _growth(agent: str, sizes: list[int], runs: list[list[RunResult]]) -> Growth:
+def _growth(agent: str, sizes: list[int], runs: list[list[Ran]]) -> Growth:
     measured: dict[str, Any] = {
         "regret": [[r.final_regret for r in row] for row in runs],
         "memory": [[r.peak_bytes for r in row] for row in runs],

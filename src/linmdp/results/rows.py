@@ -23,8 +23,10 @@ from linmdp.types import Array, IntArray, RunResult
 RECORD = 3000
 """Bytes of a run without its curves, about: parameters, machine, costs on the way, warnings."""
 
-COLUMNS = "key, record, at, regret, rewards, machine, finished"
+COLUMNS = "key, record, at, regret, rewards, machine, finished, rowid"
 Row: TypeAlias = tuple[str, str, bytes, bytes | None, bytes, str, float]
+PlacedRow: TypeAlias = tuple[str, str, bytes, bytes | None, bytes, str, float, int]
+"""A row as it is read, with its place."""
 
 KINDS = {name: column.kind for name, column in RunResult.columns().items() if column.kind is not None}
 """What the record of a run holds, and of which type."""
@@ -51,7 +53,7 @@ DEEP = 8
 class StoredRun(NamedTuple):
     """A run in the store.
 
-    Its curves hold the episodes `at`, counted from 0; `finished` is in seconds since 1970.
+    Its curves hold the episodes `at`, counted from 0; `finished` is in seconds since 1970, `place` a row of the store.
     """
 
     key: str
@@ -59,6 +61,7 @@ class StoredRun(NamedTuple):
     at: IntArray
     machine: dict[str, Any]
     finished: float
+    place: int
 
 
 def row_of(key: str, result: RunResult, ran_on: str) -> Row:
@@ -102,7 +105,7 @@ def checksum(row: Row) -> str:
     return whole.hexdigest()
 
 
-def runs_in(rows: Sequence[Row], *, costs: bool) -> list[StoredRun]:
+def runs_in(rows: Sequence[PlacedRow], *, costs: bool) -> list[StoredRun]:
     """The runs in these rows, if their parts are what they must be; curves of the same length are read together."""
     said, found = [_record(row, costs=costs) for row in rows], list[StoredRun]()
     for (K, unknown), group in groupby(
@@ -119,16 +122,16 @@ def runs_in(rows: Sequence[Row], *, costs: bool) -> list[StoredRun]:
         for (row, record), lost, rewards in zip(some, regret, each, strict=True):
             check_number("a run", "finished", row[6], low=0, high=LAST_DAY - 1)
             result = RunResult(**record, regret=lost, rewards=rewards)
-            found.append(StoredRun(row[0], result, points, dict(_machine(row[5])), row[6]))
+            found.append(StoredRun(row[0], result, points, dict(_machine(row[5])), *row[6:]))
     return found
 
 
-def _record(row: Row, *, costs: bool) -> dict[str, Any]:
+def _record(row: PlacedRow, *, costs: bool) -> dict[str, Any]:
     """The record of a run, if it is as it was written and its fields are what they must be."""
     text = row[1]
     if signed := SIGNED.match(text):
         text = "{" + text[signed.end() :]
-        if signed[1] != checksum((row[0], text, *row[2:])):
+        if signed[1] != checksum((row[0], text, *row[2:7])):
             raise ValueError("its checksum is not that of its contents")
     return check_record(as_object(text if costs else COSTS.sub("}", text)))
 

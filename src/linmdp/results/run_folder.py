@@ -1,11 +1,11 @@
-"""What a folder holds: the runs of its store, thinned to what can be drawn, and saved agents."""
+"""What a folder holds: the runs of its store, without curves or with what can be drawn of them, and saved agents."""
 
 from __future__ import annotations
 
 import gc
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,22 +19,54 @@ from linmdp.results.store import Damaged, Store, existing_store
 from linmdp.types import RunResult
 
 LINES = "results.jsonl"
+SHARED = ("env", "agent", "params", "warnings")
+"""What many runs have in common, which is kept once."""
+
+
+class Ran(NamedTuple):
+    """What is kept of a run, so that many are in memory at once; `key` and `place` are its own in the store."""
+
+    key: str
+    place: int
+    env: str
+    agent: str
+    params: dict[str, Any]
+    seed: int
+    episodes: int
+    eval_every: int
+    final_regret: float | None
+    reward: float
+    peak_bytes: int
+    feature_bytes: int
+    cpu_seconds: float
+    warnings: list[str]
+
+
+Reader = Callable[[Sequence[Ran]], list[RunResult]]
+"""Reads runs again, with their curves at `curve_at`."""
 
 
 class RunFolder(NamedTuple):
-    """All runs of a folder, each once, and what is known of how they were made; `keys` are theirs in the store."""
+    """All runs of a folder, each once, and what is known of how they were made; `read` is for while it is open."""
 
     source: Path
-    results: list[RunResult]
+    results: list[Ran]
     machines: list[dict[str, Any]]
     commands: list[str]
-    keys: list[str]
+    read: Reader
 
 
 def read_folder(folder: Path, damaged: Damaged | None = None) -> RunFolder:
+    """The runs in `folder`, which is closed again."""
+    with opened_folder(folder, damaged) as found:
+        return found
+
+
+@contextmanager
+def opened_folder(folder: Path, damaged: Damaged | None = None) -> Iterator[RunFolder]:
     """The runs in `folder`, from its store, in the order in which they were planned.
 
-    Curves are taken at `curve_at`. A damaged run is told to `damaged` and left out, or raises.
+    A damaged run is told to `damaged` and left out, or raises.
     """
     if not folder.is_dir():
         raise InvalidData(f"The folder '{folder}' must be one with results. There is no such folder.")
@@ -43,10 +75,11 @@ def read_folder(folder: Path, damaged: Damaged | None = None) -> RunFolder:
             f"The folder '{folder}' must hold runs.sqlite (of 'linmdp sweep', or of 'run' or 'compare' with --out). "
             f"It does not."
         )
-    found = _from_store(folder, damaged)
-    if not found.results:
-        raise InvalidData(f"'{found.source}' must hold at least one finished run. It is empty.")
-    return found
+    with closing(existing_store(folder)) as store:
+        found = _from_store(store, damaged)
+        if not found.results:
+            raise InvalidData(f"'{found.source}' must hold at least one finished run. It is empty.")
+        yield found
 
 
 def agent_file(folder: Path, key: str) -> Path | None:
@@ -66,24 +99,30 @@ def write_lines(
     write_atomic(path, b"".join(json.dumps(r.to_json()).encode() + b"\n" for r in runs))
 
 
-def _identity(r: RunResult) -> tuple[Any, ...]:
-    return r.env, r.agent, r.episodes, r.seed
+def _from_store(store: Store, damaged: Damaged | None) -> RunFolder:
+    machines, same = dict[str, dict[str, Any]](), dict[str, Any]()
 
-
-def _from_store(folder: Path, damaged: Damaged | None) -> RunFolder:
-    machines = dict[str, dict[str, Any]]()
-
-    def read(store: Store) -> Iterator[tuple[str, RunResult]]:
+    def runs() -> Iterator[Ran]:
         for run in store.stored(costs=False, damaged=damaged):
             where = machines.setdefault(json.dumps(run.machine), run.machine | {"runs": 0})
             where["runs"] += 1
-            yield run.key, _drawn(run.result)
+            r = ran(_drawn(run.result), run.key, run.place)
+            yield r._replace(**{name: same.setdefault(repr(value := getattr(r, name)), value) for name in SHARED})
 
-    with closing(existing_store(folder)) as store:
-        with _no_collection():
-            runs = _once(read(store))
-        commands = store.notes("command")
-    return RunFolder(store.path, [r for _, r in runs], list(machines.values()), commands, [key for key, _ in runs])
+    with _no_collection():
+        results = _once(runs())
+    return RunFolder(
+        store.path,
+        results,
+        list(machines.values()),
+        store.notes("command"),
+        lambda some: [_drawn(r) for r in store.at([r.place for r in some])],
+    )
+
+
+def ran(r: RunResult, key: str, place: int) -> Ran:
+    """What is kept of a run."""
+    return Ran(key, place, *(getattr(r, name) for name in Ran._fields[2:]))
 
 
 @contextmanager
@@ -112,13 +151,13 @@ def _drawn(r: RunResult) -> RunResult:
     return r
 
 
-def _once(runs: Iterable[tuple[str, RunResult]]) -> list[tuple[str, RunResult]]:
+def _once(runs: Iterable[Ran]) -> list[Ran]:
     """A run that is there with several `eval_every` counts once, with its regret in most episodes."""
-    kept: dict[tuple[Any, ...], tuple[str, RunResult]] = {}
-    for key, r in runs:
-        run = _identity(r)
-        if run not in kept or r.eval_every <= kept[run][1].eval_every:
-            kept[run] = key, r
+    kept: dict[tuple[Any, ...], Ran] = {}
+    for r in runs:
+        run = r.env, r.agent, r.episodes, r.seed
+        if run not in kept or r.eval_every <= kept[run].eval_every:
+            kept[run] = r
     return list(kept.values())
 
 

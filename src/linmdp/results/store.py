@@ -25,7 +25,7 @@ import numpy as np
 
 from linmdp.errors import InvalidData, OutputError, StoreBusy, described
 from linmdp.io.files import output_folder
-from linmdp.results.rows import COLUMNS, DAMAGE, Row, StoredRun, row_of, runs_in
+from linmdp.results.rows import COLUMNS, DAMAGE, PlacedRow, Row, StoredRun, row_of, runs_in
 from linmdp.types import RunResult
 
 Damaged = Callable[[str], None]
@@ -238,10 +238,15 @@ class Store:
             except DAMAGE:
                 kinds.setdefault((text,), []).extend(places)  # what is wrong with them is found where they are read
         for places in kinds.values():
-            read = (self._row(place, damaged) for place in places)
-            runs = self._decoded([row for row in read if row], costs=False, damaged=damaged)
-            if found := sorted((run.result for run in runs), key=lambda r: r.seed):
+            if found := sorted(self.at(places, damaged), key=lambda r: r.seed):
                 yield found
+
+    def at(self, places: Sequence[int], damaged: Damaged | None = None) -> Iterator[RunResult]:
+        """The runs at these places, in their order, without their costs on the way."""
+        for i in range(0, len(places), TOGETHER):
+            read = (self._row(place, damaged) for place in places[i : i + TOGETHER])
+            runs = self._decoded([row for row in read if row], costs=False, damaged=damaged)
+            yield from (run.result for run in runs)
 
     def _places(self, damaged: Damaged | None) -> list[int]:
         """Where the runs are, in order. That some are gone is told to `damaged`."""
@@ -277,7 +282,7 @@ class Store:
                 raise
             damaged(f"'{self.path}' is damaged at run {place}: {error.__cause__}; it is left out")
 
-    def _decoded(self, rows: Sequence[Row], *, costs: bool, damaged: Damaged | None) -> Iterator[StoredRun]:
+    def _decoded(self, rows: Sequence[PlacedRow], *, costs: bool, damaged: Damaged | None) -> Iterator[StoredRun]:
         """The runs in these rows, together or, where one is damaged, one by one."""
         try:
             yield from runs_in(rows, costs=costs)
@@ -328,7 +333,7 @@ class Store:
             self._copy.cleanup()
 
 
-def _named(row: Row) -> str:
+def _named(row: PlacedRow) -> str:
     """Which run that is, as far as it can be read."""
     key = str(row[0])[:20]
     try:

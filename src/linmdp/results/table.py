@@ -44,7 +44,7 @@ GROUP = 100_000
 
 def run_rows(store: Store, damaged: Damaged | None = None) -> Iterator[Row]:
     """One row per run, and where it is from."""
-    for key, r, at, machine, finished in store.stored(damaged=damaged):
+    for key, r, at, machine, finished, _ in store.stored(damaged=damaged):
         when = datetime.fromtimestamp(finished, UTC).isoformat()
         yield run_row(r, at) | dict(zip(BESIDE, (key, machine.get("commit"), when), strict=True))
 

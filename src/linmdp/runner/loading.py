@@ -28,11 +28,11 @@ from linmdp.errors import (
     without_warnings,
 )
 from linmdp.io.tensorfile import TensorFile, read_tensors
-from linmdp.results.run_folder import agent_file, read_folder
+from linmdp.results.run_folder import Ran, agent_file, read_folder
 from linmdp.runner.policy import Policy
 from linmdp.runner.registry import AGENTS, agent_parameters, make_agent, make_env, q_star
 from linmdp.runner.spec import check_names, check_no_import
-from linmdp.types import RunResult, Task
+from linmdp.types import Task
 
 LARGEST = 1e150
 """Numbers of a saved agent are below this in size: their products are finite."""
@@ -152,7 +152,8 @@ def _of_folder(folder: Path, number: int | None, env: Any, progress: bool) -> Tr
         words = f"it has {len(found.results)} runs, {_numbered([result.agent for result in found.results])}"
         raise InvalidParameter(f"The 'number' of the run in '{folder}' must be given: {words}.")
     place = check_int("export", "number", 1 if number is None else number, low=1, high=len(found.results)) - 1
-    chosen, saved = found.results[place], agent_file(folder, found.keys[place])
+    chosen = found.results[place]
+    saved = agent_file(folder, chosen.key)
     words = f"{chosen.agent} on {chosen.env}, seed {chosen.seed}, after {chosen.episodes:,} episodes"
     if saved is not None and saved.is_file():
         return _of_file(saved, _env_named(chosen.env) if env is None else env)._replace(spec=chosen.env, words=words)
@@ -160,7 +161,7 @@ def _of_folder(folder: Path, number: int | None, env: Any, progress: bool) -> Tr
     return _trained_again(folder, chosen, progress)._replace(words=words)
 
 
-def _trained_again(folder: Path, chosen: RunResult, progress: bool) -> Trained:
+def _trained_again(folder: Path, chosen: Ran, progress: bool) -> Trained:
     from linmdp.runner.loop import run
 
     env = _env_named(chosen.env)
