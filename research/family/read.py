@@ -1,6 +1,6 @@
 """Who is best where (docs, family): those that forget on tasks that change, and tabular agents beside linear ones.
 
-About 20 minutes on two cores; `mixture`, the agents that are told the models of a task that drifts, a minute.
+About 20 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -37,4 +37,4 @@ def title(env: str) -> str:
     return ", ".join(re.findall("(?:base|kind)=([a-z]+)", env)) or env
 
 
-PARTS: dict[str, Callable[[Study], str]] = {"family": partial(beside, "study"), "mixture": partial(beside, "mixture")}
+PARTS: dict[str, Callable[[Study], str]] = {"family": partial(beside, "study")}

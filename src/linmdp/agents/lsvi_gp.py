@@ -31,9 +31,6 @@ from linmdp.types import Array, BoolArray, IntArray, MorePossible, State, Task
 CHUNK = 128
 """States whose deviations are computed together, so that planning takes little memory."""
 
-SAME = 1e-3
-"""Returns that differ by no more than this share of the largest reward are equal: nothing is known of what pays."""
-
 START = Shares(1.0, 1.0, 1.0, 0.3)
 """Before the first data, in units of the mean square of the targets."""
 
@@ -319,14 +316,8 @@ class LSVIGP(Agent):
         return np.sqrt(variance), kept
 
     def _hopes(self, cells: Cells, deviation: Array, shares: Shares, wide: float) -> tuple[Array, float]:
-        """What may be hoped for beyond the best return so far, (U, A), and the most of it.
-
-        A scout hopes for the range of returns times `wide`; others hope for a reward, as long as all returns are equal.
-        """
-        least, most = self.returns.episode
-        unit = float(np.abs(self.returns.reward).max())
-        same = not np.isfinite(most) or most - least <= SAME * unit
-        reach = wide * (most - least) if wide else same * (unit or 1.0)
+        """What may be hoped for beyond the best return so far, (U, A), and the most of it."""
+        reach = self.returns.hope(wide)
         again = self.experience.come_again
         new = np.ones_like(deviation)
         new[cells.state, cells.action] = (1 + cells.times) ** (-0.5 if wide else -1.0)

@@ -9,6 +9,9 @@ import numpy as np
 from linmdp.agents.base import Component
 from linmdp.types import Array
 
+SAME = 1e-3
+"""Returns that differ by no more than this share of the largest reward are equal: nothing is known of what pays."""
+
 
 class Returns(Component):
     """The range of rewards, of discounted sums of g rewards, and of returns, from the first step on.
@@ -74,6 +77,17 @@ class Returns(Component):
         if self.reward[1] < 0:
             most[1:] = np.maximum(most[1:], self.reward[1])
         return most, np.minimum(least, most)
+
+    def hope(self, wide: float) -> float:
+        """How much more than ever may be: for a scout the range of returns times `wide`.
+
+        For others the largest reward, as long as all returns are equal.
+        """
+        least, most = self.episode
+        if wide:
+            return float(wide * (most - least))
+        unit = float(np.abs(self.reward).max())
+        return (unit or 1.0) if not np.isfinite(most) or most - least <= SAME * unit else 0.0
 
 
 def _widen(limits: Array, x: float) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import re
 from typing import Any
 
-from linmdp.agents import experience, gaussian, lsvi_gp
+from linmdp.agents import experience, gaussian, lsvi_gp, returns
 from linmdp.agents.auto import Auto
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi_gp import LSVIGP
@@ -63,7 +63,7 @@ def config(agent: LSVIGP, kind: str, run: str, close: float) -> str:
     own |= {
         "wider": experience.WIDER,
         "start": tuple(lsvi_gp.START),
-        "same": lsvi_gp.SAME,
+        "same": returns.SAME,
         "tie": TIES[kind],
         "close": close,
         "far": FAR[kind],
