@@ -72,6 +72,7 @@ class Kernel:
         self.unit, self.length = unit, length * math.sqrt(moving / 3)
         self.pivots: list[Point] = []
         self.known: dict[tuple[Point, Point], float] = {}
+        self.stands: dict[Pair, int] = {}  # states that were merged into a cell
         for _ in range(p):  # the next pivot is the first state that the others say least about
             left = [self.left(x) for x in states]
             if max(left) < 1e-4:
@@ -97,15 +98,18 @@ class Kernel:
     def left(self, x: Point) -> float:
         return max(self.k(x, x) - self.smooth(x, x), 0.0)
 
-    def parts(self, c: Pair, d: Pair) -> tuple[float, float, float]:
-        """What theta_0, theta_1 and theta_2 are multiplied by in cov(f(c), f(d)). What k~ leaves over is exact."""
+    def parts(self, c: Pair, d: Pair, *, seen: bool = True) -> tuple[float, float, float]:
+        """What theta_0, theta_1 and theta_2 are multiplied by in cov(f(c), f(d)). What k~ leaves over is exact.
+
+        What was `seen` in a cell is the mean over the states that it stands for, each with something of its own.
+        """
         (x, a), (y, b) = c, d
-        smooth, same = self.smooth(x, y), float(c == d)
-        left = same and self.left(x)
+        smooth, same = self.smooth(x, y), float(c == d) / (self.stands.get(c, 1) if seen else 1)
+        left = same and same * self.left(x)
         return smooth + left, smooth * (a == b) + left, same
 
-    def cov(self, theta: Sequence[float], c: Pair, d: Pair) -> float:
-        return sum(share * part for share, part in zip(theta, self.parts(c, d), strict=False))
+    def cov(self, theta: Sequence[float], c: Pair, d: Pair, *, seen: bool = True) -> float:
+        return sum(share * part for share, part in zip(theta, self.parts(c, d, seen=seen), strict=False))
 
 
 def evidence_step(
@@ -148,7 +152,7 @@ class Posterior:
         if c not in self.known:
             row = np.array([self.kernel.cov(self.theta, c, d) for d in self.cells])
             factors = np.linalg.solve(self.K, row)
-            self.known[c] = factors, self.kernel.cov(self.theta, c, c) - float(factors @ row)
+            self.known[c] = factors, self.kernel.cov(self.theta, c, c, seen=False) - float(factors @ row)
         return self.known[c]
 
     def scale(self, y: Array) -> float:
@@ -157,7 +161,10 @@ class Posterior:
 
 
 class ReferencePlan:
-    """Q_g for all g = 1, ..., L. `hope` is the most that is hoped for beyond the best so far; `power` of the visits."""
+    """Q_g for all g = 1, ..., L. `hope` is the most that is hoped for beyond the best so far; `power` of the visits.
+
+    A scout (`wide`) may find as much at each of the g steps.
+    """
 
     def __init__(
         self,
@@ -172,11 +179,11 @@ class ReferencePlan:
         discount: float,
         kept: int,
         hope: float,
-        power: float,
+        wide: bool,
         again: float,
     ) -> None:
         self.posterior, self.top, self.low, self.L, self.A, self.beta = posterior, top, low, L, A, beta
-        self.stride, self.hope, self.power, self.again = math.ceil(L / min(kept, L)), hope, power, again
+        self.stride, self.hope, self.wide, self.again = math.ceil(L / min(kept, L)), hope, wide, again
         self.states = {v.x for v in visits} | {v.y for v in visits}
         self.times = {c: sum((v.x, v.action) == c for v in visits) for c in posterior.cells}
         self.y, self.s = [np.zeros(0)], [0.0]
@@ -196,11 +203,12 @@ class ReferencePlan:
         for a in range(self.A):
             factors, variance = self.posterior.about((x, a))
             top, mean = self.top[g], float(factors @ self.y[g])
-            Q = min(top, top + mean + self.beta * self.s[g] * math.sqrt(max(variance, 0.0)))
-            new = (1 + self.times.get((x, a), 0)) ** -self.power
+            new = (1 + self.times.get((x, a), 0)) ** (-0.5 if self.wide else -1)
             unknown = min(variance / sum(self.posterior.theta[:3]), 1.0)
-            Q += self.hope * (self.again * new + (1 - self.again) * unknown)
-            found.append(max(Q, self.low[g]))
+            share = self.again * new + (1 - self.again) * unknown
+            cap = top + self.hope * (g if self.wide else 1)
+            Q = min(top + mean + self.beta * self.s[g] * math.sqrt(max(variance, 0.0)), cap)
+            found.append(max(Q + share * min(self.hope, cap - Q), self.low[g]))
         return found
 
     def q(self, x: Point, g: int) -> list[float]:
@@ -246,7 +254,7 @@ class ReferenceGP:
         H: int,
         *,
         beta: float = 2.0,
-        features: int = 80,
+        features: int = 40,
         length: float = 0.8,
         noise: float = 0.01,
         exact: float = 1.0,
@@ -257,7 +265,7 @@ class ReferenceGP:
         evidence: int = 2,
         scout: float = 3.0,
         every: int = 4,
-        budget: float = 0.5,
+        budget: float = 1.0,
         settled: float = 0.05,
     ) -> None:
         self.A, self.H, self.beta, self.features, self.length, self.noise = A, H, beta, features, length, noise
@@ -265,6 +273,7 @@ class ReferenceGP:
         self.replan, self.evidence, self.scout = replan, evidence, scout
         self.scouts = ReferenceScouts(every=every, budget=budget, settled=settled)
         self.visits: list[Visit] = []
+        self.stands: dict[Pair, int] = {}
         self.rewards: list[float] = []
         self.again = 0
         self.episodes: list[Episode] = []
@@ -360,7 +369,7 @@ class ReferenceGP:
             discount=self.discount,
             kept=self.kept,
             hope=hope,
-            power=0.5 if wide else 1.0,
+            wide=wide,
             again=self.come_again,
         )
 
@@ -373,7 +382,9 @@ class ReferenceGP:
             low, high = np.percentile(z, [1, 99])
             spread = high - low if high > low else max(z) - min(z)
             unit.append(1 / spread if spread > 0 else 0.0)
-        return Kernel(unit, self.length, list(dict.fromkeys(ends)), self.features)
+        kernel = Kernel(unit, self.length, list(dict.fromkeys(ends)), self.features)
+        kernel.stands = self.stands
+        return kernel
 
     def likely(self, kernel: Kernel, visits: Sequence[Visit], top: Sequence[float], L: int) -> list[float]:
         """Shares after some steps of the evidence, on targets with L steps left and the values of the plan before."""

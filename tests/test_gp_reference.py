@@ -50,10 +50,12 @@ class Cloud:
         self.kernel = Kernel([1.0, 1.0, 1.0], 1.0, self.states, self.p)  # three coordinates: a length is a unit
         which = self.rng.permutation(n * A)[: int(self.rng.integers(1, n * A))]
         self.state, self.action, self.times = which // A, which % A, self.rng.integers(1, 5, len(which))
+        self.stands = self.rng.integers(1, 4, len(which)).astype(float)
         self.phi, self.left = self.S.F[self.state], self.S.left[self.state]
         self.cells: list[Pair] = [
             (self.states[s], a) for s, a in zip(self.state.tolist(), self.action.tolist(), strict=True)
         ]
+        self.kernel.stands = dict(zip(self.cells, self.stands.tolist(), strict=True))
 
 
 @settings(deadline=None, max_examples=60)
@@ -102,7 +104,7 @@ def test_products_of_features_are_what_the_pivots_say_of_the_kernel(seed: int) -
 def test_weights_and_deviations_are_those_of_a_dense_solve(shares: Shares, seed: int) -> None:
     of = Cloud(seed)
     y, zero = of.rng.normal(size=len(of.cells)), np.zeros(len(of.cells))
-    omega = Data(of.phi, of.left, of.action, of.times.astype(float), zero, 0.0).omega(shares)
+    omega = Data(of.phi, of.left, of.action, of.times.astype(float), of.stands, zero, 0.0).omega(shares)
     fit = weights(of.phi, of.action, omega, of.A, shares)
     z = np.stack([(omega * y)[of.action == a] @ of.phi[of.action == a] for a in range(of.A)], axis=1)
     w, variance = fit(z)[0], fit.variance(of.S.F)
@@ -113,8 +115,8 @@ def test_weights_and_deviations_are_those_of_a_dense_solve(shares: Shares, seed:
             factors, expected = dense.about((x, a))
             mean, found = float(of.S.F[s] @ w[:, a]), float(variance[s, a]) + tau
             for c in [i for i, cell in enumerate(of.cells) if cell == (x, a)]:
-                kept = tau * omega[c]
-                mean, found = mean + kept * (y[c] - mean), (1 - kept) ** 2 * variance[s, a] + tau * (1 - kept)
+                kept, m = tau * omega[c] / of.stands[c], of.stands[c]
+                mean, found = mean + kept * (y[c] - mean), (1 - kept) ** 2 * variance[s, a] + tau * (1 - kept / m)
             np.testing.assert_allclose((mean, found), (float(factors @ y), expected), rtol=1e-7, atol=1e-9)
 
 
@@ -132,7 +134,7 @@ def test_a_step_of_the_evidence_is_that_of_one_matrix_of_all_visits(shares: Shar
     floor, quiet = float(of.rng.choice([0.0, 0.9])), float(of.rng.choice([1e-6, 0.01]))
     cell = np.repeat(np.arange(len(of.cells)), of.times)
     y = of.rng.normal(size=len(cell)) * of.rng.choice([0.1, 1.0]) + of.rng.normal(size=len(of.cells))[cell]
-    data = Data(of.phi, of.left, of.action, of.times.astype(float), *of_visits(cell, y, of.times))
+    data = Data(of.phi, of.left, of.action, of.times.astype(float), of.stands, *of_visits(cell, y, of.times))
     found = evidence(data, of.A, shares, floor=floor, quiet=quiet, steps=2)
     expected: list[float] = list(shares)
     for _ in range(2):
@@ -168,10 +170,12 @@ class FromMemory(ReferenceGP):
         self.memory = memory
 
     def remember(self, visit: Visit) -> None:
-        self.visits, e = [], self.memory
+        self.visits, self.stands, e = [], {}, self.memory
         for i in range(e.count):
             n, r = int(e.times[i]), float(e.reward[i])
             x, y = point(e.ends[i, 0]), point(e.ends[i, 1])
+            cell = x, int(e.action[i])
+            self.stands[cell] = self.stands.get(cell, 1) + int(e.others[i])
             away = np.sqrt(max(float(e.squared[i]) - r * r, 0.0) * (n - 1))  # of the first; the others balance it
             for j in range(n):
                 reward = r + (away if j == 0 else -away / (n - 1))

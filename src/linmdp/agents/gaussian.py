@@ -126,12 +126,14 @@ class Data(NamedTuple):
     left: Array  # (C,) what they leave over
     action: IntArray  # (C,)
     times: Array  # (C,) visits
+    stands: Array  # (C,) states that a cell stands for
     y: Array  # (C,) mean targets
     within: float  # sum of squares of targets around these means
 
     def omega(self, shares: Shares) -> Array:
         """One over the variance of each mean target around the smooth part, (C,)."""
-        found: Array = 1 / (shares.exact + (shares.shared + shares.own) * self.left + shares.noise / self.times)
+        tau = shares.exact + (shares.shared + shares.own) * self.left
+        found: Array = 1 / (tau / self.stands + shares.noise / self.times)
         return found
 
     def power(self) -> float:
@@ -164,7 +166,8 @@ def evidence(data: Data, A: int, shares: Shares, *, floor: float, quiet: float, 
             free += float(p - (_trace(fit.inverses[a]) + np.einsum("pq,pq->", towards @ fit.common, towards)) / own)
         alpha = omega * (data.y - np.einsum("cp,pc->c", data.phi, w[:, data.action]))
         trace = np.maximum(omega - omega**2 * variance, 0.0)
-        over, over_trace = float(data.left @ alpha**2), float(data.left @ trace)
+        left = data.left / data.stands
+        over, over_trace = float(left @ alpha**2), float(left @ trace)
 
         def renewed(squares: float, fixed: float) -> float:
             return min(max(float(squares) / max(float(fixed), 1e-300), low), high)
@@ -173,7 +176,7 @@ def evidence(data: Data, A: int, shares: Shares, *, floor: float, quiet: float, 
         shares = Shares(
             renewed(float(w_0 @ w_0) + shared**2 * over, p - _trace(fit.common) / shared + shared * over_trace),
             renewed(float(((w - w_0[:, None]) ** 2).sum()) + own**2 * over, free + own * over_trace),
-            max(renewed(exact * (alpha @ alpha), trace.sum()), floor * power),
+            max(renewed(exact * (alpha**2 / data.stands).sum(), (trace / data.stands).sum()), floor * power),
             max(renewed(visits, noise * (trace / data.times).sum() + data.times.sum() - len(data.y)), quiet**2 * power),
         )
         shares = shares._replace(own=max(shares.own, 1e-3 * shares.shared))

@@ -24,14 +24,14 @@ class Plan(Component):
     w : (levels, p, A)
     own : (levels, C) what the cells have of their own
     inverses, common : of `Weights`
-    scale, top, low : (levels,)
-    codes, deviation, hope : (U,) of the states held, in order; (U, A) of their actions
+    scale, top, cap, low : (levels,)
+    codes, deviation, hope : (U,) of the states held, in order; (U, A) of their actions, hope as a share
     cells : (2, C) state, in that order, and action of each cell
-    numbers : beta, shares own, shared and exact, hope, the share of states that come again, stride, L
+    numbers : beta, shares own, shared and exact, what may be hoped for, the share of states that come again, stride, L
     """
 
     _arrays: ClassVar[tuple[str, ...]] = (
-        *("pivots", "inverse", "centre", "unit", "w", "own", "inverses", "common", "scale", "top", "low"),
+        *("pivots", "inverse", "centre", "unit", "w", "own", "inverses", "common", "scale", "top", "cap", "low"),
         *("codes", "deviation", "hope", "cells", "numbers", "begins"),
     )
     pivots: Array
@@ -44,6 +44,7 @@ class Plan(Component):
     common: Array
     scale: Array
     top: Array
+    cap: Array
     low: Array
     codes: IntArray
     deviation: Array
@@ -75,15 +76,15 @@ class Plan(Component):
         q = phi @ self.w[i]
         fit = Weights(self.inverses, self.common, float(own))
         deviation = fit.variance(phi) + (exact + (own + shared) * left)[:, None]
-        unknown = hope * (again + (1 - again) * np.minimum(deviation / (own + shared + exact), 1.0))
+        unknown = again + (1 - again) * np.minimum(deviation / (own + shared + exact), 1.0)
         deviation = np.sqrt(np.maximum(deviation, 0.0))
         for n in np.flatnonzero(rows >= 0).tolist():
             u = int(rows[n])
             deviation[n], unknown[n] = self.deviation[u], self.hope[u]
             mine = slice(int(self.begins[u]), int(self.begins[u + 1]))
             q[n, self.cells[1, mine]] += self.own[i, mine]
-        q += self.top[i] + beta * self.scale[i] * deviation
-        found: Array = np.clip(np.minimum(q, self.top[i]) + unknown, self.low[i], None)
+        q = np.minimum(q + self.top[i] + beta * self.scale[i] * deviation, self.cap[i])
+        found: Array = np.maximum(q + unknown * np.minimum(hope, self.cap[i] - q), self.low[i])
         return found
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
@@ -100,7 +101,8 @@ class Plan(Component):
     def _check(self) -> None:
         p, U, C, levels, A = len(self.pivots), len(self.codes), self.cells.shape[1], len(self.top), self.w.shape[2]
         shapes = {"inverse": (p, p), "w": (levels, p, A), "own": (levels, C), "inverses": (A, p, p)}
-        shapes |= {"common": (p, p), "scale": (levels,), "low": (levels,), "deviation": (U, A), "hope": (U, A)}
+        shapes |= dict.fromkeys(("scale", "cap", "low"), (levels,)) | dict.fromkeys(("deviation", "hope"), (U, A))
+        shapes["common"] = (p, p)
         shapes |= {"cells": (2, C), "numbers": (8,), "begins": (U + 1,), "unit": self.centre.shape}
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
@@ -117,7 +119,8 @@ class Plan(Component):
 def no_plan(k: int, A: int, dtype: str) -> Plan:
     """The shapes of a plan before there is one; what planning computes is of `dtype`."""
     sizes = {"pivots": (0, k), "inverse": (0, 0), "centre": (k,), "unit": (k,), "w": (0, 0, A), "own": (0, 0)}
-    sizes |= {"inverses": (A, 0, 0), "common": (0, 0), "scale": (0,), "top": (0,), "low": (0,), "codes": (0,)}
+    sizes |= {"inverses": (A, 0, 0), "common": (0, 0), "codes": (0,)}
+    sizes |= dict.fromkeys(("scale", "top", "cap", "low"), (0,))
     sizes |= {"deviation": (0, A), "hope": (0, A), "cells": (2, 0), "numbers": (8,), "begins": (1,)}
     kinds: dict[str, npt.DTypeLike] = dict.fromkeys(("w", "own", "deviation", "hope"), dtype)
     kinds |= {"codes": np.int64, "cells": np.int32, "begins": np.int32}

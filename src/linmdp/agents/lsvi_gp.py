@@ -4,10 +4,11 @@ Planning goes backwards over the steps left, g = 1, ..., L (Algorithm 1 with one
 
     y_c   = mean reward of cell c + discount mean of V_(g-1) where it led to - top_g (shortfall: 0 is the best there is)
     w_g   = the smooth part fitted to y, v_g = what each cell has of its own
-    Q_g   = top_g + phi'w_g + v_g + beta s_g (posterior deviation),  V_g = max_a Q_g
+    Q_g   = top_g + phi'w_g + v_g + beta s_g (posterior deviation), at most cap_g, and then a share of what may be hoped
+            for, at most of what is missing to cap_g,  V_g = max_a Q_g
 
-between the least and the most, top_g, that g steps have ever paid. Shares are those of the evidence (`gaussian`), and
-s_g is the scale that makes the targets of step g most likely.
+between the least, low_g, that g steps have ever paid, and cap_g, the most, top_g, and what may be hoped for.
+Shares are those of the evidence (`gaussian`), and s_g is the scale that makes the targets of step g most likely.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class LSVIGP(Agent):
         task: Task,
         *,
         beta: float = 2.0,
-        states: int = 512,
+        states: int = 1024,
         features: int = 40,
         length: float = 0.8,
         noise: float = 0.01,
@@ -83,7 +84,7 @@ class LSVIGP(Agent):
         evidence: int = 2,
         scout: float = 3.0,
         every: int = 4,
-        budget: float = 0.5,
+        budget: float = 1.0,
         settled: float = 0.05,
         dtype: str = "float32",
     ) -> None:
@@ -212,11 +213,12 @@ class LSVIGP(Agent):
         if not wide:
             self._choose_shares(cells, over, S, phi, top, L)
         shares = Shares(*self._shares)
-        data = Data(phi, S.left[cells.state], cells.action, cells.times, np.zeros(len(cells.times)), 0.0)
+        data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.stands, np.zeros(len(cells.times)), 0.0)
         omega = data.omega(shares)
         fit = weights(phi, cells.action, omega, A, shares)
         deviation, kept = self._deviations(cells, S, fit, shares, omega)
-        hope, reach = self._hopes(cells, deviation, shares, wide)
+        hope, most = self._hopes(cells, deviation, shares, wide)
+        reach = most * (np.arange(L + 1) if wide else np.ones(L + 1))  # a scout may find as much at every step
         bonus = (self.beta / math.sqrt(self.task.H) * deviation).astype(self.dtype)
         stride = -(-L // min(self.kept, L))
         levels = -(-L // stride)
@@ -235,11 +237,11 @@ class LSVIGP(Agent):
             s_g = math.sqrt(max(float((omega * y) @ error), 0.0) / len(y))
             Q[there] += part * error
             Q += T.dtype.type(s_g) * bonus  # lines 10 and 11
-            np.minimum(Q, 0.0, out=Q)
-            Q += hope_g
+            np.minimum(Q, reach[g], out=Q)
+            Q += hope_g * np.minimum(most, reach[g] - Q)
             if len(cells.closed):
                 Q[cells.closed.T] = -np.inf
-            V = np.clip(Q.max(axis=0) + top[g], low[g], top[g] + reach * (g if wide else 1))
+            V = np.maximum(Q.max(axis=0) + top[g], low[g])
             if g % stride == 0 or g == L:
                 i = -(-g // stride) - 1
                 w[i], own[i], scale[i] = w_g, part * error, s_g
@@ -250,7 +252,7 @@ class LSVIGP(Agent):
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         sort = np.argsort(place[cells.state], kind="stable")
-        numbers = (self.beta / math.sqrt(self.task.H), shares.own, shares.shared, shares.exact, reach)
+        numbers = (self.beta / math.sqrt(self.task.H), shares.own, shares.shared, shares.exact, most)
         return Plan(
             pivots=(cells.X[S.pivots] - centre) * unit,
             inverse=S.inverse,
@@ -262,6 +264,7 @@ class LSVIGP(Agent):
             common=fit.common,
             scale=scale,
             top=top[at],
+            cap=top[at] + reach[at],
             low=low[at],
             codes=cells.codes[order],
             deviation=deviation[order].astype(self.dtype),
@@ -285,7 +288,8 @@ class LSVIGP(Agent):
         target = self.experience.reward[:n] + following
         scatter = float(self.experience.times[:n] @ target**2 - cells.times @ (cells.reward + mean) ** 2)
         within = self.experience.within() + scatter
-        data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.reward + mean - top[L], max(within, 0.0))
+        y = cells.reward + mean - top[L]
+        data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.stands, y, max(within, 0.0))
         power, unit = data.power(), float(np.abs(self.returns.reward).max())
         if math.sqrt(power) <= 1e-10 * max(unit, 1e-300):  # all is as good as it can be: nothing to explain
             self._shares[:] = (1e-12, 1e-12, 1e-12, 1e-16)
@@ -309,20 +313,20 @@ class LSVIGP(Agent):
         for start in range(0, U, CHUNK):
             variance[start : start + CHUNK] = fit.variance(S.F[start : start + CHUNK].astype(np.float64))
         tau = shares.exact + (shares.shared + shares.own) * S.left
-        kept = tau[cells.state] * omega
+        kept = tau[cells.state] * omega / cells.stands
         tried = variance[cells.state, cells.action]
         variance += tau[:, None]
-        variance[cells.state, cells.action] = (1 - kept) ** 2 * tried + tau[cells.state] * (1 - kept)
+        variance[cells.state, cells.action] = (1 - kept) ** 2 * tried + tau[cells.state] * (1 - kept / cells.stands)
         return np.sqrt(variance), kept
 
     def _hopes(self, cells: Cells, deviation: Array, shares: Shares, wide: float) -> tuple[Array, float]:
-        """What may be hoped for beyond the best return so far, (U, A), and the most of it."""
+        """The share of what may be hoped for that is left to each state and action, (U, A), and how much that is."""
         reach = self.returns.hope(wide)
         again = self.experience.come_again
         new = np.ones_like(deviation)
         new[cells.state, cells.action] = (1 + cells.times) ** (-0.5 if wide else -1.0)
         part = np.minimum(deviation**2 / (shares.shared + shares.own + shares.exact), 1.0)
-        hope: Array = (reach * (again * new + (1 - again) * part)).astype(self.dtype)
+        hope: Array = (again * new + (1 - again) * part).astype(self.dtype)
         return hope, reach
 
     # memory and files
@@ -337,16 +341,12 @@ class LSVIGP(Agent):
         k, A, p, levels = self._k, self.task.A, self.features, min(self.kept, self._L)
         rows = min(4 * self.states + 1, episodes * self.task.H + 1)
         U, C = min(2 * rows, 8 * self.states), rows
-        plan = 8 * (p * (k + p) + (A + 1) * p * p + 2 * k) + 4 * levels * (p * A + C + 6) + U * (12 + 8 * A) + 8 * C
+        plan = 8 * (p * (k + p) + (A + 1) * p * p + 2 * k) + 4 * levels * (p * A + C + 8) + U * (12 + 8 * A) + 8 * C
         size = 64
         while size < rows:
             size *= 2
-        held = min(Experience.bytes_of(k, self.states), size * (8 * k + 53) + 16 * k + 8)
+        held = min(Experience.bytes_of(k, self.states), size * (8 * k + 57) + 16 * k + 8)
         return max(self.nbytes, held + 2 * plan + self.returns.nbytes + self.scouts.nbytes + 8 * self.task.H + 256)
-
-    def plannings(self, episodes: int) -> int:
-        steps = episodes * self.task.H
-        return min(steps, int(math.log(max(steps, 2)) / math.log1p(max(self.replan, 1e-3))) + 20)
 
     def more_possible(self) -> MorePossible | None:
         if not (self.updates and self.scout and self.returns.lengths[1]):

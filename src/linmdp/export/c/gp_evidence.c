@@ -55,7 +55,8 @@ void linmdp_regression_begin(linmdp_learner *m)
     const linmdp_shares *s = &m->shares;
     plan->shares = *s;
     for (unsigned c = 0; c < plan->cells; c++)
-        job->omega[c] = (linmdp_real)(1 / (s->exact + (s->shared + s->own) * (linmdp_wide)job->left[job->state[c]] +
+        job->omega[c] = (linmdp_real)(1 / ((s->exact + (s->shared + s->own) * (linmdp_wide)job->left[job->state[c]]) /
+                                               (linmdp_wide)job->stands[c] +
                                            s->noise / (linmdp_wide)job->times[c]));
     for (unsigned a = 0; a < LINMDP_A; a++) {
         set_diagonal(plan->fit.inverse[a], plan->features, 1 / s->own);
@@ -139,15 +140,15 @@ static void see_cell(linmdp_learner *m, unsigned c)
     const unsigned n = plan->features, a = plan->action[c];
     linmdp_wide phi[LINMDP_P];
     features_of(m, job->state[c], n, phi);
-    const linmdp_wide omega = (linmdp_wide)job->omega[c], left = (linmdp_wide)job->left[job->state[c]];
-    const linmdp_wide times = (linmdp_wide)job->times[c];
+    const linmdp_wide omega = (linmdp_wide)job->omega[c], times = (linmdp_wide)job->times[c];
+    const linmdp_wide stands = (linmdp_wide)job->stands[c], left = (linmdp_wide)job->left[job->state[c]] / stands;
     const linmdp_wide alpha = omega * (job->y[c] - linmdp_dot(phi, job->w[a], n));
     const linmdp_wide sure = omega - omega * omega * linmdp_variance(&plan->fit, m->shares.own, n, a, phi);
     const linmdp_wide part = sure > 0 ? sure : 0;
     job->over += left * alpha * alpha;
     job->over_trace += left * part;
-    job->squares += alpha * alpha;
-    job->trace += part;
+    job->squares += alpha * alpha / stands;
+    job->trace += part / stands;
     job->noise += alpha * alpha / times;
     job->noise_trace += part / times;
 }

@@ -1,6 +1,7 @@
 /* linmdp_experience.c: transitions as they were seen. Equal ones are counted and, where there are too many, near ones are
- * merged: those whose two ends are both within a radius of those of a kept one add to its times, the heaviest first. The
- * kept one is not moved: a real transition obeys the dynamics, a mean of several does not.
+ * merged: those whose two ends are both within a radius of those of a kept one add to its times, the heaviest first, and
+ * it stands for the states that they began with. The kept one is not moved: a real transition obeys the dynamics, a mean
+ * of several does not.
  */
 #include <math.h>
 #include <string.h>
@@ -280,8 +281,10 @@ static void merge_all(linmdp_experience *e)
         const uint16_t into = nearby(e, e->count, &e->point[row.from], &e->point[row.to], row.action, row.over);
         if (into == LINMDP_NONE)
             e->row[e->count++] = row;
-        else
+        else {
+            e->row[into].others += row.others + (row.from != e->row[into].from);
             weigh(&e->row[into], row.times, row.reward, row.squared);
+        }
     }
     drop_points(e);
 }
@@ -309,8 +312,11 @@ void linmdp_add(linmdp_experience *e, const linmdp_point *x, unsigned action, li
             at = at == LINMDP_NONE ? (uint16_t)i : at;
     }
     begun &= from != LINMDP_NONE;
-    if (at == LINMDP_NONE && e->radius > 0)
+    if (at == LINMDP_NONE && e->radius > 0) {
         at = nearby(e, e->count, x, y, action, over);
+        if (at != LINMDP_NONE)
+            e->row[at].others += e->row[at].from != from;
+    }
     if (e->seen < UINT32_MAX) {
         e->seen++;
         e->again += (uint32_t)begun;
@@ -320,7 +326,7 @@ void linmdp_add(linmdp_experience *e, const linmdp_point *x, unsigned action, li
         to = keep(e, y);
         e->begun = (uint16_t)(e->begun + !begun);
         at = e->count++;
-        const linmdp_row row = {0, 0, 0, from, to, 0, (linmdp_index_a)action, (uint8_t)over};
+        const linmdp_row row = {0, 0, 0, 0, from, to, 0, (linmdp_index_a)action, (uint8_t)over};
         e->row[at] = row;
     }
     weigh(&e->row[at], 1, reward, reward * reward);

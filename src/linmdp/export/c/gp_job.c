@@ -5,7 +5,7 @@
  *
  *     y_c   = mean reward of cell c + mean of V_(g-1) where it led to - top_g
  *     w_g   = the smooth part fitted to y, v_g = what each cell has of its own
- *     Q_g   = top_g + phi'w_g + v_g + beta s_g (posterior deviation),  V_g = max_a Q_g
+ *     Q_g   = top_g + phi'w_g + v_g + beta s_g (posterior deviation) + a share of hope,  V_g = max_a Q_g
  */
 #include <math.h>
 
@@ -16,6 +16,8 @@ enum { NOTHING, COLUMNS, TRIANGLE, VALUES, REGRESSION, EVIDENCE, DEVIATIONS, LEV
 static linmdp_plan *made(linmdp_learner *m) { return &m->plan[!m->acting]; }
 
 static linmdp_real most(linmdp_real x, linmdp_real y) { return x > y ? x : y; }
+
+static linmdp_real least(linmdp_real x, linmdp_real y) { return x < y ? x : y; }
 
 static void next_stage(linmdp_job *job, unsigned stage)
 {
@@ -87,9 +89,11 @@ static void copy_cells(linmdp_learner *m)
             job->state[c] = (uint16_t)state;
             plan->action[c] = e->row[at].action;
             job->times[c] = job->reward[c] = 0;
+            job->stands[c] = 1;
         }
         job->cell[at] = (uint16_t)(plan->cells - 1);
         job->times[job->cell[at]] += e->row[at].times;
+        job->stands[job->cell[at]] += (linmdp_real)e->row[at].others;
     }
     for (unsigned u = job->state[plan->cells - 1] + 1u; u <= plan->points; u++)
         plan->begins[u] = plan->cells;
@@ -267,8 +271,9 @@ static uint32_t deviate(linmdp_learner *m, unsigned u)
     for (unsigned a = 0; a < LINMDP_A; a++) {
         linmdp_wide square = linmdp_variance(&plan->fit, s->own, n, a, phi), fresh = 1;
         if (c < plan->begins[u + 1] && plan->action[c] == a) {
-            const linmdp_wide kept = tau * (linmdp_wide)job->omega[c], times = 1 + (linmdp_wide)job->times[c];
-            square = (1 - kept) * (1 - kept) * square + tau * (1 - kept);
+            const linmdp_wide stands = (linmdp_wide)job->stands[c], times = 1 + (linmdp_wide)job->times[c];
+            const linmdp_wide kept = tau * (linmdp_wide)job->omega[c] / stands;
+            square = (1 - kept) * (1 - kept) * square + tau * (1 - kept / stands);
             fresh = 1 / (job->wide ? LINMDP_WIDE_SQRT(times) : times);
             c++;
         } else {
@@ -276,7 +281,7 @@ static uint32_t deviate(linmdp_learner *m, unsigned u)
         }
         const linmdp_wide part = square / whole < 1 ? square / whole : 1;
         plan->deviation[u][a] = (linmdp_real)LINMDP_WIDE_SQRT(square);
-        plan->hope[u][a] = (linmdp_real)(plan->reach * (plan->again * fresh + (1 - plan->again) * part));
+        plan->hope[u][a] = (linmdp_real)(plan->again * fresh + (1 - plan->again) * part);
     }
     return LINMDP_A * 2 * n * n;
 }
@@ -323,28 +328,28 @@ static uint32_t plan_level(linmdp_learner *m, unsigned g)
         linmdp_real *q = &job->Q[job->state[c]][plan->action[c]];
         const linmdp_wide error = job->y[c] - (linmdp_wide)*q, omega = (linmdp_wide)job->omega[c];
         const linmdp_wide tau = s->exact + (s->shared + s->own) * (linmdp_wide)job->left[job->state[c]];
-        const linmdp_real own = (linmdp_real)((linmdp_wide)(linmdp_real)(tau * omega) * error);
+        const linmdp_real own = (linmdp_real)((linmdp_wide)(linmdp_real)(tau * omega / (linmdp_wide)job->stands[c]) * error);
         squares += omega * job->y[c] * error;
         *q += own;
         if (kept)
             plan->own[level][c] = own;
     }
     const linmdp_wide scale = LINMDP_WIDE_SQRT((squares > 0 ? squares : 0) / (linmdp_wide)plan->cells);
-    const linmdp_wide reach = job->top[g] + plan->reach * (job->wide ? g : 1);
+    const linmdp_real reach = (linmdp_real)(plan->reach * (job->wide ? g : 1)); /* a scout's at every step */
     for (unsigned u = 0; u < U; u++) {
-        linmdp_wide best = -LINMDP_WIDE_MAX;
+        linmdp_real best = -INFINITY;
         for (unsigned a = 0; a < LINMDP_A; a++) {
-            const linmdp_real q = job->Q[u][a] + (linmdp_real)scale * (linmdp_real)(LINMDP_BETA * (linmdp_wide)plan->deviation[u][a]);
-            const linmdp_wide value = (linmdp_wide)((q < 0 ? q : 0) + plan->hope[u][a]);
-            best = value > best ? value : best;
+            const linmdp_real bonus = (linmdp_real)(LINMDP_BETA * (linmdp_wide)plan->deviation[u][a]);
+            const linmdp_real q = least(job->Q[u][a] + (linmdp_real)scale * bonus, reach);
+            best = most(best, q + plan->hope[u][a] * least((linmdp_real)plan->reach, reach - q));
         }
-        best += job->top[g];
-        best = best > job->low[g] ? best : job->low[g];
-        job->V[u] = best < reach ? best : reach;
+        const linmdp_wide value = (linmdp_wide)best + job->top[g];
+        job->V[u] = value > job->low[g] ? value : job->low[g];
     }
     if (kept) {
         plan->scale[level] = scale;
         plan->top[level] = job->top[g];
+        plan->cap[level] = job->top[g] + plan->reach * (job->wide ? g : 1);
         plan->low[level] = job->low[g];
     }
     return U * n * LINMDP_A + LINMDP_A * 2 * n * n + plan->cells * (n + 4u) + 2u * job->rows;

@@ -118,14 +118,15 @@ void linmdp_plan_q(const linmdp_plan *plan, const linmdp_point *x, unsigned g, l
         const linmdp_wide square = linmdp_variance(&plan->fit, s->own, n, a, phi) + (s->exact + smooth * left);
         const linmdp_wide part = square / (smooth + s->exact);
         deviation[a] = LINMDP_WIDE_SQRT(square);
-        hope[a] = plan->reach * (plan->again + (1 - plan->again) * (part < 1 ? part : 1));
+        hope[a] = plan->again + (1 - plan->again) * (part < 1 ? part : 1);
     }
     for (unsigned c = u < plan->points ? plan->begins[u] : 1; u < plan->points && c < plan->begins[u + 1]; c++)
         q[plan->action[c]] += (linmdp_wide)plan->own[level][c];
     for (unsigned a = 0; a < LINMDP_A; a++) {
-        const linmdp_wide top = plan->top[level], low = plan->low[level];
-        q[a] += top + LINMDP_BETA * plan->scale[level] * deviation[a];
-        q[a] = (q[a] < top ? q[a] : top) + hope[a];
+        const linmdp_wide cap = plan->cap[level], low = plan->low[level];
+        q[a] += plan->top[level] + LINMDP_BETA * plan->scale[level] * deviation[a];
+        q[a] = q[a] < cap ? q[a] : cap;
+        q[a] += hope[a] * (plan->reach < cap - q[a] ? plan->reach : cap - q[a]);
         q[a] = q[a] > low ? q[a] : low;
     }
 }

@@ -15,6 +15,7 @@ typedef struct {
 /* Equal transitions, or near ones. */
 typedef struct {
     linmdp_real times, reward, squared; /* how many, and means of the reward and of its square */
+    uint32_t others;                    /* of them from other states, that were merged with it */
     uint16_t from, to;                  /* points */
     uint16_t place;                     /* while rows are sorted: where it was */
     linmdp_index_a action;
@@ -56,8 +57,8 @@ typedef struct {
     linmdp_wide centre[LINMDP_K], unit[LINMDP_K];
     linmdp_fit fit;
     linmdp_shares shares;
-    linmdp_wide scale[LINMDP_KEPT], top[LINMDP_KEPT], low[LINMDP_KEPT];
-    linmdp_wide reach, again; /* the most that is hoped for, and the share of steps that began where an earlier one did */
+    linmdp_wide scale[LINMDP_KEPT], top[LINMDP_KEPT], cap[LINMDP_KEPT], low[LINMDP_KEPT];
+    linmdp_wide reach, again; /* what may be hoped for, and the share of steps that began where an earlier one did */
     linmdp_real w[LINMDP_KEPT][LINMDP_A][LINMDP_P];
     linmdp_real own[LINMDP_KEPT][LINMDP_CELLS];
     linmdp_real deviation[LINMDP_HELD][LINMDP_A], hope[LINMDP_HELD][LINMDP_A];
@@ -74,6 +75,7 @@ typedef struct {
     linmdp_real Q[LINMDP_HELD][LINMDP_A];
     linmdp_wide y[LINMDP_CELLS];
     linmdp_real times[LINMDP_CELLS], reward[LINMDP_CELLS], omega[LINMDP_CELLS], error[LINMDP_CELLS];
+    linmdp_real stands[LINMDP_CELLS]; /* states that it stands for */
     uint16_t state[LINMDP_CELLS];
     linmdp_real share[LINMDP_ROWS];
     uint16_t cell[LINMDP_ROWS], following[LINMDP_ROWS], order[LINMDP_ROWS];
