@@ -306,7 +306,8 @@ class ReferenceGP:
 
     def begin_episode(self) -> None:
         self.playing = Episode([], False)
-        self.plan_if_due()
+        if self.visits:
+            self.plan_if_due()
         of_use = self.scout > 0 and self.come_again > 0.5 and self.episodes
         if self.scouts.begin(max(self.returns) - min(self.returns) if of_use else 0.0):
             self.wide = self.planned(wide=True)
@@ -324,7 +325,7 @@ class ReferenceGP:
         self.rewards.append(reward)
         self.remember(Visit(x, action, reward, y, over))
         self.playing = Episode([*self.playing.rewards, reward], over)
-        self.plan_if_due()
+        self.plan_if_due((self.scouts.sent or self.hope() > 0) and self.doubled(x, action))
 
     def remember(self, visit: Visit) -> None:
         self.visits.append(visit)
@@ -335,9 +336,23 @@ class ReferenceGP:
 
     # planning
 
-    def plan_if_due(self) -> None:
+    def doubled(self, x: Point, action: int) -> bool:
+        """Where a state has come again, the visits of an action are 1, 2, 4, 8, ..."""
+        here = [v for v in self.visits if v.x == x]
+        tried = sum(v.action == action for v in here)
+        return len(here) > 1 and tried in [2**i for i in range(30)]
+
+    def hope(self) -> float:
+        """As long as all returns are equal, as if the largest reward, or 1, were to be found."""
+        largest = max(abs(reward) for reward in self.rewards)
+        equal = not self.episodes or max(self.returns) - min(self.returns) <= 0.001 * largest
+        return equal * (largest or 1.0)
+
+    def plan_if_due(self, news: bool = False) -> None:
         steps = len(self.visits)
-        if not self.scouts.sent and steps >= self.due:
+        if self.scouts.sent and news:
+            self.wide = self.planned(wide=True)
+        elif not self.scouts.sent and (steps >= self.due or news):
             self.plan = self.planned(wide=False)
             self.due = max(steps + 1, math.ceil(steps * (1 + self.replan)))
 
@@ -352,12 +367,8 @@ class ReferenceGP:
         assert self.theta
         cells = list(dict.fromkeys((v.x, v.action) for v in visits))
         times = [sum((v.x, v.action) == c for v in visits) for c in cells]
-        if wide:  # a bonus of `scout` times the range of returns over the root of the visits
-            hope = self.scout * (max(self.returns) - min(self.returns))
-        else:  # as long as all returns are equal, as if the largest reward, or 1, were to be found
-            largest = max(abs(reward) for reward in self.rewards)
-            equal = not self.episodes or max(self.returns) - min(self.returns) <= 0.001 * largest
-            hope = equal * (largest or 1.0)
+        # for a scout a bonus of `scout` times the range of returns over the root of the visits
+        hope = self.scout * (max(self.returns) - min(self.returns)) if wide else self.hope()
         return ReferencePlan(
             Posterior(kernel, cells, times, self.theta),
             visits,

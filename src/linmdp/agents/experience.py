@@ -273,6 +273,12 @@ class Experience(Component):
             return np.zeros((0, A), dtype=np.bool_)
         return np.unpackbits(bits, axis=1, count=A).astype(np.bool_)
 
+    def doubled(self, x: Array, action: int) -> bool:
+        """Whether visits of an action in x, a state that has come again, have just reached a power of two."""
+        here, times = self.start[: self.count] == code_of(x), self.times[: self.count]
+        visits = int(times[here & (self.action[: self.count] == action)].sum())
+        return bool(visits and not visits & (visits - 1) and times[here].sum() > 1)
+
     def within(self) -> float:
         """The sum of squares of rewards around the means of their transitions."""
         n = self.count

@@ -176,7 +176,8 @@ class LSVIGP(Agent):
         self.experience.add(x, action, float(reward), y, self._end, (self._allowed, self.mask))
         self._allowed = self.mask
         self._numbers[0] += 1
-        self._plan_if_due()
+        explores = self.scouts.sent or self.returns.hope(0.0) > 0
+        self._plan_if_due(explores and self.experience.doubled(x, action))
 
     def end_episode(self) -> None:
         earned = self.returns.ended(np.array(self._rewards), self._end)
@@ -184,13 +185,16 @@ class LSVIGP(Agent):
         self.scouts.ended(earned, float(np.ptp(self.returns.episode)))
         self._wide, self._next, self._rewards = no_plan(self._k, self.task.A, self.dtype), self.task.H, []
 
-    def _plan_if_due(self) -> None:
+    def _plan_if_due(self, news: bool = False) -> None:
         steps, due = self._numbers
-        if self.scouts.sent or not steps or steps < max(due, 1):
+        if self.scouts.sent and news:
+            self._wide = self._planned(self.scout)
+        elif steps and not self.scouts.sent and (news or steps >= due):
+            self._plan = self._planned(0.0)
+            self._numbers[1] = max(steps + 1, math.ceil(steps * (1 + self.replan)))
+            self.updates += 1
+        else:
             return
-        self._plan = self._planned(0.0)
-        self._numbers[1] = max(steps + 1, math.ceil(steps * (1 + self.replan)))
-        self.updates += 1
         self.policy_version += 1
 
     # planning
@@ -342,9 +346,7 @@ class LSVIGP(Agent):
         rows = min(4 * self.states + 1, episodes * self.task.H + 1)
         U, C = min(2 * rows, 8 * self.states), rows
         plan = 8 * (p * (k + p) + (A + 1) * p * p + 2 * k) + 4 * levels * (p * A + C + 8) + U * (12 + 8 * A) + 8 * C
-        size = 64
-        while size < rows:
-            size *= 2
+        size = 1 << max(rows - 1, 63).bit_length()  # they double
         held = min(Experience.bytes_of(k, self.states), size * (8 * k + 57) + 16 * k + 8)
         return max(self.nbytes, held + 2 * plan + self.returns.nbytes + self.scouts.nbytes + 8 * self.task.H + 256)
 
@@ -362,13 +364,10 @@ class LSVIGP(Agent):
 
     def diagnostics(self) -> dict[str, float]:
         """Shares of the evidence, and what the scouts have cost."""
-        total = float(self._shares[:3].sum()) or 1.0
-        names = ("shared", "own", "exact")
-        found = {f"{name} share": float(self._shares[i]) / total for i, name in enumerate(names)}
-        return found | {
-            "lost by scouts": float(self.scouts.numbers[1]),
-            "states that come again": self.experience.come_again,
-        }
+        shares = self._shares[:3] / (self._shares[:3].sum() or 1.0)
+        found = dict(zip(("shared share", "own share", "exact share"), shares.tolist(), strict=True))
+        found["lost by scouts"] = float(self.scouts.numbers[1])
+        return found | {"states that come again": self.experience.come_again}
 
     def _parts(self) -> dict[str, Component]:
         parts: dict[str, Component] = {"experience": self.experience, "returns": self.returns, "scouts": self.scouts}

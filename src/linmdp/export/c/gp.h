@@ -7,6 +7,8 @@
 /* Experience: see linmdp_experience.c. */
 void linmdp_add(linmdp_experience *e, const linmdp_point *x, unsigned action, linmdp_real reward, const linmdp_point *y,
                 int over);
+/* Whether visits of an action in x, a state that has come again, have just reached a power of two. */
+int linmdp_doubled(const linmdp_experience *e, const linmdp_point *x, unsigned action);
 void linmdp_rescale(linmdp_experience *e);
 linmdp_wide linmdp_come_again(const linmdp_experience *e);
 int linmdp_same_point(const linmdp_point *x, const linmdp_point *y);
@@ -20,6 +22,9 @@ void linmdp_returns_init(linmdp_returns *r);
 linmdp_wide linmdp_returns_ended(linmdp_returns *r, const linmdp_wide *rewards, linmdp_wide *sums, unsigned n,
                                  int over);
 void linmdp_returns_bounds(const linmdp_returns *r, linmdp_wide top[LINMDP_L + 1], linmdp_wide low[LINMDP_L + 1]);
+
+/* How much more than ever may be, as long as all returns are equal: nothing is known of what pays. */
+linmdp_wide linmdp_hope(const linmdp_returns *r);
 void linmdp_widen(linmdp_wide limits[2], linmdp_wide x);
 
 /* k of a squared distance, in units of the length. */

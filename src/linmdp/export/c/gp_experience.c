@@ -333,3 +333,16 @@ void linmdp_add(linmdp_experience *e, const linmdp_point *x, unsigned action, li
     if (beyond(e, 1))
         coarsen(e);
 }
+
+int linmdp_doubled(const linmdp_experience *e, const linmdp_point *x, unsigned action)
+{
+    const uint16_t from = find(e, x);
+    linmdp_real here = 0, tried = 0;
+    for (unsigned i = 0; from != LINMDP_NONE && i < e->count; i++)
+        if (e->row[i].from == from) {
+            here += e->row[i].times;
+            tried += e->row[i].action == action ? e->row[i].times : 0;
+        }
+    const uint32_t visits = (uint32_t)tried;
+    return visits > 0 && (visits & (visits - 1)) == 0 && here > 1;
+}

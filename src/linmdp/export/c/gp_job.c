@@ -124,11 +124,7 @@ void linmdp_job_begin(linmdp_learner *m, int wide)
         plan->unit[j] = e->unit[j] / length;
     }
     plan->again = linmdp_come_again(e);
-    const int played = r->shortest < UINT32_MAX; /* an episode has ended */
-    const linmdp_wide range = r->episode[1] - r->episode[0];
-    const linmdp_wide unit = r->reward[1] > -r->reward[0] ? r->reward[1] : -r->reward[0];
-    const int same = !played || range <= LINMDP_SAME * unit; /* nothing is known of what pays */
-    plan->reach = wide ? LINMDP_SCOUT * range : same ? (unit > 0 ? unit : 1) : 0;
+    plan->reach = wide ? LINMDP_SCOUT * (r->episode[1] - r->episode[0]) : linmdp_hope(r);
     plan->steps = (uint16_t)(r->longest > 0 && horizon < LINMDP_L ? horizon : LINMDP_L);
     plan->stride = (uint16_t)((plan->steps + LINMDP_KEPT - 1) / LINMDP_KEPT);
     plan->levels = (uint16_t)((plan->steps + plan->stride - 1) / plan->stride);

@@ -79,3 +79,13 @@ void linmdp_returns_bounds(const linmdp_returns *r, linmdp_wide top[LINMDP_L + 1
         low[g] = smaller(low[g], top[g]);
     }
 }
+
+linmdp_wide linmdp_hope(const linmdp_returns *r)
+{
+    const linmdp_wide range = r->episode[1] - r->episode[0];
+    const linmdp_wide unit = r->reward[1] > -r->reward[0] ? r->reward[1] : -r->reward[0];
+    const int played = r->shortest < UINT32_MAX; /* an episode has ended */
+    if (played && range > LINMDP_SAME * unit)
+        return 0;
+    return unit > 0 ? unit : 1;
+}

@@ -71,9 +71,14 @@ static void plan(linmdp_learner *m, int wide)
     m->acting = !m->acting;
 }
 
-static void plan_if_due(linmdp_learner *m)
+/* `news`: what has just been seen is worth a plan. That of a scout is made anew in its place. */
+static void plan_if_due(linmdp_learner *m, int news)
 {
-    if (m->scouting || m->steps == 0 || m->steps < m->due)
+    if (m->scouting && news) {
+        m->acting = !m->acting;
+        plan(m, 1);
+    }
+    if (m->scouting || m->steps == 0 || (m->steps < m->due && !news))
         return;
     plan(m, 0);
     const linmdp_wide grown = m->steps * (1 + LINMDP_REPLAN);
@@ -100,7 +105,7 @@ int linmdp_begin_episode(linmdp_learner *m)
     m->over = 0;
     m->tie_key = linmdp_draw(m->seed, m->draws++);
     m->episodes += m->episodes < LATE;
-    plan_if_due(m);
+    plan_if_due(m, 0);
     if (sends_scout(m)) {
         plan(m, 1);
         m->scouting = 1;
@@ -176,7 +181,8 @@ int linmdp_observe(linmdp_learner *m, unsigned h, linmdp_state state, int action
     linmdp_widen(m->returns.reward, (linmdp_wide)reward);
     linmdp_add(&m->experience, &x, (unsigned)action, reward, &y, m->over);
     m->steps += m->steps < LATE;
-    plan_if_due(m);
+    const int explores = m->scouting || linmdp_hope(&m->returns) > 0;
+    plan_if_due(m, explores && linmdp_doubled(&m->experience, &x, (unsigned)action));
     return LINMDP_OK;
 }
 
