@@ -52,16 +52,3 @@ def check_common(agent: LSVIAgent) -> None:
     if agent.discount != "auto":
         check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
     check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0)
-
-
-HOOKS = {
-    "make_schedule",
-    "schedule_bytes",
-    "make_exploration",
-    "_choices",
-    "_bytes_of",
-    "_most_samples",
-    "__init__",
-    "name",
-}
-"""What a subclass may define and still run in lockstep, which asks for nothing else."""

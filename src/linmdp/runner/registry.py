@@ -349,4 +349,4 @@ def env_parameters(name: str) -> dict[str, inspect.Parameter]:
 def agent_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Parameters of an agent and their defaults; what planning supplies (Q of the optimal agent) is left out."""
     agent: type[Agent] = AGENTS[name] if name in AGENTS else SB3_AGENTS[name]
-    return {key: p for key, p in agent.parameters().items() if key != "Q"}
+    return {key: p for key, p in agent.parameters().items() if key not in agent.supplied}

@@ -74,7 +74,7 @@ class LSVIPHE(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation of the perturbation
     """
 
-    name, follows_evidence, own_weights = "lsvi-phe", False, True
+    name, follows_evidence, own_weights, in_lockstep = "lsvi-phe", False, True, True
     test_parameters = (
         {},
         {"beta": 0.3, "draws": 2},

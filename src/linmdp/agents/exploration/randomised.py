@@ -23,7 +23,7 @@ class RLSVI(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation of the draw
     """
 
-    name, follows_evidence, own_weights = "rlsvi", False, True
+    name, follows_evidence, own_weights, in_lockstep = "rlsvi", False, True, True
     test_parameters = ({}, {"beta": 0.3}, {"storage": "features"})
 
     def __init__(self, task: Task, **common: Unpack[Common]) -> None:

@@ -35,7 +35,7 @@ class FQITrees(EpsilonGreedy):
 
     name = "fqi-trees"
     test_parameters = ({"trees": 3, "iterations": 9, "most": 300}, {"trees": 2, "n_min": 2, "replan": 1.0, "most": 50})
-    _parts = ("_data", "_forest", "_growth")
+    _members = ("_data", "_forest", "_growth")
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ class KBSF(EpsilonGreedy):
 
     name = "kbsf"
     test_parameters = ({}, {"M": 8, "replan": 0.0})
-    _parts = ("_seen", "_places", "_model", "_new", "_growth")
+    _members = ("_seen", "_places", "_model", "_new", "_growth")
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class KernelUCBVI(GreedyAgent):
     name = "kernel-ucbvi"
     needs_features = False
     test_parameters = ({}, {"M": 8, "c": 1.0, "replan": 0.0})
-    _parts = ("_seen", "_places", "_visits", "_new", "_growth")
+    _members = ("_seen", "_places", "_visits", "_new", "_growth")
 
     def __init__(
         self,

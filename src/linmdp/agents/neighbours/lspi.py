@@ -59,7 +59,7 @@ class LSPI(EpsilonGreedy):
 
     name = "lspi"
     test_parameters = ({}, {"replan": 0.0, "lam": 1.0})
-    _parts = ("_equations", "_growth")
+    _members = ("_equations", "_growth")
 
     def __init__(self, task: Task, *, lam: float = 0.01, replan: float = 0.05, **common: Unpack[Common]) -> None:
         super().__init__(task, **common)

@@ -174,7 +174,7 @@ class AdaLSVIUCBRestart(LSVIUCBDetect):
     common : the parameters of `LSVIUCBDetect`, but for fixed blocks without errors, false_alarms and replan
     """
 
-    name, tests = "ada-lsvi-ucb-restart", (DropsAndHalves, ChangesAndHalves)
+    name, tests, in_lockstep = "ada-lsvi-ucb-restart", (DropsAndHalves, ChangesAndHalves), True
     test_parameters = (
         {},
         {"c": 0.2, "beta": 0.1, "lam": 0.1, "arms": 4},

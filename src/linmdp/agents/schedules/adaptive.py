@@ -33,6 +33,7 @@ class AdaptiveIntervals(Proxy):
     learn_its : (G,) LearnIts; tot_its : TotIts, the same at every step because all steps reset together
     """
 
+    joins: ClassVar = True
     _arrays: ClassVar = (*Proxy._arrays, "window", "learn_its")
     _counters: ClassVar = ("tot_its", "seen", "resetting", "k")
 
@@ -169,7 +170,7 @@ class LSVIUCBAdaptive(LSVIAgent):
     common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
     """
 
-    name, schedule_type = "lsvi-ucb-adaptive", AdaptiveIntervals
+    name, schedule_type, in_lockstep = "lsvi-ucb-adaptive", AdaptiveIntervals, True
     may_stop_learning = True
     test_parameters = (
         {"rho": 0.7, "budget": 0.6, "m": 3},

@@ -90,13 +90,16 @@ class Schedule(Component):
         self._all, self._none = np.ones(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
         self._learn_all = Decision(reset=False, plan=self._all, store=self._all)
 
+    joins: ClassVar[bool] = False
+    """Whether there is one for B runs in lockstep, see `joined`; otherwise each run has its own."""
+
     @classmethod
     def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
-        """One schedule for B runs in lockstep, with arrays that have an axis for the runs, where it can be; else None.
+        """One schedule for B runs, with arrays that have an axis for the runs.
 
         Its decisions have that axis, too; `planned` gets the runs, and `moved` what all of them saw.
         """
-        return None
+        raise NotImplementedError
 
     def seed(self, rng: np.random.Generator) -> None:
         """Take what randomness it needs from the generator of the run; called until the first planning is over."""
@@ -173,7 +176,7 @@ class Always(Schedule):
 class Growing(Schedule):
     """Plan when the number of episodes, or that of their steps, has grown by a fraction; store always."""
 
-    eager = True
+    eager = joins = True
     reads_features: ClassVar = False
     _counters: ClassVar[tuple[str, ...]] = ("k", "due", "steps")
 
@@ -183,7 +186,7 @@ class Growing(Schedule):
 
     @classmethod
     def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
-        return GrowingTogether(schedules, backend) if cls is Growing else None
+        return GrowingTogether(schedules, backend)
 
     def take_run(self, batched: Any, i: int) -> None:
         self.k, self.due, self.steps = batched.k, int(batched.dues[i]), batched.k * len(self._all)
@@ -240,6 +243,8 @@ class GrowingTogether(Growing):
 
 class Alert(Growing):
     """Restart when the task seems to have changed, and plan at once; else plan as `Growing`, or always (fraction 0)."""
+
+    joins: ClassVar = False
 
     def __init__(self, G: int, fraction: float, *, by_steps: bool = False) -> None:
         super().__init__(G, fraction, by_steps=by_steps)

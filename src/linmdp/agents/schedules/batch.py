@@ -49,7 +49,7 @@ class LSVIUCBBatch(LSVIAgent):
     lam, common : the parameters of `LSVIUCB`; `episodes` (K) is needed
     """
 
-    name = "lsvi-ucb-batch"
+    name, in_lockstep = "lsvi-ucb-batch", True
     test_parameters = ({}, {"batches": 5, "grid": "geometric", "beta": 0.1, "lam": 0.1}, {"storage": "features"})
 
     def __init__(

@@ -85,7 +85,7 @@ class LSVIUCBDetect(LSVIUCB):
     common : the parameters of `LSVIUCB`; at a restart it plans at once, whatever `replan` is
     """
 
-    name, schedule_type = "lsvi-ucb-detect", Drops
+    name, schedule_type, in_lockstep = "lsvi-ucb-detect", Drops, True
     test_parameters = (
         {},
         {"errors": 0.5, "false_alarms": 1e6, "beta": 0.1, "lam": 0.1},

@@ -49,7 +49,7 @@ class LSVIUCBFixed(LSVIAgent):
     common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
     """
 
-    name = "lsvi-ucb-fixed"
+    name, in_lockstep = "lsvi-ucb-fixed", True
     test_parameters = ({"rho": 0.6}, {"rho": 0.6, "storage": "features"})
 
     def __init__(self, task: Task, *, rho: float = 0.75, **common: Unpack[Common]) -> None:

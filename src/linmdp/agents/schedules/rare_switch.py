@@ -22,7 +22,7 @@ class RareSwitch(Proxy):
     grown : (G, *batch) by how much it has grown
     """
 
-    by_growth = True
+    by_growth = joins = True
     _arrays = (*Proxy._arrays, "grown")
     _derived = (*Proxy._derived, "log_eta")
 
@@ -66,7 +66,7 @@ class LSVIUCBRareSwitch(LSVIAgent):
     common : the parameters of `LSVIUCB`
     """
 
-    name, schedule_type = "lsvi-ucb-rare-switch", RareSwitch
+    name, schedule_type, in_lockstep = "lsvi-ucb-rare-switch", RareSwitch, True
     test_parameters = ({}, {"eta": 2.0, "beta": 0.1}, {"storage": "features"})
 
     def __init__(self, task: Task, *, growth: float = 0.04, eta: float | None = None, **common: Unpack[Common]) -> None:
