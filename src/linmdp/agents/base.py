@@ -34,6 +34,8 @@ class Component:
     _derived: ClassVar[tuple[str, ...]] = ()
     _members: ClassVar[tuple[str, ...]] = ()
     """A saved state has their arrays under their names, without the underscore of an attribute; one may be None."""
+    _passing: ClassVar[tuple[str, ...]] = ()
+    """What it remembers between two calls, of no weight."""
     _run_axis: ClassVar[Mapping[str, int]] = {}
     """Which axis of an array counts the runs in lockstep, where it is not the second."""
 
@@ -81,12 +83,6 @@ class Component:
 TIE = 1e-9
 """Actions tie when their Q differ by less than this (times the largest possible value, if that is over 1):
 well above rounding, so that two ways of computing the same Q agree on what is a tie."""
-
-
-def count_in(moments: Array, x: float) -> None:
-    """One more number among those whose count, mean and sum of squares around it are `moments`, (3,) (Welford)."""
-    n, mean, _ = moments
-    moments += 1, (x - mean) / (n + 1), (x - mean) ** 2 * n / (n + 1)
 
 
 def tie_tolerance(caps: Array) -> float:
@@ -170,8 +166,8 @@ def unsaved_arrays(agent: Agent) -> list[str]:
             mine = [getattr(value, n) for n in (*value._arrays, *value._scratch, *value._derived)]
             mine += [value.caps] if isinstance(value, Agent) else []
             declared.update(id(_owner(array)) for array in mine if isinstance(array, np.ndarray))
-            for n, v in vars(value).items():
-                look(n, v)
+            for n in vars(value).keys() - set(value._passing):
+                look(n, getattr(value, n))
 
     look("", agent)
     table = getattr(agent.task.features, "columns", None)

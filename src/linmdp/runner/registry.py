@@ -106,7 +106,7 @@ AGENTS: Names[type[Agent]] = Names(
     | {"lsvi-ucb-fold": built_in.Auto},  # its old name
     _check_agent,
 )
-BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "general", "bsuite", "gym")
+BUILT_IN = (*FAMILIES, "drift", "linearized", "general", "bsuite", "gym")
 ENVS: Names[Callable[..., Any]] = Names(
     "environment",
     "linmdp.envs",
@@ -114,7 +114,6 @@ ENVS: Names[Callable[..., Any]] = Names(
         **FAMILIES,
         "drift": "linmdp.envs.drift:drift",
         "linearized": linearized,
-        "rddl": "linmdp.envs.rddl:RDDLTask",
         "general": "linmdp.envs.general:general",
         "bsuite": "linmdp.envs.bsuite:bsuite",
         "gym": "linmdp.envs.adapter:GymTask",
@@ -195,7 +194,7 @@ def _env_of(spec: str) -> Env:
             return cast(GymTask, gym_task(**parameters))
         except TypeError as error:
             raise InvalidParameter(f"'{spec}' has a parameter that cannot be given: {error}.") from error
-    if name in ("linearized", "rddl", "drift"):
+    if name in ("linearized", "drift"):
         if name != "drift":  # which also takes those of its base, and checks them itself
             check_names(name, parameters, env_parameters(name))
         return cast("Env", ENVS[name](**parameters))
@@ -247,7 +246,7 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
 def make_model(spec: str) -> LinearModel:
     """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
-    if name not in ENVS or name in ("drift", "rddl", "general", "bsuite", "gym"):
+    if name not in ENVS or name in ("drift", "general", "bsuite", "gym"):
         unknown("environment", name, ENVS)
     make: Any = linearized_model if name == "linearized" else ENVS[name]
     check_names(name, parameters, settable(make))
@@ -273,7 +272,7 @@ def optimum_known(spec: str) -> bool:
     """Whether V* is known; more often than a model that runs in lockstep can use."""
     name = parse_spec(spec)[0]
     if name in BUILT_IN or name not in ENVS:
-        return model_known(spec) or name in ("drift", "rddl")
+        return model_known(spec) or name == "drift"
     env: Any = make_env(spec)
     return env.unwrapped.model is not None
 
