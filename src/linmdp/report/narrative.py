@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from linmdp.io.units import human_bytes
-from linmdp.report.section_data import Growth, Section
+from linmdp.report.section_data import Section
 from linmdp.report.style import is_baseline, short_name
 from linmdp.results.run_folder import Ran
 from linmdp.results.stats import Interval, paired_ratio
@@ -201,11 +201,3 @@ def origin(runs: Sequence[Ran]) -> str:
     seeds = sorted({r.seed for r in runs})
     listed = ", ".join(map(str, seeds[:20])) + ", …" * (len(seeds) > 20)
     return f"{', '.join(agents)}, seed{'s' * (len(seeds) > 1)} {listed}"
-
-
-def exponent(grown: Growth, measure: str) -> str:
-    """The fitted exponent of K, with its interval where there are several seeds."""
-    if (found := grown.exponents.get(measure)) is None:
-        return "–"
-    mean, low, high = (f"{round(value, 2) + 0.0:.2f}" for value in found)  # + 0.0: no minus before a zero
-    return f"{mean} [{low}, {high}]" if grown.seeds > 1 else mean
