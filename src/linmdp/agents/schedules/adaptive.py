@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.budget import Choice, adaptive_bytes, descending
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Power, Proxy, Schedule, check_exponent, episodes_at
 from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
@@ -188,7 +187,7 @@ class LSVIUCBAdaptive(LSVIAgent):
         budget: float = 0.75,
         rho: float = 0.75,
         proxy: str = "all",
-        **common: Unpack[Common],
+        **common: Any,
     ) -> None:
         self.m, self.tau, self.tau_c, self.tau_rel = m, tau, tau_c, tau_rel
         self.budget, self.rho, self.proxy = budget, rho, proxy

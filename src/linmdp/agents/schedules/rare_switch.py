@@ -1,13 +1,12 @@
 """LSVI-UCB-RareSwitch (Wang, Zhou, Gu, 2021): plan only when the data have grown enough."""
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Proxy, Schedule
 from linmdp.errors import check_number
@@ -65,7 +64,7 @@ class LSVIUCBRareSwitch(LSVIAgent):
     name, schedule_type, in_lockstep = "lsvi-ucb-rare-switch", RareSwitch, True
     test_parameters = ({}, {"eta": 2.0, "beta": 0.1}, {"storage": "features"})
 
-    def __init__(self, task: Task, *, growth: float = 0.04, eta: float | None = None, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, growth: float = 0.04, eta: float | None = None, **common: Any) -> None:
         self.growth, self.eta = growth, eta
         super().__init__(task, **common)
 
