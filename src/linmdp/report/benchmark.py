@@ -15,7 +15,7 @@ from linmdp.report.plots import drawing, save
 from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import markdown
 from linmdp.results.aggregate import aggregate, difference, improvement, iqm, mean, profile
-from linmdp.results.stats import Interval
+from linmdp.results.stats import Interval, two
 from linmdp.types import Array, BoolArray
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Benchmark:
 
     def _row(self, agent: str, half: str) -> tuple[str, ...]:
         scores = (self.counted(agent, half, measure) for measure in ("end", "whole"))
-        figures = [shown(aggregate(x, statistic)) for x in scores for statistic in (iqm, mean)]
+        figures = [aggregate(x, statistic).text(two) for x in scores for statistic in (iqm, mean)]
         ran = [s for s in self.of(agent, half) if not s.reason]
         if not ran:
             return (agent, *figures, "-", "-", "-", "-", "-")
@@ -159,7 +159,10 @@ class Benchmark:
         """How probable it is that a run of the first agent is better than one of each other."""
         first, *others = self.agents
         rows = [
-            (other, *(shown(improvement(self.counted(first, half), self.counted(other, half))) for half in self.halves))
+            (
+                other,
+                *(improvement(self.counted(first, half), self.counted(other, half)).text(two) for half in self.halves),
+            )
             for other in others
         ]
         return markdown((f"{first} is better than", *self.halves), rows)
@@ -258,19 +261,9 @@ def _stacked(scores: Sequence[Score], measure: str) -> Array:
     return np.stack([getattr(s, measure) for s in scores], axis=1)
 
 
-def shown(i: Interval) -> str:
-    """A score with its interval."""
-    return i.text(two)
-
-
 def signed(i: Interval) -> str:
     """A difference with its interval."""
     return i.text(lambda x: f"{round(x, 2) + 0.0:+.2f}")
-
-
-def two(x: float) -> str:
-    """A score with two digits, and no minus before 0."""
-    return f"{round(x, 2) + 0.0:.2f}"
 
 
 def _numbers(i: Interval) -> dict[str, float]:

@@ -10,7 +10,7 @@ from linmdp.io.units import human_bytes
 from linmdp.report.section_data import Section
 from linmdp.report.style import is_baseline, short_name
 from linmdp.results.run_folder import Ran
-from linmdp.results.stats import Interval, paired_ratio
+from linmdp.results.stats import paired_ratio
 from linmdp.results.summary import Summary
 from linmdp.results.verdict import verdict, without_advice
 from linmdp.types import RunResult
@@ -98,11 +98,6 @@ def number(value: float) -> str:
     if abs(value) < 1e-9:
         return "0"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def with_interval(i: Interval, seeds: int) -> str:
-    """A mean with its interval, where there is more than one seed."""
-    return f"{number(i.mean)} [{number(i.low)}, {number(i.high)}]" if seeds > 1 else number(i.mean)
 
 
 def of_random(section: Section, s: Summary) -> float | None:
