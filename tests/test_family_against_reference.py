@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -49,15 +50,63 @@ from test_agents_against_reference import STORAGES, assert_same, common, many, r
 Parameters = dict[str, Any]
 
 
+class Pair(NamedTuple):
+    """An agent, its literal transcription, and the parameters of both; `K`: they are told the number of episodes."""
+
+    fast: Any
+    slow: Any
+    own: dict[str, st.SearchStrategy[Any]]
+    K: bool = False
+    tolerance: float = 1e-8
+
+
+PAIRS = {
+    "restart plans from nothing every W episodes": Pair(LSVIUCBRestart, ReferenceRestart, {"W": st.integers(1, 8)}),
+    "ada-restart is EXP3.P over windows": Pair(
+        AdaLSVIUCBRestart,
+        ReferenceAdaRestart,
+        {"c": st.floats(0.1, 1.5), "arms": st.sampled_from((None, 2, 4))},
+        K=True,
+    ),
+    "sketch is LSVI-UCB with frequent directions": Pair(
+        LSVIUCBSketch,
+        ReferenceSketch,
+        {"m": st.integers(2, 5), "inflate": st.sampled_from((0.0, 0.1, 1.0))},
+        tolerance=1e-6,
+    ),
+    "opt-wlsvi is its paper divided by the largest weight": Pair(
+        OptWLSVI, ReferenceOptWLSVI, {"W": st.integers(2, 12)}, tolerance=1e-6
+    ),
+    "batch plans on its grid": Pair(
+        LSVIUCBBatch,
+        ReferenceBatch,
+        {"batches": st.integers(1, 9), "grid": st.sampled_from(("uniform", "geometric"))},
+        K=True,
+    ),
+    "rlsvi acts on one draw": Pair(RLSVI, partial(ReferencePHE, draws=1), {}),
+    "opt-rlsvi defaults where it knows nothing": Pair(
+        OptRLSVI, ReferenceOptRLSVI, {"threshold": st.floats(0.1, 3.0)}, tolerance=1e-6
+    ),
+    "lmc is gradient steps with noise": Pair(LMCLSVI, ReferenceLMC, {"steps": st.integers(1, 6)}),
+}
+
+
 @pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", PAIRS)
 @many
-@given(task=tasks(), common=common, run=runs, W=st.integers(1, 8))
-def test_restart_plans_from_nothing_every_w_episodes(
-    storage: str, task: Task, common: Parameters, run: Parameters, W: int
+@given(data=st.data(), task=tasks(), common=common, run=runs, more=st.integers(0, 9))
+def test_it_is_its_paper(
+    storage: str, name: str, data: st.DataObject, task: Task, common: Parameters, run: Parameters, more: int
 ) -> None:
-    fast = LSVIUCBRestart(task, storage=storage, W=W, **common)
-    assert_same(fast, ReferenceRestart(task, W=W, **common), task, **run)
-    assert fast.resets == (run["episodes"] - 1) // W
+    pair, K = PAIRS[name], run["episodes"] + more * (name.startswith("ada"))
+    own = data.draw(st.fixed_dictionaries(pair.own))
+    fast = pair.fast(task, storage=storage, **({"episodes": K} if pair.K else {}), **own, **common)
+    slow = pair.slow(task, **({"K": K} if pair.K else {}), **own, **common)
+    assert_same(fast, slow, task, **run, tolerance=pair.tolerance)
+    if pair.fast is LSVIUCBRestart:
+        assert fast.resets == (K - 1) // own["W"]
+    if pair.fast is LSVIUCBBatch:
+        assert fast.policy_version <= own["batches"]
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -119,35 +168,6 @@ def test_the_same_counts_speak_against_a_change(rows: list[tuple[int, int, int]]
     assert (changes.log_factors(counts, wins, counts, wins) <= 1e-9).all()
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(
-    task=tasks(),
-    common=common,
-    run=runs,
-    c=st.floats(0.1, 1.5),
-    arms=st.sampled_from((None, 2, 4)),
-    K=st.integers(0, 9),
-)
-def test_ada_restart_is_exp3p_over_windows(
-    storage: str, task: Task, common: Parameters, run: Parameters, c: float, arms: int | None, K: int
-) -> None:
-    own: Parameters = {"c": c, "arms": arms}
-    fast = AdaLSVIUCBRestart(task, storage=storage, episodes=run["episodes"] + K, **own, **common)
-    assert_same(fast, ReferenceAdaRestart(task, K=run["episodes"] + K, **own, **common), task, **run)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, m=st.integers(2, 5), inflate=st.sampled_from((0.0, 0.1, 1.0)))
-def test_sketch_is_lsvi_ucb_with_frequent_directions(
-    storage: str, task: Task, common: Parameters, run: Parameters, m: int, inflate: float
-) -> None:
-    fast = LSVIUCBSketch(task, storage=storage, m=m, inflate=inflate, **common)
-    slow = ReferenceSketch(task, m=m, inflate=inflate, **common)
-    assert_same(fast, slow, task, **run, tolerance=1e-6)
-
-
 @many
 @given(task=tasks(), common=common, run=runs)
 def test_a_sketch_with_more_directions_than_features_is_lsvi_ucb(
@@ -174,16 +194,6 @@ def test_a_sketch_is_between_lambda_and_lambda_with_its_shrinkage(d: int, m: int
     np.testing.assert_allclose(
         ridge.inverse(0) @ np.eye(d), np.linalg.inv(B.T @ B + (0.3 + alpha) * np.eye(d)), rtol=0, atol=1e-9
     )
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, W=st.integers(2, 12))
-def test_opt_wlsvi_is_its_paper_divided_by_the_largest_weight(
-    storage: str, task: Task, common: Parameters, run: Parameters, W: int
-) -> None:
-    fast = OptWLSVI(task, storage=storage, W=W, **common)
-    assert_same(fast, ReferenceOptWLSVI(task, W=W, **common), task, **run, tolerance=1e-6)
 
 
 @many
@@ -261,24 +271,6 @@ def test_samples_that_have_faded_are_dropped() -> None:
     assert 0.5**34 < 1e-10 < 0.5**33
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(
-    task=tasks(),
-    common=common,
-    run=runs,
-    batches=st.integers(1, 9),
-    grid=st.sampled_from(("uniform", "geometric")),
-)
-def test_batch_plans_on_its_grid(
-    storage: str, task: Task, common: Parameters, run: Parameters, batches: int, grid: str
-) -> None:
-    own: Parameters = {"batches": batches, "grid": grid}
-    fast = LSVIUCBBatch(task, storage=storage, episodes=run["episodes"], **own, **common)
-    assert_same(fast, ReferenceBatch(task, K=run["episodes"], **own, **common), task, **run)
-    assert fast.policy_version <= batches
-
-
 @many
 @given(
     storage=st.sampled_from(STORAGES),
@@ -341,33 +333,6 @@ def test_grids_by_hand() -> None:
     assert sorted(grid_of("geometric", 1000, 3)) == [1, 10, 100]
     assert sorted(grid_of("geometric", 4, 10)) == [1, 2, 3]
     assert grid_of("uniform", 2, 9) == {1, 2}
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs)
-def test_rlsvi_acts_on_one_draw(storage: str, task: Task, common: Parameters, run: Parameters) -> None:
-    assert_same(RLSVI(task, storage=storage, **common), ReferencePHE(task, draws=1, **common), task, **run)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, threshold=st.floats(0.1, 3.0))
-def test_opt_rlsvi_defaults_where_it_knows_nothing(
-    storage: str, task: Task, common: Parameters, run: Parameters, threshold: float
-) -> None:
-    fast = OptRLSVI(task, storage=storage, threshold=threshold, **common)
-    assert_same(fast, ReferenceOptRLSVI(task, threshold=threshold, **common), task, **run, tolerance=1e-6)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, steps=st.integers(1, 6))
-def test_lmc_is_gradient_steps_with_noise(
-    storage: str, task: Task, common: Parameters, run: Parameters, steps: int
-) -> None:
-    fast = LMCLSVI(task, storage=storage, steps=steps, **common)
-    assert_same(fast, ReferenceLMC(task, steps=steps, **common), task, **run)
 
 
 def test_windows_by_hand() -> None:
