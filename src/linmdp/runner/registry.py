@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import linmdp.agents as built_in
@@ -61,48 +62,13 @@ def _check_agent(name: str, cls: type[Agent]) -> None:
             raise InvalidParameter(f"The '{p.name}' parameter of {name} must be keyword-only and have a default.")
 
 
+_BUILT_IN: list[type[Agent]] = [
+    found for found in vars(built_in).values() if isinstance(found, type) and found != Agent
+]
 AGENTS: Names[type[Agent]] = Names(
     "agent",
     "linmdp.agents",
-    {
-        agent.name: agent
-        for agent in (
-            built_in.Auto,
-            built_in.LSVIGP,
-            built_in.LSVIUCB,
-            built_in.LSVIUCBFixed,
-            built_in.LSVIUCBAdaptive,
-            built_in.LSVIUCBRareSwitch,
-            built_in.LSVIUCBBatch,
-            built_in.LSVIUCBRestart,
-            built_in.AdaLSVIUCBRestart,
-            built_in.LSVIUCBSelect,
-            built_in.LSVIUCBDetect,
-            built_in.LSVIUCBSketch,
-            built_in.OptWLSVI,
-            built_in.LSVIUCBPlusPlus,
-            built_in.LSVIPHE,
-            built_in.RLSVI,
-            built_in.OptRLSVI,
-            built_in.LMCLSVI,
-            built_in.UCBVI,
-            built_in.PSRL,
-            built_in.UCRL2,
-            built_in.UCRLVTR,
-            built_in.QLearning,
-            built_in.QLearningGreedy,
-            built_in.Insured,
-            built_in.StreamQ,
-            built_in.FQITrees,
-            built_in.LSPI,
-            built_in.KBSF,
-            built_in.KernelUCBVI,
-            built_in.BestConstant,
-            built_in.RandomAgent,
-            built_in.OptimalAgent,
-            built_in.ConstantAgent,
-        )
-    }
+    {agent.name: agent for agent in sorted(_BUILT_IN, key=attrgetter("name"))}
     | {"lsvi-ucb-fold": built_in.Auto},  # its old name
     _check_agent,
 )
