@@ -12,7 +12,7 @@ from linmdp.report.style import is_baseline, short_name
 from linmdp.results.run_folder import Ran
 from linmdp.results.stats import paired_ratio
 from linmdp.results.summary import Summary
-from linmdp.results.verdict import verdict, without_advice
+from linmdp.results.verdict import number, verdict, without_advice
 from linmdp.types import RunResult
 
 
@@ -91,13 +91,6 @@ def flagged(runs: Sequence[Ran]) -> dict[str, list[Ran]]:
         for warning in dict.fromkeys(r.warnings):
             found.setdefault(warning, []).append(r)
     return found
-
-
-def number(value: float) -> str:
-    """1234.5 as "1,234", 12.345 as "12.3", 0.01234 as "0.0123", a rounding error as "0"."""
-    if abs(value) < 1e-9:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def of_random(section: Section, s: Summary) -> float | None:
