@@ -326,21 +326,6 @@ def test_the_same_command_again_says_the_same(tmp_path: Path, tiny: Suite) -> No
     assert {"task", "family", "half", "score", "end", "whole", "reason", "before", "steps"} <= set(record["tasks"][0])
 
 
-def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
-    for arguments, words in (
-        (["general", "nobody"], "There is no agent 'nobody'"),
-        (["general", "random", "--perturb", "rotate"], "no perturbation 'rotate'. Did you mean 'rotated'"),
-        (["general", "random", "--shard", "3/2"], "'shard' parameter of benchmark must be i/n with 1 <= i <= n"),
-        (["general", "lsvi-ucb:beta=-1"], "can be made for no task of the suite: The 'beta' parameter"),
-        (["random", "--perturb", "all"], "'perturb' parameter of benchmark must be left out but for the suite"),
-    ):
-        done = command("benchmark", *arguments, "--out", str(tmp_path / "new"))
-        assert done.status == 2, done.err
-        assert words in done.err
-        assert len(done.err.splitlines()) == 1
-    assert not (tmp_path / "new").exists()
-
-
 def test_python_has_it(tiny: Suite) -> None:
     found = linmdp.benchmark(["random", (linmdp.ConstantAgent, {"action": 1})], suite="general", jobs=1)
     assert isinstance(found, linmdp.Benchmark)

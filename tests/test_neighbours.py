@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -31,11 +29,7 @@ WALK = "gym:FrozenLake-v1,is_slippery=false"
 """Random play earns about 0.015."""
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", linmdp.LinMDPWarning)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 
 
 def returns(env: str, agent: str, episodes: int, seed: int) -> Array:
