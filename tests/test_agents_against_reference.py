@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from typing import Any
 
@@ -16,12 +15,10 @@ from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
 from linmdp.agents.horizon import Horizon
 from reference import (
     ReferenceAdaptive,
-    ReferenceEvidence,
     ReferenceFixed,
     ReferenceLSVI,
     ReferencePHE,
     ReferenceRareSwitch,
-    ReferenceStationary,
 )
 
 STORAGES = ("counts", "features", "states")
@@ -102,13 +99,6 @@ many = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCh
 
 @pytest.mark.parametrize("storage", STORAGES)
 @many
-@given(task=tasks(), common=common, run=runs)
-def test_lsvi_ucb_is_algorithm_1(storage: str, task: Task, common: dict[str, Any], run: dict[str, Any]) -> None:
-    assert_same(LSVIUCB(task, storage=storage, **common), ReferenceLSVI(task, **common), task, **run)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
 @given(task=tasks(), common=common, run=runs, rho=st.floats(0.2, 1.0))
 def test_fixed_is_algorithm_2(
     storage: str, task: Task, common: dict[str, Any], run: dict[str, Any], rho: float
@@ -151,15 +141,6 @@ def test_adaptive_is_algorithm_3(
     assert_same(fast, ReferenceAdaptive(task, K=K, **own, **common), task, **run)
 
 
-@many
-@given(task=tasks(), common=common, run=runs, storage=st.sampled_from(STORAGES))
-def test_a_stationary_agent_uses_every_sample_at_every_step(
-    task: Task, common: dict[str, Any], run: dict[str, Any], storage: str
-) -> None:
-    fast = LSVIUCB(task, storage=storage, stationary=True, **common)
-    assert_same(fast, ReferenceStationary(task, **common), task, **run)
-
-
 @pytest.mark.parametrize("storage", STORAGES)
 @many
 @given(task=tasks(), common=common, run=runs, eta=st.sampled_from((1.0001, 1.5, 2.0, 9.0, 300.0)))
@@ -179,24 +160,6 @@ def test_phe_takes_the_best_of_its_perturbed_weights(
 ) -> None:
     fast = LSVIPHE(task, storage=storage, draws=draws, **common)
     assert_same(fast, ReferencePHE(task, draws=draws, **common), task, **run)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(
-    task=tasks(),
-    run=runs,
-    stationary=st.booleans(),
-    ties=st.sampled_from(("first", "random")),
-    rewards=st.sampled_from(((0.0, 1.0), (-2.0, 1.5), (-3.0, 1.0))),
-)
-def test_auto_is_the_shortfall_regression_of_its_page(
-    storage: str, task: Task, run: dict[str, Any], stationary: bool, ties: str, rewards: tuple[float, float]
-) -> None:
-    """For rewards of any sign: those of the source are in [0, 1], and count from the best that the range allows."""
-    task = dataclasses.replace(task, reward_range=rewards)
-    fast = LSVIUCB(task, lam="auto", storage=storage, stationary=stationary, replan=0, ties=ties)
-    assert_same(fast, ReferenceEvidence(task, stationary=stationary, ties=ties), task, **run, tolerance=1e-6)
 
 
 def test_perturbed_weights_have_the_covariance_of_perturbed_rewards() -> None:

@@ -163,6 +163,10 @@ def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
         (["lsvi-ucb:beta=-1"], "'lsvi-ucb:beta=-1' can be made for no task of the suite: The 'beta' parameter"),
         (["random", "--scale", "huge"], "'scale' parameter of benchmark must be one of 'quick', 'full'"),
         (["random", "random"], "each once"),
+        (["random", "--perturb", "all"], "'perturb' parameter of benchmark must be left out but for the suite"),
+        (["general", "random", "--perturb", "rotate"], "no perturbation 'rotate'. Did you mean 'rotated'"),
+        (["general", "random", "--shard", "3/2"], "'shard' parameter of benchmark must be i/n with 1 <= i <= n"),
+        (["general", "lsvi-ucb:beta=-1"], "can be made for no task of the suite: The 'beta' parameter"),
     ):
         done = command("benchmark", *arguments, "--out", str(tmp_path / "new"))
         assert done.status == 2, done.err

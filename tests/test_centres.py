@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -56,18 +55,6 @@ long_runs = st.fixed_dictionaries(
 
 
 @many
-@given(task=tasks(), common=common, run=runs, stationary=st.booleans())
-def test_centres_for_all_next_states_are_algorithm_1(
-    task: Task, common: dict[str, Any], run: dict[str, Any], stationary: bool
-) -> None:
-    agent = LSVIUCB(task, storage="centres", M=max(2, task.S or 0), stationary=stationary, **common)
-    slow = ReferenceLSVI(task, **common)
-    slow.samples = [[]] * task.H if stationary else slow.samples
-    assert_same(agent, slow, task, **run)
-    assert agent.certificate() == 0.0
-
-
-@many
 @given(
     task=large_tasks(),
     common=common,
@@ -97,16 +84,6 @@ def test_centres_work_with_other_schedules_and_explorations(
     else:
         slow = ReferenceFixed(task, K=K, rho=0.6, **common)
         assert_same(linmdp.LSVIUCBFixed(task, rho=0.6, **room), slow, task, **run)
-
-
-@many
-@given(task=tasks(), run=runs, stationary=st.booleans(), rewards=st.sampled_from(((0.0, 1.0), (-2.0, 1.5))))
-def test_centres_with_no_parameter_are_the_shortfall_regression(
-    task: Task, run: dict[str, Any], stationary: bool, rewards: tuple[float, float]
-) -> None:
-    task = dataclasses.replace(task, reward_range=rewards)
-    fast = LSVIUCB(task, storage="centres", M=max(2, task.S or 0), stationary=stationary, replan=0, ties="first")
-    assert_same(fast, ReferenceEvidence(task, stationary=stationary), task, **run, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("features", [waves(), Dense()])

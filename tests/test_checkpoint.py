@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,11 +24,7 @@ SMALL = ENVS[0]
 TIMES = ("cpu_seconds", "wall_seconds", "costs")
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", linmdp.LinMDPWarning)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 
 
 class Interrupted(Exception):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -100,11 +98,7 @@ in_turn = pytest.mark.parametrize(
 """Every agent on a third of the environments, each on another third than its neighbours; the others are slow."""
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", linmdp.LinMDPWarning)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 
 
 def case_of(env_spec: str, spec: str, episodes: int = 40) -> Case:

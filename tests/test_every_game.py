@@ -33,5 +33,5 @@ def test_every_game_is_linearized_and_learned(game: str) -> None:
     env: Any = linmdp.make_env(f"gym:{game},H=50")
     result = linmdp.run(env, linmdp.make_agent("auto", env), episodes=3, seed=0)
     assert len(result.rewards) == 3
-    model = train(dataset_of(game, None, TINY, transitions=200), TINY)
+    model = train(dataset_of(game, None, TINY.seed, transitions=200), TINY)
     assert model.d == TINY.d

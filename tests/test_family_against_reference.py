@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -26,7 +27,7 @@ from linmdp import (
     Task,
 )
 from linmdp.agents.memory.samples import faded_after
-from linmdp.agents.schedules import ada_restart, changes
+from linmdp.agents.schedules import changes
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
 from linmdp.agents.schedules.detect import Drops
@@ -34,7 +35,6 @@ from linmdp.agents.schedules.select import worst_case
 from linmdp.agents.sketch import Sketched
 from reference import ReferencePHE
 from reference_family import (
-    ReferenceAdaChanges,
     ReferenceAdaRestart,
     ReferenceBatch,
     ReferenceDetect,
@@ -50,15 +50,63 @@ from test_agents_against_reference import STORAGES, assert_same, common, many, r
 Parameters = dict[str, Any]
 
 
+class Pair(NamedTuple):
+    """An agent, its literal transcription, and the parameters of both; `K`: they are told the number of episodes."""
+
+    fast: Any
+    slow: Any
+    own: dict[str, st.SearchStrategy[Any]]
+    K: bool = False
+    tolerance: float = 1e-8
+
+
+PAIRS = {
+    "restart plans from nothing every W episodes": Pair(LSVIUCBRestart, ReferenceRestart, {"W": st.integers(1, 8)}),
+    "ada-restart is EXP3.P over windows": Pair(
+        AdaLSVIUCBRestart,
+        ReferenceAdaRestart,
+        {"c": st.floats(0.1, 1.5), "arms": st.sampled_from((None, 2, 4))},
+        K=True,
+    ),
+    "sketch is LSVI-UCB with frequent directions": Pair(
+        LSVIUCBSketch,
+        ReferenceSketch,
+        {"m": st.integers(2, 5), "inflate": st.sampled_from((0.0, 0.1, 1.0))},
+        tolerance=1e-6,
+    ),
+    "opt-wlsvi is its paper divided by the largest weight": Pair(
+        OptWLSVI, ReferenceOptWLSVI, {"W": st.integers(2, 12)}, tolerance=1e-6
+    ),
+    "batch plans on its grid": Pair(
+        LSVIUCBBatch,
+        ReferenceBatch,
+        {"batches": st.integers(1, 9), "grid": st.sampled_from(("uniform", "geometric"))},
+        K=True,
+    ),
+    "rlsvi acts on one draw": Pair(RLSVI, partial(ReferencePHE, draws=1), {}),
+    "opt-rlsvi defaults where it knows nothing": Pair(
+        OptRLSVI, ReferenceOptRLSVI, {"threshold": st.floats(0.1, 3.0)}, tolerance=1e-6
+    ),
+    "lmc is gradient steps with noise": Pair(LMCLSVI, ReferenceLMC, {"steps": st.integers(1, 6)}),
+}
+
+
 @pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", PAIRS)
 @many
-@given(task=tasks(), common=common, run=runs, W=st.integers(1, 8))
-def test_restart_plans_from_nothing_every_w_episodes(
-    storage: str, task: Task, common: Parameters, run: Parameters, W: int
+@given(data=st.data(), task=tasks(), common=common, run=runs, more=st.integers(0, 9))
+def test_it_is_its_paper(
+    storage: str, name: str, data: st.DataObject, task: Task, common: Parameters, run: Parameters, more: int
 ) -> None:
-    fast = LSVIUCBRestart(task, storage=storage, W=W, **common)
-    assert_same(fast, ReferenceRestart(task, W=W, **common), task, **run)
-    assert fast.resets == (run["episodes"] - 1) // W
+    pair, K = PAIRS[name], run["episodes"] + more * (name.startswith("ada"))
+    own = data.draw(st.fixed_dictionaries(pair.own))
+    fast = pair.fast(task, storage=storage, **({"episodes": K} if pair.K else {}), **own, **common)
+    slow = pair.slow(task, **({"K": K} if pair.K else {}), **own, **common)
+    assert_same(fast, slow, task, **run, tolerance=pair.tolerance)
+    if pair.fast is LSVIUCBRestart:
+        assert fast.resets == (K - 1) // own["W"]
+    if pair.fast is LSVIUCBBatch:
+        assert fast.policy_version <= own["batches"]
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -120,70 +168,6 @@ def test_the_same_counts_speak_against_a_change(rows: list[tuple[int, int, int]]
     assert (changes.log_factors(counts, wins, counts, wins) <= 1e-9).all()
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(
-    task=tasks(),
-    common=common,
-    run=runs,
-    errors=st.floats(0.5, 6.0),
-    power=st.integers(-1, 4),
-    slow=st.sampled_from((1, 3, changes.SLOW)),
-    least=st.integers(2, 4),
-)
-def test_ada_restart_ends_an_epoch_with_a_change_or_when_half_of_it_was_better(
-    storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int, slow: int, least: int
-) -> None:
-    run = run | {"episodes": run["episodes"] + 16}
-    own: Parameters = {"errors": errors, "false_alarms": 10.0**power}
-    with patch.object(changes, "SLOW", slow), patch.object(ada_restart, "LEAST", least):
-        fast = AdaLSVIUCBRestart(task, storage=storage, **own, **common)
-        assert_same(fast, ReferenceAdaChanges(task, slow=slow, least=least, **own, **common), task, **run)
-
-
-def test_ada_restart_drops_what_it_knows_when_the_longer_window_does_not_pay() -> None:
-    schedule = ada_restart.DropsAndHalves(1, 1e9)
-    earned = [*np.linspace(0, 1, 8), *np.ones(56), *np.linspace(1, 0.2, 64)]  # and returns are not tested
-    resets = []
-    for k, one in enumerate(earned):
-        if schedule.begin_episode().reset:
-            resets.append(k)
-        schedule.planned()
-        schedule.end_episode(float(one))
-    assert schedule.begin_episode().reset
-    assert resets == []
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(
-    task=tasks(),
-    common=common,
-    run=runs,
-    c=st.floats(0.1, 1.5),
-    arms=st.sampled_from((None, 2, 4)),
-    K=st.integers(0, 9),
-)
-def test_ada_restart_is_exp3p_over_windows(
-    storage: str, task: Task, common: Parameters, run: Parameters, c: float, arms: int | None, K: int
-) -> None:
-    own: Parameters = {"c": c, "arms": arms}
-    blocks = "fixed" if arms == 2 else "auto"  # auto: fixed where they are described
-    fast = AdaLSVIUCBRestart(task, blocks=blocks, storage=storage, episodes=run["episodes"] + K, **own, **common)
-    assert_same(fast, ReferenceAdaRestart(task, K=run["episodes"] + K, **own, **common), task, **run)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, m=st.integers(2, 5), inflate=st.sampled_from((0.0, 0.1, 1.0)))
-def test_sketch_is_lsvi_ucb_with_frequent_directions(
-    storage: str, task: Task, common: Parameters, run: Parameters, m: int, inflate: float
-) -> None:
-    fast = LSVIUCBSketch(task, storage=storage, m=m, inflate=inflate, **common)
-    slow = ReferenceSketch(task, m=m, inflate=inflate, **common)
-    assert_same(fast, slow, task, **run, tolerance=1e-6)
-
-
 @many
 @given(task=tasks(), common=common, run=runs)
 def test_a_sketch_with_more_directions_than_features_is_lsvi_ucb(
@@ -210,16 +194,6 @@ def test_a_sketch_is_between_lambda_and_lambda_with_its_shrinkage(d: int, m: int
     np.testing.assert_allclose(
         ridge.inverse(0) @ np.eye(d), np.linalg.inv(B.T @ B + (0.3 + alpha) * np.eye(d)), rtol=0, atol=1e-9
     )
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, W=st.integers(2, 12))
-def test_opt_wlsvi_is_its_paper_divided_by_the_largest_weight(
-    storage: str, task: Task, common: Parameters, run: Parameters, W: int
-) -> None:
-    fast = OptWLSVI(task, storage=storage, W=W, **common)
-    assert_same(fast, ReferenceOptWLSVI(task, W=W, **common), task, **run, tolerance=1e-6)
 
 
 @many
@@ -297,24 +271,6 @@ def test_samples_that_have_faded_are_dropped() -> None:
     assert 0.5**34 < 1e-10 < 0.5**33
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(
-    task=tasks(),
-    common=common,
-    run=runs,
-    batches=st.integers(1, 9),
-    grid=st.sampled_from(("uniform", "geometric")),
-)
-def test_batch_plans_on_its_grid(
-    storage: str, task: Task, common: Parameters, run: Parameters, batches: int, grid: str
-) -> None:
-    own: Parameters = {"batches": batches, "grid": grid}
-    fast = LSVIUCBBatch(task, storage=storage, episodes=run["episodes"], **own, **common)
-    assert_same(fast, ReferenceBatch(task, K=run["episodes"], **own, **common), task, **run)
-    assert fast.policy_version <= batches
-
-
 @many
 @given(
     storage=st.sampled_from(STORAGES),
@@ -379,33 +335,6 @@ def test_grids_by_hand() -> None:
     assert grid_of("uniform", 2, 9) == {1, 2}
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs)
-def test_rlsvi_acts_on_one_draw(storage: str, task: Task, common: Parameters, run: Parameters) -> None:
-    assert_same(RLSVI(task, storage=storage, **common), ReferencePHE(task, draws=1, **common), task, **run)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, threshold=st.floats(0.1, 3.0))
-def test_opt_rlsvi_defaults_where_it_knows_nothing(
-    storage: str, task: Task, common: Parameters, run: Parameters, threshold: float
-) -> None:
-    fast = OptRLSVI(task, storage=storage, threshold=threshold, **common)
-    assert_same(fast, ReferenceOptRLSVI(task, threshold=threshold, **common), task, **run, tolerance=1e-6)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@many
-@given(task=tasks(), common=common, run=runs, steps=st.integers(1, 6))
-def test_lmc_is_gradient_steps_with_noise(
-    storage: str, task: Task, common: Parameters, run: Parameters, steps: int
-) -> None:
-    fast = LMCLSVI(task, storage=storage, steps=steps, **common)
-    assert_same(fast, ReferenceLMC(task, steps=steps, **common), task, **run)
-
-
 def test_windows_by_hand() -> None:
     assert windows(64, 4) == [1, 4, 16, 64]
     assert windows(20, 4) == [1, 1, 5, 20]
@@ -421,10 +350,7 @@ def test_windows_by_hand() -> None:
         ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
         ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
         ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),
-        ("ada-lsvi-ucb-restart:blocks=fixed", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
-        ("ada-lsvi-ucb-restart:blocks=some", "'blocks' parameter of ada-lsvi-ucb-restart must be 'auto', 'fixed' or"),
-        ("ada-lsvi-ucb-restart:blocks=changes,c=1", "'c' parameter of ada-lsvi-ucb-restart must be left out where"),
-        ("ada-lsvi-ucb-restart:arms=4,errors=1", "'errors' parameter of ada-lsvi-ucb-restart must be left out where"),
+        ("ada-lsvi-ucb-restart", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
         ("lsvi-ucb-select:M=0", "'M' parameter of lsvi-ucb-select"),
         ("lsvi-ucb-select:gamma=-1", "'gamma' parameter of lsvi-ucb-select"),
         ("lsvi-ucb-select:gamma=some", "'gamma' parameter of lsvi-ucb-select must be a number >= 0, 'auto' or"),
@@ -437,7 +363,7 @@ def test_windows_by_hand() -> None:
 )
 def test_bad_parameters_are_named(spec: str, words: str) -> None:
     with pytest.raises(linmdp.InvalidParameter, match=words):
-        linmdp.make_agent(spec, linmdp.make_env("riverswim"), None if "blocks=fixed" in spec else 30)
+        linmdp.make_agent(spec, linmdp.make_env("riverswim"), 30 if ":" in spec else None)
 
 
 def test_the_default_window_is_that_of_the_theory() -> None:

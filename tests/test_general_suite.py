@@ -298,17 +298,6 @@ def test_shifts_are_only_where_all_episodes_have_the_same_length(tiny: Suite) ->
     assert times.env == task.env + ",perturb=times37"
 
 
-def test_variants_are_compared_with_the_first_agent_on_the_same_seeds(tmp_path: Path, tiny: Suite) -> None:
-    found = benchmark(tmp_path, "random", "constant", leave_out=True)
-    ours = np.stack([s.end for s in found.of("constant", "made")], axis=1)
-    base = np.stack([s.end for s in found.of("random", "made")], axis=1)
-    row = found.left_out().splitlines()[-1]
-    assert row.startswith("| constant")
-    assert f"{(ours - base).mean():+.2f}" in row
-    with pytest.raises(linmdp.LinMDPError, match="give two agents or more"):
-        benchmark(tmp_path, "random", leave_out=True)
-
-
 def test_shards_do_every_run_once_and_the_whole_command_only_what_they_left(
     tmp_path: Path, tiny: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,21 +324,6 @@ def test_the_same_command_again_says_the_same(tmp_path: Path, tiny: Suite) -> No
     assert (record["suite"], record["agent"], record["scale"]) == ("general-1", "random", "quick")
     assert set(record["made"]) == {"iqm_end", "mean_end", "iqm_whole", "mean_whole"}
     assert {"task", "family", "half", "score", "end", "whole", "reason", "before", "steps"} <= set(record["tasks"][0])
-
-
-def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
-    for arguments, words in (
-        (["general", "nobody"], "There is no agent 'nobody'"),
-        (["general", "random", "--perturb", "rotate"], "no perturbation 'rotate'. Did you mean 'rotated'"),
-        (["general", "random", "--shard", "3/2"], "'shard' parameter of benchmark must be i/n with 1 <= i <= n"),
-        (["general", "lsvi-ucb:beta=-1"], "can be made for no task of the suite: The 'beta' parameter"),
-        (["random", "--perturb", "all"], "'perturb' parameter of benchmark must be left out but for the suite"),
-    ):
-        done = command("benchmark", *arguments, "--out", str(tmp_path / "new"))
-        assert done.status == 2, done.err
-        assert words in done.err
-        assert len(done.err.splitlines()) == 1
-    assert not (tmp_path / "new").exists()
 
 
 def test_python_has_it(tiny: Suite) -> None:

@@ -323,16 +323,15 @@ def test_a_random_stream_of_a_learner_file_must_be_one(tmp_path: Path) -> None:
         linmdp.Learner.load(tmp_path / "learner")
 
 
-@pytest.mark.parametrize(("n", "turn"), [((-5, -3), None), ((8, 0), None), (None, (8, 2, 0)), (None, (-1, 0, 0))])
-def test_turns_of_an_insured_agent_are_those_of_its_episodes(n: Any, turn: Any) -> None:
+@pytest.mark.parametrize("changed", [{"n": [-5, -3]}, {"n": [8, 0]}, {"plays": 2}, {"k": -1}])
+def test_turns_of_an_insured_agent_are_those_of_its_episodes(changed: dict[str, Any]) -> None:
     env = linmdp.make_env("lock:H=4")
     agent = linmdp.make_agent("insured:inner=random", env)
     linmdp.run(env, agent, episodes=8, verdict=False)
     state = agent.state_dict()
     agent.load_state_dict(state)
-    changed = {"n": state["n"] if n is None else np.array(n), "turn": state["turn"] if turn is None else np.array(turn)}
     with pytest.raises(linmdp.InvalidData, match="turns"):
-        agent.load_state_dict(state | changed)
+        agent.load_state_dict(state | {name: np.array(value) for name, value in changed.items()})
 
 
 def test_a_count_of_minus_zero_is_zero() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,35 +11,11 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp import LSVIUCB, Task
-from reference import ReferenceEvidence, ReferenceLSVI, ReferenceStationary
 from reference_kept import ReferenceKept
 from test_agents_against_reference import RandomTask, assert_same, common, runs
 from test_storages import unit_tasks
 
 some = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@some
-@given(task=unit_tasks(), common=common, run=runs, stationary=st.booleans())
-def test_links_that_fit_are_algorithm_1(
-    task: Task, common: dict[str, Any], run: dict[str, Any], stationary: bool
-) -> None:
-    M = 2 + task.H * task.d * ((task.S or 0) + 1)
-    slow = (ReferenceStationary if stationary else ReferenceLSVI)(task, **common)
-    fast = LSVIUCB(task, storage="sparse", M=M, stationary=stationary, **common)
-    assert_same(fast, slow, task, **run)
-    assert fast.certificate() == 0
-
-
-@some
-@given(task=unit_tasks(), run=runs, stationary=st.booleans(), rewards=st.sampled_from(((0.0, 1.0), (-2.0, 1.5))))
-def test_with_no_parameter_they_are_the_shortfall_regression(
-    task: Task, run: dict[str, Any], stationary: bool, rewards: tuple[float, float]
-) -> None:
-    task = dataclasses.replace(task, reward_range=rewards)
-    fast = LSVIUCB(task, storage="sparse", M=1000, stationary=stationary, replan=0, ties="first")
-    slow = ReferenceEvidence(task, stationary=stationary, ties="first")
-    assert_same(fast, slow, task, **run, tolerance=1e-6)
 
 
 @some

@@ -20,9 +20,8 @@ from linmdp.envs.linearized import distilled
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.io.tensorfile import packed, read_tensors
-from linmdp.linearize.collect import collect, random_data
-from linmdp.linearize.data import Dataset, joined, read_dataset
-from linmdp.linearize.explore import explored_data
+from linmdp.linearize.collect import random_data
+from linmdp.linearize.data import Dataset, read_dataset
 from linmdp.linearize.measure import linearity, r_squared, ridge
 from linmdp.linearize.model import write_model
 from linmdp.linearize.train import Settings, Trainer, train
@@ -180,8 +179,6 @@ def test_dataset_file_comes_back_as_it_was(tmp_path: Path, truth_data: Dataset) 
     truth_data.save(tmp_path / "d")
     again = read_dataset(tmp_path / "d", "linmdp/Synthetic-v0")
     assert again.fingerprint == truth_data.fingerprint
-    assert len(joined((again, again))) == 2 * len(again)
-    assert joined((again, again)).episode.max() == 2 * again.episode.max() + 1
 
 
 def damaged(file: Path, tmp_path: Path, kind: str) -> Path:
@@ -331,22 +328,6 @@ def test_a_lost_life_ends_the_episode() -> None:
     assert info["lives"] == 2
 
 
-def test_exploring_in_rounds_uses_the_learner(truth_data: Dataset) -> None:
-    tasks = []
-
-    def make(task: Any) -> Any:
-        tasks.append(task)
-        agent = linmdp.LSVIUCB(task, beta=0.1)
-        agent.rng = np.random.default_rng(0)
-        return agent
-
-    settings = Settings(d=4, steps=30, batch=16, hidden=8, eval_every=10)
-    data = explored_data(Game("FrozenLake-v1"), settings, make, transitions=301, H=10, rounds=3)
-    assert len(data) == 301
-    assert [task.d for task in tasks] == [4, 4]
-    assert (np.diff(data.episode) >= 0).all()
-
-
 def test_scale_is_the_99th_percentile_and_rewards_are_cut() -> None:
     data = random_data(Game("FrozenLake-v1"), transitions=300, H=10, seed=0)
     paid = np.zeros(300, dtype=np.float32)
@@ -396,16 +377,12 @@ def odd() -> str:
 def test_mixed_observations_are_laid_flat(odd: str) -> None:
     game = Game(odd, observations=MIXED, actions=SPACES.Discrete(2))
     assert game.layout == layout_of("x", SPACES.Tuple(list(MIXED.spaces.values())))
-    data = collect(game, linmdp.RandomAgent(_task_of(game)), transitions=40, H=4, seed=0)
+    data = random_data(game, transitions=40, H=4, seed=0)
     kinds = [kind for kind, _ in game.layout]
     assert sorted(kinds) == ["box", "onehot", "onehot", "onehot"]
     model = train(data, Settings(d=2, steps=4, batch=8, hidden=4, eval_every=2))
     assert model.encoder.inputs == 3 + 4 + 2 + 5
     assert model.batch(data.states).shape == (40, 2, 2)
-
-
-def _task_of(game: Game) -> linmdp.Task:
-    return linmdp.Task(S=1, A=game.A, d=game.A, H=4, reward_range=(0, 1), features=linmdp.one_hot(1, game.A))
 
 
 @pytest.mark.parametrize(
@@ -460,7 +437,6 @@ BAD = [
     (("NoSuchEnv-v0",), "no Gymnasium environment 'NoSuchEnv-v0'"),
     (("ALE/Alien-v5,obs_type=rgb",), "leave 'obs_type' out"),
     (("CartPole-v1", "--form", "round"), "'form' parameter of linearize"),
-    (("CartPole-v1", "--explore", "hard"), "'explore' parameter of linearize"),
     (("CartPole-v1", "--dim", "1"), "'d' parameter of linearize"),
     (("CartPole-v1", "--held-out", "0", "--transitions", "100"), "'held_out' parameter of linearize"),
     (("CartPole-v1", "--transitions", "1"), "'transitions' parameter of linearize"),

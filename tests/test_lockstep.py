@@ -342,7 +342,7 @@ class Timid(linmdp.LSVIUCB):
 class Halved(linmdp.LSVIUCB):
     """Only its exploration is its own."""
 
-    name = "halved"
+    name, in_lockstep = "halved", True
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Any:
         return super().make_exploration(beta / 2, backend)

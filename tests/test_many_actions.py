@@ -40,7 +40,7 @@ def features_of(seed: int, A: int, p: int, d: int, S: int, simplex: bool) -> Bil
     simplex=st.booleans(),
     flat=st.booleans(),
 )
-def test_the_best_are_those_of_the_features_written_out(
+def test_values_are_those_of_the_features_written_out(
     seed: int, A: int, p: int, beta: float, cap: float, simplex: bool, flat: bool
 ) -> None:
     features, rng = features_of(seed, A, p, p + 1, 2, simplex), np.random.default_rng(seed + 1)
@@ -54,10 +54,6 @@ def test_the_best_are_those_of_the_features_written_out(
         phi = features.phi(state)
         q = score(w @ phi.T, np.einsum("ad,ad->a", phi @ metric, phi))
         np.testing.assert_allclose(features.scan(state, w, metric, score), q, atol=1e-9)
-        found = features.best(state, w, metric, score, 1e-9)
-        np.testing.assert_array_equal(found.actions, np.flatnonzero(q >= q.max() - 1e-9))
-        assert found.value == pytest.approx(q.max(), abs=1e-9)
-        assert features.largest(state, w, metric, score) == pytest.approx(q.max(), abs=1e-9)
 
 
 @some

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -31,11 +29,7 @@ WALK = "gym:FrozenLake-v1,is_slippery=false"
 """Random play earns about 0.015."""
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", linmdp.LinMDPWarning)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
 
 
 def returns(env: str, agent: str, episodes: int, seed: int) -> Array:
@@ -185,30 +179,31 @@ def test_the_backup_of_kernel_ucbvi_is_that_of_its_paper(
     np.testing.assert_allclose(visits.Q[:, :m], literal, rtol=1e-9, atol=1e-9)
 
 
-@given(seed=seeds, n=st.integers(2, 20), m=st.integers(1, 6), k=st.integers(1, 4))
-def test_distances_are_in_units_of_deviations(seed: int, n: int, m: int, k: int) -> None:
-    rng = np.random.default_rng(seed)
-    X, seen, places = (
-        rng.normal(5.0, 3.0, (n, k)).astype(np.float32),
-        Moments(k),
-        Representatives(k, m, 0.3, finite=False),
-    )
+def representatives(env: str, M: int, spacing: float) -> Representatives:
+    task = linmdp.make_env(env).task
+    return Representatives("x", task, Inputs("x", task, clock=False), M, spacing)
+
+
+@given(seed=seeds, n=st.integers(2, 20), m=st.integers(1, 6))
+def test_distances_are_in_units_of_deviations(seed: int, n: int, m: int) -> None:
+    places, k = representatives("gym:CartPole-v1,H=9,features=fourier", m, 0.3), 4
+    X = np.random.default_rng(seed).normal(5.0, 3.0, (n, k)).astype(np.float32)
     for x in X:
-        seen.add(x)
-    places.admit(X, seen)
+        places.seen.add(x)
+    places.admit(X)
     scale = X.std(axis=0, ddof=1) * np.sqrt(k)
     expected = [[distance(x / scale, z / scale) ** 2 for z in places.Z[: places.m]] for x in X]
-    np.testing.assert_allclose(places.squared(X, seen), expected, rtol=1e-3, atol=1e-4)
-    between = np.sqrt(places.squared(places.Z[: places.m], seen))
+    np.testing.assert_allclose(places.squared(X), expected, rtol=1e-3, atol=1e-4)
+    between = np.sqrt(places.squared(places.Z[: places.m]))
     assert (between[~np.eye(places.m, dtype=bool)] > 0.299).all()
     assert places.m == m or (np.sqrt(expected).min(axis=1) < 0.301).all()
 
 
 def test_finite_states_are_the_same_or_far_apart() -> None:
-    places, seen = Representatives(1, 3, 0.2, finite=True), Moments(1)
-    places.admit(np.array([[4.0], [7.0], [4.0], [5.0], [9.0]]), seen)
+    places = representatives("gym:FrozenLake-v1", 3, 0.2)
+    places.admit(np.array([[4.0], [7.0], [4.0], [5.0], [9.0]]))
     assert places.Z[:, 0].tolist() == [4, 7, 5]
-    assert (places.squared(np.array([[7.0]]), seen) == [[1e6, 0, 1e6]]).all()
+    assert (places.squared(np.array([[7.0]])) == [[1e6, 0, 1e6]]).all()
 
 
 @given(seed=seeds, n=st.integers(1, 60), k=st.integers(1, 4), n_min=st.integers(2, 9))

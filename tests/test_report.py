@@ -21,7 +21,7 @@ import chromium
 from linmdp.errors import InvalidData, OutputError
 from linmdp.report.html import plotly_script, write_report
 from linmdp.report.payload import embedded
-from linmdp.report.section_data import MOST_AGENTS, Section, growth_of, memory_is_wide, sections_of
+from linmdp.report.section_data import MOST_AGENTS, Section, memory_is_wide, sections_of
 from linmdp.report.style import line_styles
 from linmdp.results.curves import SHOWN, curve_at
 from linmdp.results.run_folder import opened_folder, ran, read_folder
@@ -148,7 +148,6 @@ def test_the_page_says_what_was_found_and_how(page: str) -> None:
         "earns the most",
         "x the memory of LSVI-UCB and",
         "runs carry a warning",
-        "Growth in K",
         "60 episodes",
         "Q at cap",
         "return at the end",
@@ -246,20 +245,6 @@ def test_of_many_settings_the_best_of_each_algorithm_comes_first(tmp_path: Path)
     assert "linmdp compare synthetic:S=12,A=3,d=4,H=5 lsvi-ucb:beta=0" in text
     assert "@software{linmdp," in text
     assert "John, Philips George" in text
-
-
-def test_growth_is_fitted_over_the_seeds_of_every_size() -> None:
-    base = runs(agents=("lsvi-ucb",), seeds=1)[0]
-    grid = [(K, seed) for K in (100, 200, 400) for seed in range(3) if (K, seed) != (200, 2)]
-    results = [
-        ran(replace(base, episodes=K, seed=seed, peak_bytes=7 * K, regret=np.array([(1 + seed) * K**0.5])), "", 0)
-        for K, seed in grid
-    ]
-    (grown,) = growth_of(results)
-    assert grown.seeds == 2
-    assert grown.exponents["regret"].mean == pytest.approx(0.5)
-    assert grown.exponents["memory"].mean == pytest.approx(1.0)
-    assert growth_of([r for r in results if r.episodes < 400]) == []
 
 
 def test_too_many_agents_are_cut_to_the_best_and_said_so(tmp_path: Path) -> None:

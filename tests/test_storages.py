@@ -25,9 +25,10 @@ from reference import (
     ReferenceLSVI,
     ReferencePHE,
     ReferenceRareSwitch,
+    ReferenceStationary,
 )
 from reference import Sample as ReferenceSample
-from test_agents_against_reference import assert_same, common, many, runs
+from test_agents_against_reference import STORAGES, assert_same, common, many, runs, tasks
 
 
 @st.composite
@@ -38,10 +39,46 @@ def unit_tasks(draw: st.DrawFn) -> Task:
     return Task(S=S, A=A, d=d, H=H, reward_range=(0.0, 1.0), features=TableFeatures(np.eye(d)[index]))
 
 
+EXACT: dict[str, tuple[st.SearchStrategy[Task], Any]] = {
+    **{storage: (tasks(), lambda task: None) for storage in STORAGES},
+    "sparse": (unit_tasks(), lambda task: None),
+    "sparse with M": (unit_tasks(), lambda task: 2 + task.H * task.d * ((task.S or 0) + 1)),
+    "centres": (tasks(), lambda task: max(2, task.S or 0)),
+}
+"""Storages with their tasks, and the M with which nothing is lost."""
+
+
+@pytest.mark.parametrize("name", EXACT)
 @many
-@given(task=unit_tasks(), common=common, run=runs)
-def test_sparse_is_algorithm_1(task: Task, common: dict[str, Any], run: dict[str, Any]) -> None:
-    assert_same(LSVIUCB(task, storage="sparse", **common), ReferenceLSVI(task, **common), task, **run)
+@given(data=st.data(), common=common, run=runs, stationary=st.booleans())
+def test_with_space_for_all_it_is_algorithm_1(
+    name: str, data: st.DataObject, common: dict[str, Any], run: dict[str, Any], stationary: bool
+) -> None:
+    """A stationary agent uses every sample at every step."""
+    task, M = data.draw(EXACT[name][0]), EXACT[name][1]
+    fast = LSVIUCB(task, storage=name.partition(" ")[0], M=M(task), stationary=stationary, **common)
+    assert_same(fast, (ReferenceStationary if stationary else ReferenceLSVI)(task, **common), task, **run)
+    assert M(task) is None or fast.certificate() == 0
+
+
+@pytest.mark.parametrize("name", EXACT)
+@many
+@given(
+    data=st.data(),
+    run=runs,
+    stationary=st.booleans(),
+    ties=st.sampled_from(("first", "random")),
+    rewards=st.sampled_from(((0.0, 1.0), (-2.0, 1.5), (-3.0, 1.0))),
+)
+def test_with_no_parameter_it_is_the_shortfall_regression_of_its_page(
+    name: str, data: st.DataObject, run: dict[str, Any], stationary: bool, ties: str, rewards: tuple[float, float]
+) -> None:
+    """For rewards of any sign: those of the source are in [0, 1], and count from the best that the range allows."""
+    task = dataclasses.replace(data.draw(EXACT[name][0]), reward_range=rewards)
+    storage = "auto" if name == "sparse" else name.partition(" ")[0]
+    fast = LSVIUCB(task, storage=storage, M=EXACT[name][1](task), stationary=stationary, replan=0, ties=ties)
+    assert name != "sparse" or fast.chosen["storage"] == "sparse"
+    assert_same(fast, ReferenceEvidence(task, stationary=stationary, ties=ties), task, **run, tolerance=1e-6)
 
 
 @many
@@ -65,23 +102,6 @@ def test_sparse_works_with_other_schedules_and_explorations(
         lambda: ReferencePHE(task, draws=3, **common),
     )[which]()
     assert_same(fast, slow, task, **run)
-
-
-@many
-@given(
-    task=unit_tasks(),
-    run=runs,
-    stationary=st.booleans(),
-    ties=st.sampled_from(("first", "random")),
-    rewards=st.sampled_from(((0.0, 1.0), (-2.0, 1.5), (-3.0, 1.0))),
-)
-def test_sparse_with_no_parameter_is_the_shortfall_regression(
-    task: Task, run: dict[str, Any], stationary: bool, ties: str, rewards: tuple[float, float]
-) -> None:
-    task = dataclasses.replace(task, reward_range=rewards)
-    fast = LSVIUCB(task, stationary=stationary, replan=0, ties=ties)
-    assert fast.chosen["storage"] == "sparse"
-    assert_same(fast, ReferenceEvidence(task, stationary=stationary, ties=ties), task, **run, tolerance=1e-6)
 
 
 def play(agent: Any, task: Task, name_of: Any, episodes: int = 25, seed: int = 3) -> list[int]:

@@ -51,7 +51,7 @@ class LSVIUCB(LSVIAgent):
         the bonus; 1 is what the theorem asks (docs, memory)
     """
 
-    name = "lsvi-ucb"
+    name, in_lockstep = "lsvi-ucb", True
     test_parameters: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
         {"beta": 0.1},

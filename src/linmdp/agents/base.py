@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from types import FunctionType, MappingProxyType
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,8 +22,9 @@ StateDict = dict[str, np.ndarray]
 class Component:
     """A part of an agent that owns arrays: it knows their bytes, and how to save and restore itself.
 
-    A subclass names its arrays, its whole-number counters, arrays that are only scratch space, and small ones that
-    follow from its parameters. An array that it owns and does not name is an error when the agent is saved.
+    A subclass names its arrays, its whole-number counters, arrays that are only scratch space, small ones that follow
+    from its parameters, and the components that it is made of. An array that it owns and does not name is an error when
+    the agent is saved.
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ()
@@ -32,29 +32,42 @@ class Component:
     _saved_within: ClassVar[Limits] = {}
     _scratch: ClassVar[tuple[str, ...]] = ()
     _derived: ClassVar[tuple[str, ...]] = ()
+    _members: ClassVar[tuple[str, ...]] = ()
+    """A saved state has their arrays under their names, without the underscore of an attribute; one may be None."""
+    _passing: ClassVar[tuple[str, ...]] = ()
+    """What it remembers between two calls, of no weight."""
     _run_axis: ClassVar[Mapping[str, int]] = {}
     """Which axis of an array counts the runs in lockstep, where it is not the second."""
+
+    def _components(self) -> dict[str, Component]:
+        found = {name: getattr(self, name) for name in self._members}
+        return {name: part for name, part in found.items() if part is not None}
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that this part owns now."""
-        return sum(getattr(self, name).nbytes for name in (*self._arrays, *self._scratch, *self._derived))
+        own = (getattr(self, name) for name in (*self._arrays, *self._scratch, *self._derived))
+        return sum(int(held.nbytes) for held in (*own, *self._components().values()) if held is not None)
 
     def state_dict(self) -> StateDict:
         """A copy of everything that this part has learned."""
-        state = {name: getattr(self, name).copy() for name in self._arrays}
-        state.update({name: np.array(getattr(self, name), dtype=np.int64) for name in self._counters})
+        state = {name.lstrip("_"): getattr(self, name).copy() for name in self._arrays}
+        state |= {name.lstrip("_"): np.array(getattr(self, name), dtype=np.int64) for name in self._counters}
+        for name, part in self._components().items():
+            state |= prefixed(name.lstrip("_"), part.state_dict())
         return state
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what `state_dict` saved."""
+        for name, part in self._components().items():  # they may have to make room first
+            part.load_state_dict(under(name.lstrip("_"), state))
         for name in self._arrays:
-            load_array(getattr(self, name), state, name)
+            load_array(getattr(self, name), state, name.lstrip("_"))
         for name in self._counters:
-            setattr(self, name, int(saved_array(state, name)))
+            setattr(self, name, int(saved_array(state, name.lstrip("_"))))
         for name in (*self._arrays, *self._counters):
             if name in self._saved_within:
-                check_range(name, getattr(self, name), *self._saved_within[name])
+                check_range(name.lstrip("_"), getattr(self, name), *self._saved_within[name])
 
     def take_run(self, batched: Any, i: int) -> None:
         """Become what `batched`, which serves several runs in lockstep, is for run i."""
@@ -63,17 +76,13 @@ class Component:
             mine[...] = theirs.take(i, axis=self._run_axis.get(name, 1)).reshape(mine.shape)
         for name in self._counters:
             setattr(self, name, getattr(batched, name))
+        for name, part in self._components().items():
+            part.take_run(getattr(batched, name), i)
 
 
 TIE = 1e-9
 """Actions tie when their Q differ by less than this (times the largest possible value, if that is over 1):
 well above rounding, so that two ways of computing the same Q agree on what is a tie."""
-
-
-def count_in(moments: Array, x: float) -> None:
-    """One more number among those whose count, mean and sum of squares around it are `moments`, (3,) (Welford)."""
-    n, mean, _ = moments
-    moments += 1, (x - mean) / (n + 1), (x - mean) ** 2 * n / (n + 1)
 
 
 def tie_tolerance(caps: Array) -> float:
@@ -152,12 +161,13 @@ def unsaved_arrays(agent: Agent) -> list[str]:
         elif isinstance(value, list | tuple | dict):
             for item in value.values() if isinstance(value, dict) else value:
                 look(name, item)
-        elif isinstance(value, Component | Agent) and id(value) not in seen:
+        elif isinstance(value, Component) and id(value) not in seen:
             seen.add(id(value))
-            mine = [getattr(value, n) for kind in ("_arrays", "_scratch", "_derived") for n in getattr(value, kind, ())]
+            mine = [getattr(value, n) for n in (*value._arrays, *value._scratch, *value._derived)]
+            mine += [value.caps] if isinstance(value, Agent) else []
             declared.update(id(_owner(array)) for array in mine if isinstance(array, np.ndarray))
-            for n, v in vars(value).items():
-                look(n, v)
+            for n in vars(value).keys() - set(value._passing):
+                look(n, getattr(value, n))
 
     look("", agent)
     table = getattr(agent.task.features, "columns", None)
@@ -172,7 +182,7 @@ def _owner(array: np.ndarray) -> np.ndarray:
     return array
 
 
-class Agent(ABC):
+class Agent(Component, ABC):
     """What the run loop asks of an agent. Steps h count from 0 to H-1.
 
     Constructor arguments are keyword-only after the task and stored verbatim under their own names.
@@ -202,7 +212,16 @@ class Agent(ABC):
     """Which actions may be taken, (A,), where the environment says so: during `act` in the state that it is given,
     during `observe` in the next one; None: all, or nobody says. Between steps it is None."""
     _derived: ClassVar[tuple[str, ...]] = ("caps",)
-    """Arrays that follow from the parameters, and are not saved."""
+    in_lockstep: ClassVar[bool] = False
+    """Whether `lockstep` has something to hand over; said anew in each class, since another one may act otherwise."""
+    supplied: ClassVar[tuple[str, ...]] = ()
+    """Parameters that nobody gives: whoever makes the agent knows them."""
+    _parameters: ClassVar[Mapping[str, inspect.Parameter]] = {}
+
+    def __init_subclass__(cls) -> None:
+        init = vars(cls).get("__init__")
+        own = inspect.signature(init).parameters.values() if init else ()
+        cls._parameters = {**cls._parameters, **{p.name: p for p in own if p.kind is p.KEYWORD_ONLY}}
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -212,7 +231,7 @@ class Agent(ABC):
         self.updates = 0
         self.resets = 0
 
-    def begin_episode(self) -> None:  # noqa: B027 (an agent that does not learn has nothing to do)
+    def begin_episode(self) -> None:
         """Called before the first step of an episode: planning happens here."""
 
     @abstractmethod
@@ -236,12 +255,10 @@ class Agent(ABC):
         self.observe(*step)
         self.mask = None
 
-    def observe(  # noqa: B027
-        self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool
-    ) -> None:
+    def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         """What came of the action."""
 
-    def end_episode(self) -> None:  # noqa: B027
+    def end_episode(self) -> None:
         """Called after the last step of an episode, also of one that ended early."""
 
     @abstractmethod
@@ -253,11 +270,6 @@ class Agent(ABC):
         """The policy on finite states: (S,) actions or, where they are drawn, (S, A) probabilities."""
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays that the agent owns now."""
-        return 0
-
-    @property
     def planning_bytes(self) -> int:
         """The most bytes that planning has taken so far on top of `nbytes`."""
         return 0
@@ -265,14 +277,6 @@ class Agent(ABC):
     def bytes_after(self, episodes: int) -> int:
         """Bytes that the agent will own after that many episodes, at most."""
         return self.nbytes
-
-    def plannings(self, episodes: int) -> int:
-        """How often it plans within that many episodes, at most: for forecasts of time."""
-        return episodes
-
-    def samples_held(self, episodes: int) -> int:
-        """The most samples per step that a planning goes through within that many episodes; 0: none are kept."""
-        return 0
 
     def lockstep(self) -> Any:
         """What running many seeds in lockstep needs, where the agent supports it; else None: they run one by one."""
@@ -297,15 +301,11 @@ class Agent(ABC):
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:
         """The keyword parameters of the constructor: those of its bases, then its own."""
-        found: dict[str, inspect.Parameter] = {}
-        for base in reversed(cls.__mro__):
-            if "__init__" in vars(base):
-                found |= {p.name: p for p in _keywords(vars(base)["__init__"])}
-        return found
+        return dict(cls._parameters)
 
     def get_params(self) -> dict[str, Any]:
         """The constructor's keyword arguments, as they were given."""
-        return {name: getattr(self, name) for name in self.parameters() if hasattr(self, name)}
+        return {name: getattr(self, name, None) for name in self.parameters() if name not in self.supplied}
 
     def _identity(self) -> dict[str, Any]:
         """What a saved state must agree with: the kind of agent, its parameters, and the size of its task."""
@@ -317,7 +317,7 @@ class Agent(ABC):
         """A copy of everything that the agent has learned, of its random generator, and of whose state it is."""
         counters = np.array([self.policy_version, self.updates, self.resets], dtype=np.int64)
         rng = _packed(self.rng.bit_generator.state)
-        return {"identity": _packed(self._identity()), "rng": rng, "counters": counters}
+        return {"identity": _packed(self._identity()), "rng": rng, "counters": counters} | super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what `state_dict` saved, of an agent with the same parameters; if that fails nothing has changed."""
@@ -365,16 +365,4 @@ class Agent(ABC):
         self.rng.bit_generator.state = _unpacked(state, "rng")
         counters = saved_array(state, "counters")
         self.policy_version, self.updates, self.resets = (int(x) for x in counters)
-
-
-@functools.cache
-def _keywords(init: Any) -> list[inspect.Parameter]:
-    """Of one constructor; asked for each of a million settings of a sweep."""
-    return [p for p in inspect.signature(init).parameters.values() if p.kind is p.KEYWORD_ONLY]
-
-
-def only_overrides(cls: type, base: type, hooks: set[str]) -> bool:
-    """Whether the classes between `cls` and `base` change nothing of `base` but `hooks`."""
-    between = [c for c in cls.__mro__ if c not in base.__mro__]
-    changed = [getattr(base, name, None) for c in between for name in vars(c) if name not in hooks]
-    return not any(isinstance(old, FunctionType | property) for old in changed)
+        super().load_state_dict(state)

@@ -71,6 +71,7 @@ class OptimalAgent(Agent):
 
     name = "optimal"
     needs_features = False
+    supplied = ("Q",)
     _derived = (*Agent._derived, "_Q")
 
     def __init__(self, task: Task, *, Q: Array | Callable[[int], Array], max_bytes: int | str | None = None) -> None:
@@ -101,11 +102,6 @@ class OptimalAgent(Agent):
         q = self._Q[h]
         actions: IntArray = (q >= q.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
         return actions
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of Q*."""
-        return self._Q.nbytes
 
     def state_dict(self) -> StateDict:
         return super().state_dict() | ({} if self._of is None else {"k": np.array(self._k)})

@@ -33,7 +33,7 @@ from linmdp.agents.memory.limited import FEWEST, Joining, Merging
 from linmdp.agents.memory.links import Sparse
 from linmdp.agents.memory.samples import Samples
 from linmdp.agents.memory.searched import Searched
-from linmdp.agents.memory.table import MANY_STATES, Counts, SeenCounts
+from linmdp.agents.memory.table import Counts
 from linmdp.agents.memory.transitions import Transitions, least_merged
 from linmdp.agents.ridge import DELAY
 from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, invalid
@@ -279,9 +279,7 @@ class StorageChoice:
         agent, features = self.agent, self.agent._features
         if self.name == "counts":
             assert isinstance(features, TableFeatures)
-            # with max_bytes the arrays are to have their full size from the start, as was forecast
-            many = features.S >= MANY_STATES and agent.max_bytes is None
-            return (SeenCounts if many else Counts)(parts, features, self.dtype)
+            return Counts(parts, features, self.dtype)
         if self.name == "search":
             assert isinstance(features, BilinearFeatures)
             if not isinstance(parts.exploration, Bonus):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, load_array, prefixed, under
+from linmdp.agents.base import TIE, Agent, check_step
 from linmdp.agents.held import check_range
 from linmdp.agents.horizon import Horizon
 from linmdp.errors import InvalidParameter, check_int, check_number
@@ -40,18 +40,14 @@ class GreedyAgent(Agent):
 
     Attributes
     ----------
-    _arrays, _scratch : of the class; names of its arrays, and of those that need not be saved
-    _times : those of the arrays that say how often something was seen
-    _parts : of the class; names of the components that own other arrays
+    _times : of the class; those of its arrays that say how often something was seen
     _falling : the chance of a random action, by the episode; None: there is none
     _Q : (H, S, A), unless `_q` is its own
     _k : episodes begun
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ()
-    _scratch: ClassVar[tuple[str, ...]] = ()
+    _counters: ClassVar[tuple[str, ...]] = ("_k",)
     _times: ClassVar[tuple[str, ...]] = ()
-    _parts: ClassVar[tuple[str, ...]] = ()
     _Q: Array
 
     def __init__(self, task: Task, falling: Falling | None = None) -> None:
@@ -116,31 +112,8 @@ class GreedyAgent(Agent):
         chances: Array = (1 - self.chance) * best / best.sum(axis=1, keepdims=True) + self.chance / self.task.A
         return chances
 
-    def _components(self) -> dict[str, Component]:
-        return {name: getattr(self, name) for name in self._parts}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays, and of those of its parts."""
-        own = [getattr(self, name) for name in (*self._arrays, *self._scratch, *self._derived)]
-        return sum(array.nbytes for array in (*own, *self._components().values()) if array is not None)
-
-    def state_dict(self) -> StateDict:
-        state = super().state_dict() | {"episodes_begun": np.array(self._k)}
-        state |= {name[1:]: getattr(self, name).copy() for name in self._arrays}
-        for name, part in self._components().items():
-            state |= prefixed(name, part.state_dict())
-        return state
-
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
-        number = np.array(0)
-        load_array(number, state, "episodes_begun")
-        self._k = int(number)
-        for name in self._arrays:
-            load_array(getattr(self, name), state, name[1:])
-            if name in self._times:
-                check_range(name[1:], getattr(self, name), 0, np.inf)
-                np.abs(getattr(self, name), out=getattr(self, name))  # of -0.0, with which nothing can be drawn
-        for name, part in self._components().items():
-            part.load_state_dict(under(name, state))
+        for name in self._times:
+            check_range(name[1:], getattr(self, name), 0, np.inf)
+            np.abs(getattr(self, name), out=getattr(self, name))  # of -0.0, with which nothing can be drawn

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.base import Agent, StateDict, load_array, prefixed, saved_array, under
+from linmdp.agents.base import Agent, saved_array
 from linmdp.agents.budget import Choice
 from linmdp.agents.optimist import Optimist
 from linmdp.agents.scouts import RECENT
@@ -83,6 +83,9 @@ class Insured(Agent):
         {"M": 5},
     )
     _arrays = ("_C", "_n", "_least", "_start", "_recent")
+    _counters = ("_k", "_plays", "_seen")
+    _members = ("_A", "_B")
+    _derived: ClassVar = ()  # the caps are those of both
 
     def __init__(
         self,
@@ -280,20 +283,9 @@ class Insured(Agent):
     def policy(self, h: int) -> Array | IntArray:
         return self._player.policy(h)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of both agents, and of the counters."""
-        return self._A.nbytes + self._B.nbytes + sum(int(getattr(self, name).nbytes) for name in self._arrays)
-
     def bytes_after(self, episodes: int) -> int:
         now = self._A.nbytes + self._B.nbytes
         return self.nbytes - now + self._A.bytes_after(episodes) + self._B.bytes_after(episodes)
-
-    def plannings(self, episodes: int) -> int:
-        return self._A.plannings(episodes) + self._B.plannings(episodes)
-
-    def samples_held(self, episodes: int) -> int:
-        return max(self._A.samples_held(episodes), self._B.samples_held(episodes))
 
     def drift(self) -> float | None:
         found = [drift for drift in (self._A.drift(), self._B.drift()) if drift is not None]
@@ -303,23 +295,12 @@ class Insured(Agent):
         """That of A's storage."""
         return self._A.certificate()
 
-    def state_dict(self) -> StateDict:
-        state = super().state_dict() | {name[1:]: getattr(self, name).copy() for name in self._arrays}
-        state["turn"] = np.array([self._k, self._plays, self._seen], dtype=np.int64)
-        return state | prefixed("A", self._A.state_dict()) | prefixed("B", self._B.state_dict())
-
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
+        self._B.prepare_anew(max(int(saved_array(state, "k")), 1))  # its width, before what it has learned
         super()._load(state)
-        for name in self._arrays:
-            load_array(getattr(self, name), state, name[1:])
-        turn = np.zeros(3, dtype=np.int64)
-        load_array(turn, {"turn": saved_array(state, "turn")}, "turn")
-        self._k, self._plays, self._seen = turn.tolist()
         (n_A, n_B), due = self.turns, 0 if self.mode != "mean" else power_floor(max(self._k - 1, 0), self._alpha)
         if not (n_A >= 0 and n_B >= due and 0 <= self._k - n_A - n_B <= 1 and self._plays in (0, 1)):
             raise InvalidData("The turns of a saved agent must be those of its episodes.")
-        self._A.load_state_dict(under("A", state))
-        self._B.load_at(max(self._k, 1), under("B", state))
 
 
 def _written(agent: Agent) -> str:

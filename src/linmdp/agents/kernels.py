@@ -221,7 +221,8 @@ def _forms_kernel(
     tl.store(forms_ptr + one * LENGTH + rows, forms.to(forms_ptr.dtype.element_ty), mask=rows < LENGTH)
 
 
-def _padded(d: int) -> int:
+def padded(d: int) -> int:
+    """What a product of a kernel takes for a length of d."""
     return max(16, int(triton.next_power_of_2(d)))
 
 
@@ -245,7 +246,7 @@ def fit(planner: Any, h: int, v: Any, mask: Any, runs: Any, *, few: bool) -> Non
         runs,
         storage.V.shape[-1],
         d,
-        _padded(d),
+        padded(d),
         FIT[0],
         FIT[2],
         few,
@@ -276,7 +277,7 @@ def sweep(storage: Any, h: int, v: Any, mask: Any, runs: Any, *, few: bool, tile
         S,
         A,
         d,
-        _padded(d),
+        padded(d),
         tiles.runs,
         tiles.states,
         tiles.stages,
@@ -319,12 +320,12 @@ def renew(planner: Any, which: Any) -> None:
     ridge, storage, d = planner.ridge, planner.storage, planner.w.shape[-1]
     delay, length = ridge.waiting.shape[-2], storage.columns.shape[1]
     Lambda, B = (ridge.Lambda, ridge.waiting, ridge.shift), len(ridge.lam)
-    _inverse_kernel[(len(which),)](*Lambda, which, ridge.Lambda_inv, B, delay, d, _padded(d))
+    _inverse_kernel[(len(which),)](*Lambda, which, ridge.Lambda_inv, B, delay, d, padded(d))
     if len(which) >= d and d * (d + 1) // 2 * length * 8 <= PRODUCTS_BYTES:
         _forms_together(ridge.Lambda_inv, storage.columns, which, storage.forms)
         return
     grid = (len(which), triton.cdiv(length, ROWS))
-    _forms_kernel[grid](ridge.Lambda_inv, storage.columns, which, storage.forms, length, d, _padded(d), ROWS)
+    _forms_kernel[grid](ridge.Lambda_inv, storage.columns, which, storage.forms, length, d, padded(d), ROWS)
 
 
 def _forms_together(Lambda_inv: Any, columns: Any, which: Any, forms: Any) -> None:
@@ -342,5 +343,5 @@ def downdate(Lambda_inv: Any, phi: Any) -> Any:
     """`ridge.downdate` of many matrices (..., d, d), in one pass over them."""
     d = phi.shape[-1]
     v = phi.new_empty(phi.shape)
-    _downdate_kernel[(phi.numel() // d,)](Lambda_inv, phi, v, d, _padded(d), num_warps=1)
+    _downdate_kernel[(phi.numel() // d,)](Lambda_inv, phi, v, d, padded(d), num_warps=1)
     return v

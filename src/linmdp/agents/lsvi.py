@@ -14,7 +14,7 @@ import numpy as np
 
 from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import Agent, StateDict, check_step, load_array, only_overrides, prefixed, under
+from linmdp.agents.base import Agent, StateDict, check_step, load_array
 from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within
 from linmdp.agents.choice import StorageChoice
 from linmdp.agents.exploration.base import Exploration
@@ -22,7 +22,7 @@ from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.held import solvable
 from linmdp.agents.memory.base import Parts, Storage
-from linmdp.agents.parameters import HOOKS, LARGEST_BONUS, USUAL_LAM, check_common
+from linmdp.agents.parameters import LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule, Step
@@ -63,6 +63,11 @@ class LSVIAgent(Agent):
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
     own_weights: ClassVar[bool] = False  # whether its exploration holds weights beside those of the planner
     bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
+    own_storage: ClassVar[bool] = False
+    """Whether `make_storage` makes one of its own, of which nobody knows whether it holds every sample."""
+    _arrays: ClassVar = ("_plan", "_store", "_tie_draws")
+    _members: ClassVar = ("_auto_beta", "schedule", "_planner")
+    _derived: ClassVar = ()  # the caps are those of the exploration
 
     def __init__(
         self,
@@ -153,13 +158,12 @@ class LSVIAgent(Agent):
         return Bonus(self.horizon, self.caps, beta, backend)
 
     def make_storage(self, parts: Parts) -> Storage:
-        """What is kept of the past; an agent with a storage of its own does not run in lockstep."""
+        """What is kept of the past; an agent with another one says so (`own_storage`)."""
         return self._storing.make(parts)
 
     def make_ridge(self) -> Any:
         """Regressions in another form than `Ridge`; None for that."""
-        own = type(self).make_storage is not LSVIAgent.make_storage  # then nobody knows whether it holds every sample
-        return None if own else self._storing.make_ridge()
+        return None if self.own_storage else self._storing.make_ridge()
 
     def _choices(self) -> Iterator[Choice]:
         """What `max_bytes` may choose, from the best to the smallest."""
@@ -192,32 +196,19 @@ class LSVIAgent(Agent):
         return STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
 
     def _make_planner(self) -> Planner:
-        own = type(self).make_storage is not LSVIAgent.make_storage
         return Planner(
             self.horizon,
             self._storing.width,
             lam=self.lam_value,
             exploration=self._exploration,
             make_storage=self.make_storage,
-            delay=DELAY if own else self._storing.delay,
+            delay=DELAY if self.own_storage else self._storing.delay,
             ridge=self.make_ridge(),
         )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays that the agent owns now."""
-        own = self._tie_draws.nbytes + self._plan.nbytes + self._store.nbytes
-        return own + self._planner.nbytes + self.schedule.nbytes + (self._auto_beta.nbytes if self._auto_beta else 0)
 
     def samples_after(self, episodes: int) -> int:
         """The most samples that one step's regression rests on at once, within that many episodes."""
         return self.schedule.most_samples(episodes)
-
-    def samples_held(self, episodes: int) -> int:
-        return self.samples_after(episodes) * self._planner.storage.keeps_samples
-
-    def plannings(self, episodes: int) -> int:
-        return self.schedule.plannings(episodes)
 
     def bytes_after(self, episodes: int) -> int:
         storage, held = self._planner.storage, self.schedule.most_held(episodes, self.horizon.samples_per_episode)
@@ -344,15 +335,15 @@ class LSVIAgent(Agent):
     # lockstep and files
 
     def lockstep(self) -> Setting | None:
-        """Counts, and a beta that is fixed or from the evidence, can share their products; the rest must be ours."""
-        fits = self._storing.name == "counts" and self.horizon.H == self.task.H
+        """Counts, and a beta that is fixed or from the evidence, can share their products."""
+        fits = vars(type(self)).get("in_lockstep", False)  # of this class, and of no base
+        fits &= self._storing.name == "counts" and self.horizon.H == self.task.H
         fits &= not self._auto_beta and not self.max_bytes
-        fits &= self._exploration.batched and self.schedule.batched
-        if not (fits and only_overrides(type(self), LSVIAgent, HOOKS)):
+        if not (fits and self._exploration.batched and self.schedule.batched):
             return None
         return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
 
-    def take_run(
+    def become(
         self, batched: Planner, i: int, schedule: Schedule, rng: np.random.Generator, counters: Sequence[int]
     ) -> None:
         """Become the agent of run i in lockstep, after an episode; see `state_dict` for the counters."""
@@ -362,24 +353,13 @@ class LSVIAgent(Agent):
         self.policy_version, self.updates, self.resets = map(int, counters)
 
     def state_dict(self) -> StateDict:
-        state = super().state_dict()
-        for name in ("plan", "store", "tie_draws"):
-            state[name] = getattr(self, f"_{name}").copy()
-        if self._auto_beta:
-            state |= prefixed("auto_beta", {"beta": np.array(self.beta_value), **self._auto_beta.state_dict()})
-        state |= prefixed("schedule", self.schedule.state_dict()) | prefixed("planner", self._planner.state_dict())
-        return state
+        return super().state_dict() | ({"beta": np.array(self.beta_value)} if self._auto_beta else {})
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
-        for name in ("plan", "store", "tie_draws"):
-            load_array(getattr(self, f"_{name}"), state, name)
         if self._auto_beta:
-            saved, beta = under("auto_beta", state), np.zeros(())
-            self._auto_beta.load_state_dict(saved)
-            load_array(beta, saved, "beta")
+            beta = np.zeros(())
+            load_array(beta, state, "beta")
             self.beta_value = float(beta)
             self._exploration.change_beta(self.beta_value)
-        self._planner.load_state_dict(under("planner", state))
         self.note_choice(self._planner)
-        self.schedule.load_state_dict(under("schedule", state))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -121,8 +120,7 @@ class Optimist(LSVIUCBRareSwitch):
         foremost: IntArray = tied[scores >= scores.max() - explore.tie]
         return foremost
 
-    def load_at(self, k: int, state: Mapping[str, np.ndarray]) -> None:
-        """Become what was saved in episode k."""
+    def prepare_anew(self, k: int) -> None:
+        """The same, for what was saved in episode k."""
         self._doublings = 0
         self.prepare_for(k)
-        self.load_state_dict(state)

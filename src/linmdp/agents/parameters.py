@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from linmdp.errors import LinMDPWarning, check_choice, check_number, invalid
 
@@ -16,25 +16,6 @@ LEAST_LAM_SINGLE = 1e-5
 
 LARGEST_BONUS = 1e100
 """Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
-
-
-class Common(TypedDict, total=False):
-    """The parameters that every LSVI agent takes; `LSVIUCB` documents them."""
-
-    beta: float | str
-    lam: float | str
-    cap: str
-    ties: str
-    storage: str
-    memory: str | None
-    dtype: str
-    episodes: int | None
-    stationary: bool | str
-    discount: float | str
-    lookahead: int | str
-    max_bytes: int | str | None
-    M: int | None
-    inflate: float
 
 
 def check_common(agent: LSVIAgent) -> None:
@@ -52,16 +33,3 @@ def check_common(agent: LSVIAgent) -> None:
     if agent.discount != "auto":
         check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
     check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0)
-
-
-HOOKS = {
-    "make_schedule",
-    "schedule_bytes",
-    "make_exploration",
-    "_choices",
-    "_bytes_of",
-    "_most_samples",
-    "__init__",
-    "name",
-}
-"""What a subclass may define and still run in lockstep, which asks for nothing else."""

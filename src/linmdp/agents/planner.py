@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.afresh import with_columns
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import StateDict, load_array, prefixed, under
+from linmdp.agents.base import Component
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
 from linmdp.agents.memory.base import Parts, Sample, Storage
@@ -25,7 +25,7 @@ EVERYWHERE: BoolArray = np.ones((), dtype=np.bool_)
 """A mask of all regressions."""
 
 
-class Planner:
+class Planner(Component):
     """The regressions, the samples and the weights, and the order in which they are renewed.
 
     Three independent choices meet here: the horizon (what the steps share), the storage (what is kept of the samples)
@@ -35,6 +35,9 @@ class Planner:
     ----------
     w : (levels, *batch, d)
     """
+
+    _arrays: ClassVar = ("w",)
+    _members: ClassVar = ("storage", "ridge", "exploration")
 
     def __init__(
         self,
@@ -259,27 +262,3 @@ class Planner:
 
     def _rebuild(self, g: int) -> Any:
         return self.ridge.rebuilt(g, self.storage.gram(g))
-
-    def take_run(self, batched: Planner, i: int) -> None:
-        """Become what `batched`, which serves several runs in lockstep, is for run i."""
-        self.w[:] = batched.backend.host(batched.w[:, i])
-        for name in ("ridge", "storage", "exploration"):
-            getattr(self, name).take_run(getattr(batched, name), i)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return int(self.ridge.nbytes + self.storage.nbytes + self.exploration.nbytes + self.w.nbytes)
-
-    def state_dict(self) -> StateDict:
-        """A copy of everything learned."""
-        state = {"w": self.w.copy()}
-        for name in ("ridge", "storage", "exploration"):
-            state |= prefixed(name, getattr(self, name).state_dict())
-        return state
-
-    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what `state_dict` saved."""
-        for name in ("storage", "ridge", "exploration"):  # a storage may have to make room first
-            getattr(self, name).load_state_dict(under(name, state))
-        load_array(self.w, state, "w")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,6 @@ from linmdp.agents.budget import as_it_is
 from linmdp.agents.greedy import Falling, GreedyAgent
 from linmdp.errors import check_number, invalid
 from linmdp.types import Array, State, Task
-
-
-class Tabular(TypedDict, total=False):
-    """The parameters that both take; `QLearning` documents them."""
-
-    stationary: bool
-    discount: float | None
-    max_bytes: int | str | None
 
 
 class _QLearner(GreedyAgent):
@@ -116,7 +108,7 @@ class QLearning(_QLearner):
 
     name = "q-learning"
 
-    def __init__(self, task: Task, *, c: float = 1e-4, **common: Unpack[Tabular]) -> None:
+    def __init__(self, task: Task, *, c: float = 1e-4, **common: Any) -> None:
         super().__init__(task, **common)
         self.c = c
         low, high = task.reward_range
@@ -143,7 +135,7 @@ class QLearningGreedy(_QLearner):
 
     name = "q-learning-greedy"
 
-    def __init__(self, task: Task, *, epsilon: float = 0.1, alpha: float = 0.1, **common: Unpack[Tabular]) -> None:
+    def __init__(self, task: Task, *, epsilon: float = 0.1, alpha: float = 0.1, **common: Any) -> None:
         super().__init__(task, Falling(check_number(self.name, "epsilon", epsilon, low=0.0, high=1.0)), **common)
         self.epsilon, self.alpha = epsilon, alpha
         self._alpha = check_number(self.name, "alpha", alpha, low=0.0, high=1.0)

@@ -24,10 +24,8 @@ def linearize(
         Path | None, typer.Option(help="dataset file: read if it exists, else collected and written")
     ] = None,
     only_data: Annotated[bool, typer.Option("--only-data", help="collect the dataset and stop")] = False,
-    explore: Annotated[str, typer.Option(help="random, or ucb: LSVI-UCB on the current features")] = "random",
     transitions: Annotated[int, typer.Option(help="transitions to collect")] = 50_000,
     horizon: Annotated[int, typer.Option(help="steps per episode while collecting")] = 50,
-    rounds: Annotated[int, typer.Option(help="rounds of data collection with --explore ucb; the first is random")] = 5,
     form: Annotated[str, typer.Option(help="linear, or energy (the published form)")] = "linear",
     seed: Annotated[int, typer.Option(help="seed of the data and the training")] = 0,
     batch: Annotated[int, typer.Option(help="transitions per iteration")] = 256,
@@ -45,7 +43,6 @@ def linearize(
     from linmdp.io.files import output_folder
 
     check_choice("linearize", "form", form, FORMS)
-    check_choice("linearize", "explore", explore, ("random", "ucb"))
     check_int("linearize", "transitions", transitions, low=2)
     settings = training_settings(
         d=dim, steps=steps, batch=batch, hidden=hidden, lr=lr, form=form, balance=balance, held_out=held_out,
@@ -56,9 +53,7 @@ def linearize(
             invalid("linearize", name, "given: a file to write", None)
         if path is not None:
             output_folder(path.parent)
-    dataset = dataset_of(
-        env_id, data, settings, transitions=transitions, H=horizon, explore=explore, rounds=rounds, say=_say
-    )
+    dataset = dataset_of(env_id, data, seed, transitions=transitions, H=horizon, say=_say)
     if not only_data and out is not None:
         _train(dataset, settings, out)
 

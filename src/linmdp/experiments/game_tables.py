@@ -149,10 +149,10 @@ def comparison(rows: Sequence[Row], scale: GameScale, points: float) -> str:
     best = max((row for row in rows if row.algorithm in NAMES), key=lambda row: found[row].mean)
     seeds = f"{len(best.runs)} seed{'s' * (len(best.runs) > 1)}"
     text = f"In the last {scale.last} episodes ({seeds}) the best learner, {best.name}, scores "
-    text += f"{_shown(found[best])} points per episode"
+    text += f"{found[best].text(',.1f')} points per episode"
     for row in (row for row in rows if row.algorithm == "constant"):
-        text += f", {_against(found[best], found[row])} the best constant action ({_shown(found[row])})"
-    others = [f"{row.name} {_shown(found[row])}" for row in rows if row.algorithm not in (*NAMES, "constant")]
+        text += f", {_against(found[best], found[row])} the best constant action ({found[row].text(',.1f')})"
+    others = [f"{row.name} {found[row].text(',.1f')}" for row in rows if row.algorithm not in (*NAMES, "constant")]
     return "; ".join([text, *others]) + "."
 
 
@@ -201,8 +201,4 @@ def _regrets(row: Row, scale: GameScale) -> list[str]:
 
 
 def _interval(values: Array, digits: int = 1) -> str:
-    return _shown(mean_interval(values), digits)
-
-
-def _shown(i: Interval, digits: int = 1) -> str:
-    return i.text(lambda x: f"{x:,.{digits}f}")
+    return mean_interval(values).text(f",.{digits}f")

@@ -61,7 +61,7 @@ def _train(env_id: str, path: Path, data: Path, d: int) -> None:
     from linmdp.experiments.linearization import dataset_of, train_model, training_settings
 
     settings = training_settings(d=d, steps=STEPS, device="auto")
-    train_model(dataset_of(env_id, data, settings, transitions=TRANSITIONS), settings, path)
+    train_model(dataset_of(env_id, data, settings.seed, transitions=TRANSITIONS), settings, path)
 
 
 def _best_constants(

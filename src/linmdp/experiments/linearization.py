@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from linmdp.agents import LSVIUCB
 from linmdp.errors import InvalidData, needed
 from linmdp.experiments.stored_runs import Say
 from linmdp.runner.progress import progress_bar
 from linmdp.runner.spec import parse_spec
-from linmdp.types import Task
 
 if TYPE_CHECKING:
-    from linmdp.envs.games import Game
     from linmdp.features.learned import LearnedModel
     from linmdp.linearize.data import Dataset
     from linmdp.linearize.train import Settings
-
-BETA, LAM = 0.1, 0.001
-"""Bonus and ridge of the learner that explores: with these it learns in a few hundred episodes of Alien."""
 
 
 def training_settings(*, device: str, **values: Any) -> Settings:
@@ -38,21 +29,17 @@ def training_settings(*, device: str, **values: Any) -> Settings:
 def dataset_of(
     env_id: str,
     path: Path | None,
-    settings: Settings | int,
+    seed: int,
     *,
     transitions: int,
     H: int = 50,
-    explore: str = "random",
-    rounds: int = 5,
     say: Say = lambda _: None,
 ) -> Dataset:
-    """Transitions of an environment, `ID,key=value,...`: those in the file if it exists, else new ones, written to it.
+    """Transitions of an environment, `ID,key=value,...`: those in the file if it exists, else of random play, written.
 
     Of an Atari game its RAM is seen, unless `obs_type` says otherwise.
-
-    New ones come from a random policy or, with explore="ucb", from LSVI-UCB on features that each of `rounds` improves.
-    Random play needs no settings but the seed.
     """
+    from linmdp.linearize.collect import open_game, random_data
     from linmdp.linearize.data import read_dataset
 
     kwargs = parse_spec(f"gym:{env_id}")[1]
@@ -66,37 +53,13 @@ def dataset_of(
             raise InvalidData(f"The dataset '{path}' must be of '{name}' with {kwargs}. Got one with {found}.")
         say(f"read {len(dataset):,} transitions of {name} from {path}")
         return dataset
-    dataset = _collected(name, kwargs, settings, transitions, H, None if explore == "random" else rounds)
+    game = open_game(name, kwargs)
+    with progress_bar("transitions", transitions, True) as advance:
+        dataset = random_data(game, transitions=transitions, H=H, seed=seed, advance=advance)
     if path is not None:
         dataset.save(path)
         say(f"written: {path}, {len(dataset):,} transitions of {name}")
     return dataset
-
-
-def _collected(
-    name: str, kwargs: dict[str, Any], settings: Settings | int, transitions: int, H: int, rounds: int | None
-) -> Dataset:
-    from linmdp.linearize.collect import open_game, random_data
-
-    game, sizes = open_game(name, kwargs), {"transitions": transitions, "H": H}
-    with progress_bar("transitions", transitions, True) as advance:
-        if rounds is None or isinstance(settings, int):
-            seed = settings if isinstance(settings, int) else settings.seed
-            return random_data(game, seed=seed, advance=advance, **sizes)
-        return _explored(game, settings, rounds, advance, sizes)
-
-
-def _explored(
-    game: Game, settings: Settings, rounds: int, advance: Callable[[], None], sizes: dict[str, int]
-) -> Dataset:
-    from linmdp.linearize.explore import explored_data
-
-    def make_player(task: Task) -> LSVIUCB:
-        agent = LSVIUCB(task, beta=BETA, lam=LAM, storage="features", dtype="float32")
-        agent.rng = np.random.default_rng([settings.seed, 5])
-        return agent
-
-    return explored_data(game, settings, make_player, rounds=rounds, advance=advance, **sizes)
 
 
 def train_model(dataset: Dataset, settings: Settings, out: Path) -> LearnedModel:

@@ -13,7 +13,7 @@ from linmdp.experiments.paper import BETAS, FIGURES, SETTINGS, Scale, with_setti
 from linmdp.report.plots import MIB, Curve, draw_curve, drawing, regret_curve, save
 from linmdp.report.style import is_baseline, line_styles, setting_name
 from linmdp.report.tables import markdown
-from linmdp.results.stats import Interval, growth_exponent, mean_interval, paired_ratio
+from linmdp.results.stats import Interval, growth_exponent, mean_interval, paired_ratio, two
 from linmdp.results.summary import Summary
 from linmdp.types import Array
 
@@ -91,8 +91,7 @@ def exponent(runs: Sequence[Summary], values: Callable[[Summary], np.ndarray]) -
 
 
 def _fitted(p: Interval) -> str:
-    mean, low, high = (round(x, 2) + 0.0 for x in p)  # and no minus before 0
-    return f"K^{mean:.2f}" + (f" [{low:.2f}, {high:.2f}]" if p.low < p.high else "")
+    return f"K^{p.text(two)}"
 
 
 def end(s: Summary) -> Array:
@@ -112,10 +111,10 @@ def regret_table(found: Found, agents: Sequence[str], K: int, setting: str, beta
             (
                 setting_name(s.agent).removesuffix(", counts"),  # regret does not depend on the storage
                 str(s.seeds),
-                _within(mean, ".1f"),
+                mean.text(".1f"),
                 f"{mean.mean / K:.3f}",
                 f"{mean.mean / random:.2f}",
-                _within(ratio, ".2f"),
+                ratio.text(".2f"),
             )
         )
     width = "beta as published" if setting == SETTINGS[0] else f"beta = {beta:g}"
@@ -132,15 +131,10 @@ def cost_table(metric: str, found: Found, agents: Sequence[str], sizes: Sequence
     unit = "MiB" if metric == "space" else "CPU s"
 
     def cell(agent: str, K: int) -> str:
-        return _within(measure(found[agent, K]), ".1f") if (agent, K) in found else "-"
+        return measure(found[agent, K]).text(".1f") if (agent, K) in found else "-"
 
     rows = [(setting_name(agent), *(cell(agent, K) for K in sizes)) for agent in agents]
     return markdown(("agent", *(f"{unit}, K = {K:,}" for K in sizes)), rows)
-
-
-def _within(x: Interval, form: str) -> str:
-    """A mean with its interval, if it has one."""
-    return f"{x.mean:{form}}" + (f" [{x.low:{form}}, {x.high:{form}}]" if x.low < x.high else "")
 
 
 def paper_figure(name: str, panels: Mapping[str, Sequence[Summary]], beta: float, folder: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,14 +12,6 @@ from linmdp.types import Array, IntArray
 
 Score = Callable[[Array, Array], Array]
 """Q from products (n, m) of vectors and features, which it may use up, and their forms (m,); growing in both."""
-
-
-class Found(NamedTuple):
-    """The actions that share the largest Q, in order, that Q, and the share of all actions that were looked at."""
-
-    actions: IntArray
-    value: float
-    opened: float = 1.0
 
 
 class BilinearFeatures:
@@ -88,13 +79,3 @@ class BilinearFeatures:
         F = self.F[state]
         forms = np.abs(np.einsum("ap,ap->a", self.psi @ (F.T @ metric @ F), self.psi))  # not below 0 by rounding
         return score((vectors @ F) @ self.psi.T, forms)
-
-    def best(self, state: int, vectors: Array, metric: Array, score: Score, tie: float) -> Found:
-        """The actions whose Q is at most `tie` below the largest."""
-        q = self.scan(state, vectors, metric, score)
-        top = float(q.max())
-        return Found(np.flatnonzero(q >= top - tie), top)
-
-    def largest(self, state: int, vectors: Array, metric: Array, score: Score) -> float:
-        """The largest Q alone."""
-        return float(self.scan(state, vectors, metric, score).max())

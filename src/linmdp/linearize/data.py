@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,7 @@ class Dataset:
 
     Attributes
     ----------
-    meta : `env` (its id), `kwargs`, `A`, `layout` (see `features.learned`), `H`, and versions; `random`, the number of
-        transitions at the start that are of random play, where not all are
+    meta : `env` (its id), `kwargs`, `A`, `layout` (see `features.learned`), `H`, and versions
     states, next_states : (n, width), bytes or float32
     actions, episode, step : (n,); rewards : (n,) as the environment paid them; terminated : (n,)
     """
@@ -133,11 +131,3 @@ def read_dataset(path: Path, env_id: str | None = None) -> Dataset:
     if not fits:
         raise InvalidData(f"The arrays of {where} must fit its metadata: {A} actions, layout {layout}.")
     return data
-
-
-def joined(parts: Sequence[Dataset]) -> Dataset:
-    """Several datasets of one environment as one; episodes keep their order and get new numbers."""
-    offsets = np.cumsum([0, *(int(part.episode.max()) + 1 for part in parts)])
-    episode = np.concatenate([part.episode + first for part, first in zip(parts, offsets, strict=False)])
-    rest = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS if name != "episode"}
-    return Dataset(meta=parts[0].meta, episode=episode.astype(np.int32), **rest)

@@ -15,7 +15,7 @@ from linmdp.report.plots import drawing, save
 from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import markdown
 from linmdp.results.aggregate import aggregate, difference, improvement, iqm, mean, profile
-from linmdp.results.stats import Interval
+from linmdp.results.stats import Interval, two
 from linmdp.types import Array, BoolArray
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ class Benchmark:
     ----------
     measure : the scores that count: "whole", or those at the "end"
     warm_up : whether steps before the first episode are "counted" or "given"
-    leave_out : the first agent is the base, and the others are variants of it
     """
 
     def __init__(
@@ -81,10 +80,9 @@ class Benchmark:
         *,
         measure: str,
         warm_up: str,
-        leave_out: bool = False,
     ) -> None:
         self.suite, self.fingerprint, self.scale = suite, fingerprint, scale
-        self.measure, self.warm_up, self.leave_out = measure, warm_up, leave_out
+        self.measure, self.warm_up = measure, warm_up
         self.scores = tuple(s for s in scores if not s.perturb)
         self.perturbed = tuple(s for s in scores if s.perturb)
 
@@ -132,7 +130,7 @@ class Benchmark:
 
     def _row(self, agent: str, half: str) -> tuple[str, ...]:
         scores = (self.counted(agent, half, measure) for measure in ("end", "whole"))
-        figures = [shown(aggregate(x, statistic)) for x in scores for statistic in (iqm, mean)]
+        figures = [aggregate(x, statistic).text(two) for x in scores for statistic in (iqm, mean)]
         ran = [s for s in self.of(agent, half) if not s.reason]
         if not ran:
             return (agent, *figures, "-", "-", "-", "-", "-")
@@ -161,20 +159,13 @@ class Benchmark:
         """How probable it is that a run of the first agent is better than one of each other."""
         first, *others = self.agents
         rows = [
-            (other, *(shown(improvement(self.counted(first, half), self.counted(other, half))) for half in self.halves))
+            (
+                other,
+                *(improvement(self.counted(first, half), self.counted(other, half)).text(two) for half in self.halves),
+            )
             for other in others
         ]
         return markdown((f"{first} is better than", *self.halves), rows)
-
-    def left_out(self) -> str:
-        """What each variant scores more than the base, the first agent: on average over the same tasks and seeds."""
-        base, *variants = self.agents
-        parts = [(half, measure) for half in self.halves for measure in ("end", "whole")]
-        rows = [
-            (variant, *(signed(difference(self.counted(variant, *p), self.counted(base, *p))) for p in parts))
-            for variant in variants
-        ]
-        return markdown((f"without: against {base}", *(f"{half}, {part}" for half, part in parts)), rows)
 
     def costs(self, agent: str) -> str:
         """What each perturbation costs an agent: means over the tasks that it applies to, and their difference."""
@@ -197,7 +188,6 @@ class Benchmark:
 
     def __str__(self) -> str:
         parts = [self.title, *(f"{half} tasks\n\n{self.table(half)}" for half in self.halves)]
-        parts += [self.left_out()] if self.leave_out else []
         parts += [self.improvements()] if len(self.agents) > 1 else []
         parts += [self.families()]
         parts += [self.costs(agent) for agent in self.agents if self.perturbed]
@@ -271,19 +261,9 @@ def _stacked(scores: Sequence[Score], measure: str) -> Array:
     return np.stack([getattr(s, measure) for s in scores], axis=1)
 
 
-def shown(i: Interval) -> str:
-    """A score with its interval."""
-    return i.text(two)
-
-
 def signed(i: Interval) -> str:
     """A difference with its interval."""
     return i.text(lambda x: f"{round(x, 2) + 0.0:+.2f}")
-
-
-def two(x: float) -> str:
-    """A score with two digits, and no minus before 0."""
-    return f"{round(x, 2) + 0.0:.2f}"
 
 
 def _numbers(i: Interval) -> dict[str, float]:

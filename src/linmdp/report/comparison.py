@@ -14,7 +14,6 @@ from linmdp.report.section_data import returns_curve
 from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import comparison_table, html_table
 from linmdp.results.curves import spaced
-from linmdp.results.stats import Interval
 from linmdp.results.summary import Summary, by_agent, by_setting, summarize
 from linmdp.results.table import points, run_row
 from linmdp.results.verdict import verdict, verdicts
@@ -110,7 +109,7 @@ class Comparison(Sequence[RunResult]):
 
 
 def _shown(s: Summary) -> tuple[str, ...]:
-    regret, end = (_interval(i, s.seeds) for i in (s.regret, s.end))
+    regret, end = ("-" if i is None else str(i) for i in (s.regret, s.end))
     steps = "-" if s.interactions is None else f"{s.interactions:,.0f}"
     return s.agent, str(s.seeds), regret, end, steps, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
 
@@ -132,7 +131,3 @@ def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:
         said = [*paired_comparisons(rows), *(line for _, line in shown if line)]
         parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *said]))
     return "\n\n".join(parts) or "There are no runs yet."
-
-
-def _interval(interval: Interval | None, seeds: int) -> str:
-    return "-" if interval is None else str(interval) if seeds > 1 else f"{interval.mean:.4g}"

@@ -8,6 +8,8 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +19,8 @@ from linmdp.io.files import output_folder, write_atomic
 from linmdp.io.units import human_bytes
 from linmdp.report import narrative
 from linmdp.report.commands import environments, equivalent, parameters
-from linmdp.report.payload import embedded, growth_payload, section_payload, styles_payload
-from linmdp.report.section_data import ENDS, MEASURES, YS, Growth, Section, growth_of, sections_of
+from linmdp.report.payload import embedded, section_payload, styles_payload
+from linmdp.report.section_data import ENDS, YS, sections_of
 from linmdp.report.style import is_baseline, line_styles, short_name
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.results.run_folder import Ran, opened_folder
@@ -41,7 +43,6 @@ HELPERS: dict[str, Any] = {name: value for name, value in vars(narrative).items(
     "comparison_rows": comparison_rows,
     "zip": zip,
     "HEADER": HEADER,
-    "MEASURES": MEASURES,
     "ENDS": ENDS,
     "YS": YS,
     "few": SENTENCES,
@@ -77,9 +78,7 @@ def write_report(folder: Path, page: Path | None = None, about: Mapping[str, tup
         results = sorted(stored.results, key=lambda r: is_baseline(r.agent))
         styles, script = line_styles(_by_presence(results)), asset("page.js")
         sections = sections_of(results, stored.read, MOST_SECTIONS)
-        envs = _by_env(results, sections)
         panels = {f"section-{s.number}": section_payload(s, styles) for s in sections}
-        panels |= {f"growth-{number}": growth_payload(grown, styles) for _, _, number, grown in envs if grown}
         left_out = len({(r.env, r.episodes) for r in results}) - len(sections)
         text: str = engine.from_string(asset("report.html")).render(
             title=folder.resolve().name or "results",
@@ -89,7 +88,7 @@ def write_report(folder: Path, page: Path | None = None, about: Mapping[str, tup
             styles=styles,
             order=list(styles),
             sections=sections,
-            envs=envs,
+            envs=[(env, list(own)) for env, own in groupby(sections, attrgetter("env"))],
             about=about or {},
             alarms=sum(bool(r.warnings) for s in sections for r in s.runs),
             left_out=left_out,
@@ -144,16 +143,6 @@ def _by_presence(results: Sequence[Ran]) -> list[str]:
     """The agents, first those that are in most sections: a section should not have a colour twice."""
     counts = Counter(agent for _, _, agent in {(r.env, r.episodes, r.agent) for r in results})
     return sorted(dict.fromkeys(r.agent for r in results), key=lambda agent: -counts[agent])
-
-
-def _by_env(results: Sequence[Ran], sections: Sequence[Section]) -> list[tuple[str, list[Section], int, list[Growth]]]:
-    """Each environment with its sections, its number, and the agents that ran at several K."""
-    found = []
-    for number, env in enumerate(dict.fromkeys(s.env for s in sections), start=1):
-        own = [s for s in sections if s.env == env]
-        shown = {s.agent for section in own for s in section.summaries}
-        found.append((env, own, number, growth_of([r for r in results if r.env == env and r.agent in shown])))
-    return found
 
 
 def _pictures(folder: Path) -> list[tuple[str, str, str]]:

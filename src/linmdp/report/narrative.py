@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from linmdp.io.units import human_bytes
-from linmdp.report.section_data import Growth, Section
+from linmdp.report.section_data import Section
 from linmdp.report.style import is_baseline, short_name
 from linmdp.results.run_folder import Ran
-from linmdp.results.stats import Interval, paired_ratio
+from linmdp.results.stats import paired_ratio
 from linmdp.results.summary import Summary
-from linmdp.results.verdict import verdict, without_advice
+from linmdp.results.verdict import number, verdict, without_advice
 from linmdp.types import RunResult
 
 
@@ -91,18 +91,6 @@ def flagged(runs: Sequence[Ran]) -> dict[str, list[Ran]]:
         for warning in dict.fromkeys(r.warnings):
             found.setdefault(warning, []).append(r)
     return found
-
-
-def number(value: float) -> str:
-    """1234.5 as "1,234", 12.345 as "12.3", 0.01234 as "0.0123", a rounding error as "0"."""
-    if abs(value) < 1e-9:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def with_interval(i: Interval, seeds: int) -> str:
-    """A mean with its interval, where there is more than one seed."""
-    return f"{number(i.mean)} [{number(i.low)}, {number(i.high)}]" if seeds > 1 else number(i.mean)
 
 
 def of_random(section: Section, s: Summary) -> float | None:
@@ -201,11 +189,3 @@ def origin(runs: Sequence[Ran]) -> str:
     seeds = sorted({r.seed for r in runs})
     listed = ", ".join(map(str, seeds[:20])) + ", …" * (len(seeds) > 20)
     return f"{', '.join(agents)}, seed{'s' * (len(seeds) > 1)} {listed}"
-
-
-def exponent(grown: Growth, measure: str) -> str:
-    """The fitted exponent of K, with its interval where there are several seeds."""
-    if (found := grown.exponents.get(measure)) is None:
-        return "–"
-    mean, low, high = (f"{round(value, 2) + 0.0:.2f}" for value in found)  # + 0.0: no minus before a zero
-    return f"{mean} [{low}, {high}]" if grown.seeds > 1 else mean

@@ -1,14 +1,14 @@
-"""What the page's script draws, as JSON: curves, points and growth, with no more digits than can be seen."""
+"""What the page's script draws, as JSON: curves and points, with no more digits than can be seen."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from linmdp.io.units import memory_unit
 from linmdp.report.plots import Curve
-from linmdp.report.section_data import ENDS, MEASURES, YS, Growth, Section, memory_is_wide
+from linmdp.report.section_data import ENDS, YS, Section, memory_is_wide
 from linmdp.report.style import MARKERS, LineStyle
 from linmdp.results.stats import Interval
 
@@ -70,30 +70,8 @@ def _curves(
     ]
 
 
-def growth_payload(grown: Sequence[Growth], styles: dict[str, LineStyle]) -> dict[str, Any]:
-    """The three plots of growth in K."""
-    index = {agent: i for i, agent in enumerate(styles)}
-    amounts = [i.mean for g in grown for i in g.values.get("memory", [])]
-    unit, size = memory_unit(max(amounts, default=1))
-    scale = {"memory": size}
-    return {
-        "kind": "growth",
-        "measures": [f"{m}, {unit}" if m == "memory" else m for m in MEASURES],
-        "lines": [
-            {
-                "agent": index[g.agent],
-                "x": g.sizes,
-                "y": [
-                    [_interval(i, scale.get(m, 1)) for i in g.values[m]] if m in g.values else None for m in MEASURES
-                ],
-            }
-            for g in grown
-        ],
-    }
-
-
-def _interval(i: Interval, size: float = 1) -> list[float]:
-    return [_digits(value / size) for value in i]
+def _interval(i: Interval) -> list[float]:
+    return [_digits(value) for value in i]
 
 
 def _digits(value: float) -> float:

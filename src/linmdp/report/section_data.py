@@ -1,10 +1,9 @@
-"""What a report shows of each environment and K: curves, the trade-off of memory and regret, growth in K."""
+"""What a report shows of each environment and K: curves, and the trade-off of memory and regret."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,17 +11,15 @@ from linmdp.report.plots import Curve, mean_curve
 from linmdp.report.style import is_baseline
 from linmdp.results.curves import curve_at, returns
 from linmdp.results.run_folder import Ran, Reader
-from linmdp.results.stats import Interval, growth_exponent, mean_intervals
+from linmdp.results.stats import Interval
 from linmdp.results.summary import Summary, summarize
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
 MAIN = 8
 """So many learners are all shown at once; of more, the best setting of each algorithm comes first."""
-LEAST_SIZES = 3
 GROUPS = 60
 """Groups of episodes whose mean return is a point of a curve."""
-MEASURES = ("regret", "memory", "CPU seconds")
 YS = {"regret": "cumulative exact regret", "reward": "cumulative reward"}
 ENDS = {"regret": "regret at the end", "reward": "reward per episode"}
 WIDE = 20
@@ -105,16 +102,6 @@ class Section:
         return front
 
 
-class Growth(NamedTuple):
-    """An agent over K in one environment: (sizes,) means with intervals for each measure, and exponents of K."""
-
-    agent: str
-    seeds: int
-    sizes: list[int]
-    values: dict[str, list[Interval]]
-    exponents: dict[str, Interval]
-
-
 def sections_of(results: Sequence[Ran], read: Reader, most: int | None = None) -> list[Section]:
     """One section for each environment and K, or for `most` of them; environments in order, the largest K first."""
     groups: dict[tuple[str, int], list[Ran]] = {}
@@ -177,36 +164,3 @@ def returns_curve(runs: Sequence[RunResult]) -> Curve | None:
         return None
     values = np.stack([part.mean(axis=1) for part in np.array_split(rewards, points, axis=1)], axis=1)
     return mean_curve(values, np.linspace(episodes / points, episodes, points))
-
-
-def growth_of(runs: Sequence[Ran]) -> list[Growth]:
-    """The agents of one environment that have run at three or more K, over the seeds that they have at each K."""
-    groups: dict[str, dict[int, dict[int, Ran]]] = {}
-    for r in runs:
-        groups.setdefault(r.agent, {}).setdefault(r.episodes, {})[r.seed] = r
-    grown = []
-    for agent, by_size in groups.items():
-        sizes = sorted(by_size)
-        seeds = sorted(set.intersection(*(set(by_size[K]) for K in sizes)))
-        if len(sizes) >= LEAST_SIZES and seeds and agent.partition(":")[0] != "optimal":
-            grown.append(_growth(agent, sizes, [[by_size[K][seed] for K in sizes] for seed in seeds]))
-    return grown
-
-
-def _growth(agent: str, sizes: list[int], runs: list[list[Ran]]) -> Growth:
-    measured: dict[str, Any] = {
-        "regret": [[r.final_regret for r in row] for row in runs],
-        "memory": [[r.peak_bytes for r in row] for row in runs],
-        "CPU seconds": [[r.cpu_seconds for r in row] for row in runs],
-    }
-    values: dict[str, list[Interval]] = {}
-    exponents: dict[str, Interval] = {}
-    for name, table in measured.items():
-        if any(value is None for row in table for value in row):
-            continue
-        array = np.array(table, dtype=np.float64)
-        if np.any(array > 0):
-            values[name] = mean_intervals(array)
-        if np.all(array > 0):
-            exponents[name] = growth_exponent(np.array(sizes), array)
-    return Growth(agent, len(runs), sizes, values, exponents)

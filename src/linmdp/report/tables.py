@@ -78,9 +78,7 @@ def _row(s: Summary, random: float | None) -> tuple[str, ...]:
     regret = ("-", "-", "-")
     if s.regret:
         ratio = f"{s.regret.mean / random:.2f}" if random else "-"
-        low, high = s.regret.low, s.regret.high
-        interval = f"{s.regret.mean:.1f} [{low:.1f}, {high:.1f}]" if s.seeds > 1 else f"{s.regret.mean:.1f}"
-        regret = (interval, f"{s.regret.mean / s.episodes:.3f}", ratio)
+        regret = (s.regret.text(".1f"), f"{s.regret.mean / s.episodes:.3f}", ratio)
     return (
         str(s.seeds),
         *regret,

@@ -26,12 +26,17 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+        return self.text(".4g")
 
-    def text(self, shown: Callable[[float], str]) -> str:
-        """The mean and its interval as a function shows them; the mean alone where nothing is seen of an interval."""
-        mean, low, high = map(shown, self)
+    def text(self, shown: Callable[[float], str] | str) -> str:
+        """The mean and its interval as a function or a format shows them; the mean alone where both ends are as it."""
+        mean, low, high = (format(x, shown) if isinstance(shown, str) else shown(x) for x in self)
         return mean if low == high else f"{mean} [{low}, {high}]"
+
+
+def two(x: float) -> str:
+    """A number with two digits, and no minus before 0."""
+    return f"{round(x, 2) + 0.0:.2f}"
 
 
 def mean_interval(values: Array) -> Interval:

@@ -212,5 +212,7 @@ def without_advice(words: str) -> str:
 
 
 def number(value: float) -> str:
-    """A return as people write it."""
+    """1234.5 as "1,234", 12.345 as "12.3", 0.01234 as "0.0123", a rounding error as "0"."""
+    if abs(value) < ROUNDING:
+        return "0"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -15,7 +15,6 @@ from linmdp.agents.backend import backend_for
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
-from linmdp.agents.schedules.base import Schedule
 from linmdp.envs.base import LinearModel
 from linmdp.envs.families import FAMILIES
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, WorkFailed, check_int, invalid, without_warnings
@@ -174,7 +173,7 @@ def _batch(job: Job) -> Batch | None:
 @lru_cache(maxsize=1024)
 def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None) -> Batch | None:
     """The same of an agent of that kind, which is part of the question: a name can be registered anew."""
-    if kind is None or getattr(kind, "lockstep", None) is Agent.lockstep:
+    if kind is None or not vars(kind).get("in_lockstep"):
         return None
     with without_warnings():
         try:
@@ -188,8 +187,7 @@ def _batch_of(env: str, spec: str, episodes: int, device: str, kind: type | None
     explore = learner.make_exploration(0.0)
     if device != "cpu" and not explore.on_gpu:
         return None
-    decides = getattr(schedule.joined, "__func__", None) is not getattr(Schedule.joined, "__func__", None)
-    together = schedule if decides else None  # a schedule that decides for all runs wants them to be of its kind
+    together = schedule if schedule.joins else None  # a schedule that decides for all runs wants those of its kind
     kind_of_q = (type(learner).make_exploration, type(explore), explore.offset, learner.horizon)
     return Batch((*kind_of_q, learner.dtype, learner.cap, together), learner.nbytes)
 

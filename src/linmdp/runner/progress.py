@@ -27,8 +27,6 @@ LINES = 10.0
 """Seconds between two lines where there is no terminal."""
 RECENT = 10
 """Episodes whose mean return is shown."""
-ROUNDING = 1e-9
-"""A regret below it is that of a policy that loses nothing."""
 
 
 class Meter:
@@ -156,8 +154,7 @@ def recent(rewards: Array, gaps: Array | None) -> str:
     words = f"return {number(float(np.mean(rewards[-RECENT:])))}"
     if gaps is None:
         return words
-    lost = float(np.mean(gaps[-RECENT:]))
-    return f"{words}, regret {number(lost if abs(lost) > ROUNDING else 0.0)} an episode"
+    return f"{words}, regret {number(float(np.mean(gaps[-RECENT:])))} an episode"
 
 
 def _clock(seconds: float) -> str:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import linmdp.agents as built_in
@@ -61,52 +62,17 @@ def _check_agent(name: str, cls: type[Agent]) -> None:
             raise InvalidParameter(f"The '{p.name}' parameter of {name} must be keyword-only and have a default.")
 
 
+_BUILT_IN: list[type[Agent]] = [
+    found for found in vars(built_in).values() if isinstance(found, type) and found != Agent
+]
 AGENTS: Names[type[Agent]] = Names(
     "agent",
     "linmdp.agents",
-    {
-        agent.name: agent
-        for agent in (
-            built_in.Auto,
-            built_in.LSVIGP,
-            built_in.LSVIUCB,
-            built_in.LSVIUCBFixed,
-            built_in.LSVIUCBAdaptive,
-            built_in.LSVIUCBRareSwitch,
-            built_in.LSVIUCBBatch,
-            built_in.LSVIUCBRestart,
-            built_in.AdaLSVIUCBRestart,
-            built_in.LSVIUCBSelect,
-            built_in.LSVIUCBDetect,
-            built_in.LSVIUCBSketch,
-            built_in.OptWLSVI,
-            built_in.LSVIUCBPlusPlus,
-            built_in.LSVIPHE,
-            built_in.RLSVI,
-            built_in.OptRLSVI,
-            built_in.LMCLSVI,
-            built_in.UCBVI,
-            built_in.PSRL,
-            built_in.UCRL2,
-            built_in.UCRLVTR,
-            built_in.QLearning,
-            built_in.QLearningGreedy,
-            built_in.Insured,
-            built_in.StreamQ,
-            built_in.FQITrees,
-            built_in.LSPI,
-            built_in.KBSF,
-            built_in.KernelUCBVI,
-            built_in.BestConstant,
-            built_in.RandomAgent,
-            built_in.OptimalAgent,
-            built_in.ConstantAgent,
-        )
-    }
+    {agent.name: agent for agent in sorted(_BUILT_IN, key=attrgetter("name"))}
     | {"lsvi-ucb-fold": built_in.Auto},  # its old name
     _check_agent,
 )
-BUILT_IN = (*FAMILIES, "drift", "linearized", "rddl", "general", "bsuite", "gym")
+BUILT_IN = (*FAMILIES, "drift", "linearized", "general", "bsuite", "gym")
 ENVS: Names[Callable[..., Any]] = Names(
     "environment",
     "linmdp.envs",
@@ -114,7 +80,6 @@ ENVS: Names[Callable[..., Any]] = Names(
         **FAMILIES,
         "drift": "linmdp.envs.drift:drift",
         "linearized": linearized,
-        "rddl": "linmdp.envs.rddl:RDDLTask",
         "general": "linmdp.envs.general:general",
         "bsuite": "linmdp.envs.bsuite:bsuite",
         "gym": "linmdp.envs.adapter:GymTask",
@@ -195,7 +160,7 @@ def _env_of(spec: str) -> Env:
             return cast(GymTask, gym_task(**parameters))
         except TypeError as error:
             raise InvalidParameter(f"'{spec}' has a parameter that cannot be given: {error}.") from error
-    if name in ("linearized", "rddl", "drift"):
+    if name in ("linearized", "drift"):
         if name != "drift":  # which also takes those of its base, and checks them itself
             check_names(name, parameters, env_parameters(name))
         return cast("Env", ENVS[name](**parameters))
@@ -247,7 +212,7 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
 def make_model(spec: str) -> LinearModel:
     """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
-    if name not in ENVS or name in ("drift", "rddl", "general", "bsuite", "gym"):
+    if name not in ENVS or name in ("drift", "general", "bsuite", "gym"):
         unknown("environment", name, ENVS)
     make: Any = linearized_model if name == "linearized" else ENVS[name]
     check_names(name, parameters, settable(make))
@@ -273,7 +238,7 @@ def optimum_known(spec: str) -> bool:
     """Whether V* is known; more often than a model that runs in lockstep can use."""
     name = parse_spec(spec)[0]
     if name in BUILT_IN or name not in ENVS:
-        return model_known(spec) or name in ("drift", "rddl")
+        return model_known(spec) or name == "drift"
     env: Any = make_env(spec)
     return env.unwrapped.model is not None
 
@@ -349,4 +314,4 @@ def env_parameters(name: str) -> dict[str, inspect.Parameter]:
 def agent_parameters(name: str) -> dict[str, inspect.Parameter]:
     """Parameters of an agent and their defaults; what planning supplies (Q of the optimal agent) is left out."""
     agent: type[Agent] = AGENTS[name] if name in AGENTS else SB3_AGENTS[name]
-    return {key: p for key, p in agent.parameters().items() if key != "Q"}
+    return {key: p for key, p in agent.parameters().items() if key not in agent.supplied}

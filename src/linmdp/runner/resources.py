@@ -136,7 +136,7 @@ def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
     """The most bytes that an LSVI agent will take, without making it; None where it is not known beforehand."""
     name, parameters = parse_spec(spec)
     kind = AGENTS.get(name)
-    if kind is None or not issubclass(kind, LSVIAgent) or kind.make_storage is not LSVIAgent.make_storage:
+    if kind is None or not issubclass(kind, LSVIAgent) or kind.own_storage:
         return None
 
     def stop(agent: LSVIAgent) -> NoReturn:  # in place of making the schedule, which comes before all large arrays

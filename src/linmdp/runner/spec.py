@@ -11,7 +11,7 @@ from linmdp.plugins import IMPORTED
 
 Value = int | float | bool | str | None
 
-FIRST = {"gym": "id", "rddl": "domain", "general": "family", "bsuite": "id"}
+FIRST = {"gym": "id", "general": "family", "bsuite": "id"}
 """Parameters whose name may be left out, if they come first."""
 
 

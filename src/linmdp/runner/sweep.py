@@ -176,20 +176,13 @@ def _expand(agent: str, grid: dict[str, list[Value]]) -> Iterator[str]:
 
 
 def run_sweep(
-    jobs: Sequence[Job],
-    store: Store,
-    *,
-    processes: int | None = None,
-    pool: Pool | None = None,
-    progress: bool = False,
-    verdict: bool = True,
-    on_run: Callable[[RunResult], None] | None = None,
+    jobs: Sequence[Job], store: Store, *, on_run: Callable[[RunResult], None] | None = None, **how: Any
 ) -> None:
     """Run what the store does not have yet, and store each unit of work as one transaction when it is finished.
 
-    It runs on `processes` of this machine or on another pool. `on_run` is called with each run once it is stored.
+    `on_run` is called with each run once it is stored; `how` are the options of `run_missing`.
     """
-    for _, result in run_missing(jobs, store, processes=processes, pool=pool, progress=progress, verdict=verdict):
+    for _, result in run_missing(jobs, store, **how):
         if on_run:
             on_run(result)
 
@@ -204,6 +197,8 @@ def run_missing(
     verdict: bool = True,
 ) -> Generator[tuple[int, RunResult], None, None]:
     """The same, run by run, as they finish: each with its place in `jobs`, when it is stored.
+
+    It runs on `processes` of this machine or on another pool.
 
     Units are cut from the whole plan, not from what is left of it, so that a resumed sweep computes the same products
     in the same batches and its curves are those of an uninterrupted one, bit for bit.

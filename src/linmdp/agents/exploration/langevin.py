@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.perturbation import Perturbation
 from linmdp.agents.exploration.randomised import refuse_blocks
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.errors import check_int
 from linmdp.types import Task
 
@@ -61,7 +60,7 @@ class LMCLSVI(LSVIAgent):
     name, follows_evidence, own_weights = "lmc-lsvi", False, True
     test_parameters = ({}, {"beta": 0.3, "steps": 3}, {"storage": "features"})
 
-    def __init__(self, task: Task, *, steps: int = 20, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, steps: int = 20, **common: Any) -> None:
         self.steps = steps
         super().__init__(task, **common)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.errors import check_int
 from linmdp.types import Array, Task
 
@@ -74,7 +73,7 @@ class LSVIPHE(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation of the perturbation
     """
 
-    name, follows_evidence, own_weights = "lsvi-phe", False, True
+    name, follows_evidence, own_weights, in_lockstep = "lsvi-phe", False, True, True
     test_parameters = (
         {},
         {"beta": 0.3, "draws": 2},
@@ -83,7 +82,7 @@ class LSVIPHE(LSVIAgent):
         {"lam": "auto"},
     )
 
-    def __init__(self, task: Task, *, draws: int = 10, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, draws: int = 10, **common: Any) -> None:
         self.draws = draws
         super().__init__(task, **common)
 

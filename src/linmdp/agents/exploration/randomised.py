@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.perturbation import Perturbation
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.errors import check_number, invalid
 from linmdp.types import Task
 
@@ -23,10 +22,10 @@ class RLSVI(LSVIAgent):
     common : the parameters of `LSVIUCB`; beta is the standard deviation of the draw
     """
 
-    name, follows_evidence, own_weights = "rlsvi", False, True
+    name, follows_evidence, own_weights, in_lockstep = "rlsvi", False, True, True
     test_parameters = ({}, {"beta": 0.3}, {"storage": "features"})
 
-    def __init__(self, task: Task, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, **common: Any) -> None:
         super().__init__(task, **common)
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
@@ -81,7 +80,7 @@ class OptRLSVI(LSVIAgent):
     name, follows_evidence, own_weights = "opt-rlsvi", False, True
     test_parameters = ({}, {"beta": 0.3, "threshold": 0.5}, {"beta": 0.3, "storage": "features"})
 
-    def __init__(self, task: Task, *, threshold: float = 1.0, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, threshold: float = 1.0, **common: Any) -> None:
         self.threshold = threshold
         super().__init__(task, **common)
         if self.horizon.discounted:

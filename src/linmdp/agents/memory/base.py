@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -171,6 +171,7 @@ class RowStorage(Storage):
 
     keeps_samples = incremental = False
     compact = True
+    _passing: ClassVar = ("_acted",)
 
     def __init__(self, parts: Parts, features: FeatureMap) -> None:
         super().__init__(parts)

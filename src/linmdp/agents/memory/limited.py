@@ -6,11 +6,10 @@ Exact while all links fit, and no sample is dropped after that. See docs/bounded
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.base import StateDict, load_array
 from linmdp.agents.memory.base import Parts, Sample
 from linmdp.agents.memory.links import NAMED, Links, Sparse, links_bytes, table_size
 from linmdp.errors import InvalidData
@@ -42,6 +41,10 @@ class Merging(Sparse):
     merged : (G,) samples whose link was merged, at most
     errors : (H,) E_h of the last planning; certificate : () see `off`
     """
+
+    _arrays: ClassVar = (*Sparse._arrays, "merged", "errors", "certificate")
+    _saved_within: ClassVar = dict.fromkeys(_arrays, (0, np.finfo(np.float64).max))
+    _derived: ClassVar = (*Sparse._derived, "spans")
 
     def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None, M: int, spans: Array) -> None:
         super().__init__(parts, features, index)
@@ -133,15 +136,8 @@ class Merging(Sparse):
 
     # memory and files
 
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + sum(x.nbytes for x in (self.merged, self.errors, self.certificate, self.spans))
-
     def bytes_after(self, samples: int) -> int:
         return self.nbytes
-
-    def state_dict(self) -> StateDict:
-        return super().state_dict() | {name: getattr(self, name).copy() for name in ERRORS}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         super().load_state_dict(state)
@@ -149,13 +145,6 @@ class Merging(Sparse):
         if len(rows) > self.M or not (sums[0] > 0).all() or (rows % len(self.visits) >= self.horizon.followed).any():
             raise InvalidData(f"'links' of a saved agent must be at most {self.M}, each of a sample that came.")
         self.links = Links.of(rows << 32 | to, sums, table_size(self.M))
-        for name in ERRORS:
-            load_array(getattr(self, name), state, name)
-            if not (np.isfinite(getattr(self, name)).all() and (getattr(self, name) >= 0).all()):
-                raise InvalidData(f"'{name}' of a saved agent must be finite, and not negative.")
-
-
-ERRORS = ("merged", "errors", "certificate")
 
 
 def apart(loss: Array, most: int) -> IntArray:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.afresh import with_columns
-from linmdp.agents.base import StateDict, load_array, saved_array
+from linmdp.agents.base import StateDict, saved_array
 from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
@@ -103,6 +103,10 @@ class Sparse(Storage):
     links : of the regressions that lead to a next step; row cell * G + g is that of unit vector `cell` in regression g
     """
 
+    _arrays: ClassVar[tuple[str, ...]] = ("visits",)
+    _saved_within: ClassVar = {"visits": (0, np.inf)}
+    _scratch: ClassVar = ("_V",)
+    _derived: ClassVar[tuple[str, ...]] = ("index",)
     keeps_samples = incremental = False
     compact = True
     most = END
@@ -245,8 +249,7 @@ class Sparse(Storage):
     @property
     def nbytes(self) -> int:
         names = self.names.nbytes + (0 if self.S else sys.getsizeof(self._number) + 64 * len(self._number))
-        index = 0 if self.index is None else self.index.nbytes
-        return self.visits.nbytes + self.links.nbytes + names + index
+        return super().nbytes + self.links.nbytes + names
 
     def bytes_after(self, samples: int) -> int:
         """With a different transition in every sample, up to each of them once."""
@@ -257,22 +260,22 @@ class Sparse(Storage):
 
     def state_dict(self) -> StateDict:
         rows, to, sums = self.links.entries()
-        return {"visits": self.visits.copy(), "names": self.names.copy(), "links": rows << 32 | to, "sums": sums.copy()}
+        return super().state_dict() | {"names": self.names.copy(), "links": rows << 32 | to, "sums": sums.copy()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        visits, keys, sums = (saved_array(state, name) for name in ("visits", "links", "sums"))
+        keys, sums = (saved_array(state, name) for name in ("links", "sums"))
         if not self.S:
             self.names = saved_array(state, "names").astype(np.int64)
             self._number = {name: i for i, name in enumerate(self.names.tolist()) if name >= 0}
             self._make_room()
-        load_array(self.visits, state, "visits")
+        super().load_state_dict(state)
         G, d = self.visits.shape
         states = self.S or len(self.names)
         known = (keys >> 32 < G * d) & ((keys & END < states) | (keys & END == END)) if keys.ndim == 1 else keys < 0
         known &= len(np.unique(keys)) == len(keys)
         if keys.dtype != np.int64 or sums.shape != (2, len(keys)) or not known.all() or (keys < 0).any():
             raise InvalidData("'links' of a saved agent must be transitions between its states.")
-        if not (np.isfinite(visits).all() and np.isfinite(sums).all() and (visits >= 0).all()):
+        if not (np.isfinite(self.visits).all() and np.isfinite(sums).all()):
             raise InvalidData("'visits' and 'sums' of a saved agent must be finite.")
         self.links = Links.of(keys, sums)
 

@@ -1,22 +1,17 @@
-"""Finite states: exact in memory that does not grow, since z_h = N V with N = sum_i phi_i e_{s'_i}'.
-
-Where there are many states N has columns for those that have followed, and none for the others.
-"""
+"""Finite states: exact in memory that does not grow, since z_h = N V with N = sum_i phi_i e_{s'_i}'."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import StateDict, saved_array
 from linmdp.agents.exploration.base import meeting
 from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
-from linmdp.errors import InvalidData
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
 
@@ -25,12 +20,6 @@ LARGEST_PACKED, PRODUCTS_BYTES = 128, 1 << 22
 
 BLOCK = 1 << 17
 """Columns of the features that are looked at together where Lambda^-1 is new."""
-
-MANY_STATES = 20_000
-"""From so many states on most have never been seen in a run that anyone waits for."""
-
-FIRST = 256
-"""Columns at the start where there are many states; there are twice as many each time they are used up."""
 
 
 class Counts(Storage):
@@ -70,7 +59,7 @@ class Counts(Storage):
         self._own_columns = self.columns if self.columns is not features.columns else np.empty(0)
         kernels = backend.kernels(d, A) if explore.incremental else None
         self.kernels, self.inverting = kernels if explore.plain and self.tables else None, kernels
-        self.N = self.make_counts(backend, (self.horizon.followed, *batch, d, S), dtype)
+        self.N = backend.zeros((self.horizon.followed, *batch, d, S), dtype)
         self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
@@ -89,10 +78,6 @@ class Counts(Storage):
         self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
         self.restart(np.ones((G, *batch), dtype=np.bool_))
-
-    def make_counts(self, backend: Backend, shape: tuple[int, ...], dtype: str) -> Any:
-        """N of that shape, all zero."""
-        return backend.zeros(shape, dtype)
 
     def add(self, h: int, sample: Sample) -> None:
         g = self.horizon.group(h)
@@ -178,11 +163,7 @@ class Counts(Storage):
         self.forms *= factors[:, None].astype(self.forms.dtype)
 
     def target(self, h: int) -> Any:
-        return self.followed_by(h, self.V[h + 1]) if self.tables else self.followed_by(0, self.V[0])
-
-    def followed_by(self, g: int, V: Any) -> Any:
-        """N V of regression g: sum_i phi_i V(s'_i)."""
-        return self._product(self.N[g], V)
+        return self._product(self.N[h], self.V[h + 1]) if self.tables else self._product(self.N[0], self.V[0])
 
     def ahead(self, h: int) -> tuple[Any, Any]:
         seen, V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
@@ -235,7 +216,7 @@ class Counts(Storage):
     def greedy_target(self, h: int, w: Any) -> Any:
         V = (self._cast(w) @ self.columns).reshape(self.shape).max(axis=-2)
         cap = self.exploration.caps[self.horizon.level(h + 1)]
-        return self.followed_by(self.horizon.group(h), np.minimum(V, cap))
+        return self._product(self.N[self.horizon.group(h)], np.minimum(V, cap))
 
     def best_actions(self, h: int, state: State) -> Any:
         if self.tables and self._runs is None:
@@ -271,90 +252,10 @@ class Counts(Storage):
         return explore.q(h, products, forms[self._runs, :, state] if len(forms) else forms)
 
     def take_run(self, batched: Any, i: int) -> None:
-        self.N[:] = batched.backend.host(batched.N[:, i])
-        self.take_tables(batched, i)
-
-    def take_tables(self, batched: Any, i: int) -> None:
-        """Become what `batched` is for run i, but for N."""
-        for name in ("forms", "V", "seen"):
+        for name in ("N", "forms", "V", "seen"):
             getattr(self, name)[:] = batched.backend.host(getattr(batched, name)[:, i])
         for h in range(len(self.best)):  # which a GPU does not keep
             self.best[h] = batched.backend.host(batched.best_table(h)[i])
-
-
-class SeenCounts(Counts):
-    """`Counts` for one agent, whose N has columns for the states that have followed alone: N V is the same sum.
-
-    Attributes
-    ----------
-    N : (G, d, columns), of which those that have no state yet are zero
-    states : (n,) whose column each is; place : (S,) the column of each state, -1 where it has none
-    """
-
-    _arrays: ClassVar[tuple[str, ...]] = (*Counts._arrays, "states")
-    _scratch: ClassVar[tuple[str, ...]] = (*Counts._scratch, "place")
-
-    def make_counts(self, backend: Backend, shape: tuple[int, ...], dtype: str) -> Any:
-        self.states, self.place = np.zeros(0, dtype=np.int64), np.full(shape[-1], -1, dtype=np.int32)
-        return backend.zeros((*shape[:-1], self._columns_for(0)), dtype)
-
-    def _columns_for(self, used: int) -> int:
-        """How many columns there are where so many are used."""
-        return min(max(FIRST, 1 << (used - 1).bit_length()), len(self.place))
-
-    def add(self, h: int, sample: Sample) -> None:
-        counted = not sample.terminated and self.horizon.group(h) < len(self.N)
-        if counted and self.place[sample.next_state] < 0:
-            self._open(sample.next_state)
-        super().add(h, sample)
-
-    def _open(self, state: State) -> None:
-        """A column for a state that has none."""
-        n, states = len(self.states), np.append(self.states, state)
-        if n == self.N.shape[-1]:
-            self._become(self.N, states)
-        self.states, self.place[state] = states, n
-
-    def _become(self, N: Any, states: Any) -> None:
-        """Hold these columns (G, d, n) of the first n of these states, and no others."""
-        held = np.zeros((*N.shape[:-1], self._columns_for(len(states))), dtype=self.N.dtype)
-        held[..., : N.shape[-1]] = N
-        self.N, self.states = held, np.array(states)
-        self.place[:] = -1
-        self.place[states] = np.arange(len(states))
-
-    def count(self, N: Any, phi: Any, next_state: State) -> None:
-        N[:, self.place[next_state]] += phi
-
-    def clear(self, runs: Any = ...) -> None:
-        self._become(self.N[..., :0], self.states[:0])
-        self.seen[:] = 0.0
-
-    def followed_by(self, g: int, V: Any) -> Any:
-        return self._product(self.N[g][:, : len(self.states)], V[self.states])
-
-    def bytes_after(self, samples: int) -> int:
-        most = min(len(self.place), samples * len(self.N))
-        grown = self.N.nbytes // self.N.shape[-1] * self._columns_for(most) + self.states.itemsize * most
-        return int(max(self.nbytes, self.nbytes - self.N.nbytes - self.states.nbytes + grown))
-
-    def state_dict(self) -> StateDict:
-        return super().state_dict() | {"N": self.N[..., : len(self.states)].copy()}
-
-    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        N, states = saved_array(state, "N"), saved_array(state, "states")
-        whole = states.dtype == self.states.dtype and states.ndim == 1 and len(np.unique(states)) == len(states)
-        known = whole and bool(((states >= 0) & (states < len(self.place))).all())
-        if not known or N.shape != (*self.N.shape[:-1], len(states)) or N.dtype != self.N.dtype:
-            raise InvalidData("'N' of a saved agent must have a column for each of its 'states'.")
-        self._become(N, states)
-        super().load_state_dict(dict(state) | {"N": self.N})
-
-    def take_run(self, batched: Any, i: int) -> None:
-        N = batched.backend.host(batched.N[:, i])
-        states = np.flatnonzero((N != 0).any(axis=(0, 1)))
-        self._become(N[..., states], states)
-        self.take_tables(batched, i)
 
 
 def _forms(inverses: Any, columns: Any) -> Any:

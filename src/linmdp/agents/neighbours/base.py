@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from linmdp.agents.base import Component
 from linmdp.agents.greedy import Falling, GreedyAgent
 from linmdp.errors import check_number
@@ -30,15 +28,6 @@ class Growth(Component):
             return False
         self.planned = self.steps
         return True
-
-
-class Common(TypedDict, total=False):
-    """The parameters that all of them take that explore by random actions; `EpsilonGreedy` documents them."""
-
-    discount: float
-    epsilon: float
-    explore: float
-    episodes: int | None
 
 
 class EpsilonGreedy(GreedyAgent):

@@ -42,7 +42,7 @@ class BestConstant(GreedyAgent):
     name = "best-constant"
     needs_features = False
     test_parameters = ({}, {"rounds": 2})
-    _parts = ("_returns",)
+    _members = ("_returns",)
 
     def __init__(self, task: Task, *, rounds: int | None = None, episodes: int | None = None) -> None:
         super().__init__(task)

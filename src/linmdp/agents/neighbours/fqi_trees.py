@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
 from linmdp.agents.greedy import USUAL_EPISODES
-from linmdp.agents.neighbours.base import Common, EpsilonGreedy, Growth
+from linmdp.agents.neighbours.base import EpsilonGreedy, Growth
 from linmdp.agents.neighbours.forest import Forest
 from linmdp.agents.neighbours.inputs import Inputs
 from linmdp.agents.neighbours.transitions import Transitions
@@ -35,7 +35,7 @@ class FQITrees(EpsilonGreedy):
 
     name = "fqi-trees"
     test_parameters = ({"trees": 3, "iterations": 9, "most": 300}, {"trees": 2, "n_min": 2, "replan": 1.0, "most": 50})
-    _parts = ("_data", "_forest", "_growth")
+    _members = ("_data", "_forest", "_growth")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class FQITrees(EpsilonGreedy):
         iterations: int = 50,
         most: int = 10_000,
         replan: float = 0.5,
-        **common: Unpack[Common],
+        **common: Any,
     ) -> None:
         super().__init__(task, **common)
         self.trees, self.n_min, self.iterations, self.most, self.replan = trees, n_min, iterations, most, replan

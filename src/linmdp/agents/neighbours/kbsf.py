@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.base import Common, EpsilonGreedy, Growth
-from linmdp.agents.neighbours.inputs import Inputs, Moments
-from linmdp.agents.neighbours.representatives import FEW, Representatives, most_representatives
-from linmdp.agents.neighbours.transitions import Transitions
+from linmdp.agents.neighbours.base import EpsilonGreedy, Growth
+from linmdp.agents.neighbours.inputs import Inputs
+from linmdp.agents.neighbours.representatives import Representatives
 from linmdp.errors import check_number
 from linmdp.types import Array, State, Task
 
@@ -78,7 +77,7 @@ class KBSF(EpsilonGreedy):
 
     name = "kbsf"
     test_parameters = ({}, {"M": 8, "replan": 0.0})
-    _parts = ("_seen", "_places", "_model", "_new", "_growth")
+    _members = ("_places", "_model", "_growth")
 
     def __init__(
         self,
@@ -89,17 +88,15 @@ class KBSF(EpsilonGreedy):
         tau_bar: float = 0.2,
         spacing: float = 0.2,
         replan: float = 0.1,
-        **common: Unpack[Common],
+        **common: Any,
     ) -> None:
         super().__init__(task, **common)
         self.M, self.tau, self.tau_bar, self.spacing, self.replan = M, tau, tau_bar, spacing, replan
         self.inputs = Inputs(self.name, task)
         self._tau = check_number(self.name, "tau", tau, low=0.0, open_low=True)
         self._tau_bar = check_number(self.name, "tau_bar", tau_bar, low=0.0, open_low=True)
-        apart, most = check_number(self.name, "spacing", spacing, low=0.0), most_representatives(self.name, M, task)
-        self._seen, self._new = Moments(self.inputs.size), Transitions(self.inputs.size, FEW)
-        self._places = Representatives(self.inputs.size, most, apart, finite=self.inputs.finite)
-        self._model, self._growth = FactoredModel(most, task.A), Growth(self.name, replan)
+        self._places = Representatives(self.name, task, self.inputs, M, spacing)
+        self._model, self._growth = FactoredModel(len(self._places.Z), task.A), Growth(self.name, replan)
 
     def begin_episode(self) -> None:
         super().begin_episode()
@@ -109,7 +106,7 @@ class KBSF(EpsilonGreedy):
 
     def _near(self, X: Array) -> Array:
         """kappa(x, z_j) of n vectors, (n, m): each row sums to 1."""
-        far = self._places.squared(X, self._seen)
+        far = self._places.squared(X)
         weights = np.exp(-(far - far.min(axis=1, keepdims=True)) / self._tau_bar**2)
         found: Array = weights / weights.sum(axis=1, keepdims=True)
         return found
@@ -120,11 +117,8 @@ class KBSF(EpsilonGreedy):
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         super().observe(h, state, action, reward, next_state, terminated)
-        x, y = self.inputs(h, [state])[0], self.inputs(h + 1, [next_state])[0]
-        self._seen.add(x)
-        self._new.add(x, action, reward, y, terminated)
         self._growth.steps += 1
-        if len(self._new) == FEW:
+        if self._places.note(h, state, action, reward, next_state, terminated):
             self._learn()
 
     def end_episode(self) -> None:
@@ -133,12 +127,9 @@ class KBSF(EpsilonGreedy):
 
     def _learn(self) -> None:
         """Take up new representatives, add the new transitions to the model, and forget them."""
-        new, n = self._new, len(self._new)
-        X, Y, ended = new.X[:n], new.Y[:n], new.ended[:n]
-        self._places.admit(np.concatenate([X, Y[~ended]]), self._seen)
-        K = np.exp(-self._places.squared(X, self._seen).T / self._tau**2)
+        X, Y, action, reward, ended = self._places.taken()
+        K = np.exp(-self._places.squared(X).T / self._tau**2)
         D = self._near(Y) * ~ended[:, None]
         for a in range(self.task.A):
-            of = new.action[:n] == a
-            self._model.add(a, K[:, of], D[of], new.reward[:n][of])
-        new.total = 0
+            of = action == a
+            self._model.add(a, K[:, of], D[of], reward[of])

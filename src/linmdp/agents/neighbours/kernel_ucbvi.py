@@ -10,9 +10,8 @@ from linmdp.agents.base import Component
 from linmdp.agents.greedy import Falling, GreedyAgent
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.neighbours.base import Growth
-from linmdp.agents.neighbours.inputs import Inputs, Moments
-from linmdp.agents.neighbours.representatives import FEW, Representatives, most_representatives
-from linmdp.agents.neighbours.transitions import Transitions
+from linmdp.agents.neighbours.inputs import Inputs
+from linmdp.agents.neighbours.representatives import Representatives
 from linmdp.errors import check_number
 from linmdp.types import Array, State, Task
 
@@ -70,7 +69,7 @@ class KernelUCBVI(GreedyAgent):
     name = "kernel-ucbvi"
     needs_features = False
     test_parameters = ({}, {"M": 8, "c": 1.0, "replan": 0.0})
-    _parts = ("_seen", "_places", "_visits", "_new", "_growth")
+    _members = ("_places", "_visits", "_growth")
 
     def __init__(
         self,
@@ -89,33 +88,28 @@ class KernelUCBVI(GreedyAgent):
         self._sigma = check_number(self.name, "sigma", sigma, low=0.0, open_low=True)
         self._c, self._span = check_number(self.name, "c", c, low=0.0), high - low
         self._beta = check_number(self.name, "beta", beta, low=0.0, open_low=True)
-        apart, most = check_number(self.name, "spacing", spacing, low=0.0), most_representatives(self.name, M, task)
-        self._seen, self._new = Moments(self.inputs.size), Transitions(self.inputs.size, FEW)
-        self._places = Representatives(self.inputs.size, most, apart, finite=self.inputs.finite)
-        self._visits, self._growth = Visits(task.H, most, task.A), Growth(self.name, replan)
+        self._places = Representatives(self.name, task, self.inputs, M, spacing)
+        self._visits, self._growth = Visits(task.H, len(self._places.Z), task.A), Growth(self.name, replan)
         self.caps: Array = Horizon(task.H).caps("remaining", high)
 
     def begin_episode(self) -> None:
         super().begin_episode()
         if self._growth.due():
             places = self._places
-            psi = np.exp(-places.squared(places.Z[: places.m], self._seen) / (2 * self._sigma**2))
+            psi = np.exp(-places.squared(places.Z[: places.m]) / (2 * self._sigma**2))
             self._visits.plan(psi, self._beta, self._c, self._span, self.caps)
             self._planned()
 
     def _q(self, h: int, states: Sequence[State]) -> Array:
         if not self._places.m:
             return np.zeros((len(states), self.task.A))
-        q: Array = self._visits.Q[h, self._places.nearest(self.inputs(h, states), self._seen)]
+        q: Array = self._visits.Q[h, self._places.nearest(self.inputs(h, states))]
         return q
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         super().observe(h, state, action, reward, next_state, terminated)
-        x, y = self.inputs(h, [state])[0], self.inputs(h + 1, [next_state])[0]
-        self._seen.add(x)
-        self._new.add(x, action, reward, y, terminated)
         self._growth.steps += 1
-        if len(self._new) == FEW:
+        if self._places.note(h, state, action, reward, next_state, terminated):
             self._learn()
 
     def end_episode(self) -> None:
@@ -124,11 +118,8 @@ class KernelUCBVI(GreedyAgent):
 
     def _learn(self) -> None:
         """Take up new representatives, count the new transitions at them, and forget these."""
-        new, n = self._new, len(self._new)
-        X, Y, action, ended = new.X[:n], new.Y[:n], new.action[:n], new.ended[:n]
-        self._places.admit(np.concatenate([X, Y[~ended]]), self._seen)
-        here, there = self._places.nearest(X, self._seen), self._places.nearest(Y, self._seen)
+        X, Y, action, reward, ended = self._places.taken()
+        here, there = self._places.nearest(X), self._places.nearest(Y)
         np.add.at(self._visits.N, (action, here), 1.0)
-        np.add.at(self._visits.R, (action, here), new.reward[:n])
+        np.add.at(self._visits.R, (action, here), reward)
         np.add.at(self._visits.C, (action[~ended], here[~ended], there[~ended]), 1.0)
-        new.total = 0

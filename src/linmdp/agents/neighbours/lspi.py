@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.base import Common, EpsilonGreedy, Growth
+from linmdp.agents.neighbours.base import EpsilonGreedy, Growth
 from linmdp.errors import InvalidParameter, check_number
 from linmdp.types import Array, State, Task
 
@@ -59,9 +59,9 @@ class LSPI(EpsilonGreedy):
 
     name = "lspi"
     test_parameters = ({}, {"replan": 0.0, "lam": 1.0})
-    _parts = ("_equations", "_growth")
+    _members = ("_equations", "_growth")
 
-    def __init__(self, task: Task, *, lam: float = 0.01, replan: float = 0.05, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, lam: float = 0.01, replan: float = 0.05, **common: Any) -> None:
         super().__init__(task, **common)
         self.lam, self.replan = lam, replan
         start = check_number(self.name, "lam", lam, low=0.0, open_low=True)

@@ -32,7 +32,7 @@ class StreamQ(EpsilonGreedy):
 
     name = "stream-q"
     test_parameters = ({}, {"hidden": 8, "explore": 0.0, "epsilon": 0.2})
-    _parts = ("_net", "_seen", "_paid", "_now")
+    _members = ("_net", "_seen", "_paid", "_now")
 
     def __init__(
         self,

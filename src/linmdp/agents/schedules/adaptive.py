@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.budget import Choice, adaptive_bytes, descending
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Power, Proxy, Schedule, check_exponent, episodes_at
 from linmdp.errors import LinMDPWarning, check_choice, check_int, check_number, invalid
@@ -33,6 +32,7 @@ class AdaptiveIntervals(Proxy):
     learn_its : (G,) LearnIts; tot_its : TotIts, the same at every step because all steps reset together
     """
 
+    joins: ClassVar = True
     _arrays: ClassVar = (*Proxy._arrays, "window", "learn_its")
     _counters: ClassVar = ("tot_its", "seen", "resetting", "k")
 
@@ -169,7 +169,7 @@ class LSVIUCBAdaptive(LSVIAgent):
     common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
     """
 
-    name, schedule_type = "lsvi-ucb-adaptive", AdaptiveIntervals
+    name, schedule_type, in_lockstep = "lsvi-ucb-adaptive", AdaptiveIntervals, True
     may_stop_learning = True
     test_parameters = (
         {"rho": 0.7, "budget": 0.6, "m": 3},
@@ -187,7 +187,7 @@ class LSVIUCBAdaptive(LSVIAgent):
         budget: float = 0.75,
         rho: float = 0.75,
         proxy: str = "all",
-        **common: Unpack[Common],
+        **common: Any,
     ) -> None:
         self.m, self.tau, self.tau_c, self.tau_rel = m, tau, tau_c, tau_rel
         self.budget, self.rho, self.proxy = budget, rho, proxy

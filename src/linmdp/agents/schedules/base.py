@@ -90,13 +90,16 @@ class Schedule(Component):
         self._all, self._none = np.ones(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
         self._learn_all = Decision(reset=False, plan=self._all, store=self._all)
 
+    joins: ClassVar[bool] = False
+    """Whether there is one for B runs in lockstep, see `joined`; otherwise each run has its own."""
+
     @classmethod
     def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
-        """One schedule for B runs in lockstep, with arrays that have an axis for the runs, where it can be; else None.
+        """One schedule for B runs, with arrays that have an axis for the runs.
 
         Its decisions have that axis, too; `planned` gets the runs, and `moved` what all of them saw.
         """
-        return None
+        raise NotImplementedError
 
     def seed(self, rng: np.random.Generator) -> None:
         """Take what randomness it needs from the generator of the run; called until the first planning is over."""
@@ -151,10 +154,6 @@ class Schedule(Component):
         """The same of a regression that an episode brings `per_episode` samples, at most."""
         return self.most_samples(episodes) * per_episode
 
-    def plannings(self, episodes: int) -> int:
-        """How often it plans within that many episodes, about."""
-        return episodes
-
     @classmethod
     def forecast_bytes(cls, s: Sizes) -> int:
         """What it will hold, and need on the way, before it is made."""
@@ -173,7 +172,7 @@ class Always(Schedule):
 class Growing(Schedule):
     """Plan when the number of episodes, or that of their steps, has grown by a fraction; store always."""
 
-    eager = True
+    eager = joins = True
     reads_features: ClassVar = False
     _counters: ClassVar[tuple[str, ...]] = ("k", "due", "steps")
 
@@ -183,7 +182,7 @@ class Growing(Schedule):
 
     @classmethod
     def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:
-        return GrowingTogether(schedules, backend) if cls is Growing else None
+        return GrowingTogether(schedules, backend)
 
     def take_run(self, batched: Any, i: int) -> None:
         self.k, self.due, self.steps = batched.k, int(batched.dues[i]), batched.k * len(self._all)
@@ -202,12 +201,6 @@ class Growing(Schedule):
     def planned(self) -> None:
         before = self.steps if self.by_steps else self.k - 1
         self.due = before + max(1, int(self.fraction * before))
-
-    def plannings(self, episodes: int) -> int:
-        count = k = 0
-        while k < episodes:
-            count, k = count + 1, k + max(1, int(self.fraction * k))
-        return count
 
 
 class GrowingTogether(Growing):
@@ -241,6 +234,8 @@ class GrowingTogether(Growing):
 class Alert(Growing):
     """Restart when the task seems to have changed, and plan at once; else plan as `Growing`, or always (fraction 0)."""
 
+    joins: ClassVar = False
+
     def __init__(self, G: int, fraction: float, *, by_steps: bool = False) -> None:
         super().__init__(G, fraction, by_steps=by_steps)
         self.eager = fraction > 0
@@ -254,10 +249,6 @@ class Alert(Growing):
     def kept_steps(self) -> int | None:
         """Where the task has changed, how many steps are stored again (`recalled`); else None."""
         return None
-
-    @abstractmethod
-    def forget(self) -> None:
-        """Begin anew with this episode, whatever the steps say."""
 
 
 class Proxy(Schedule):

@@ -35,9 +35,6 @@ class Grid(Schedule):
         self.k += 1
         return Decision(reset=False, plan=self._all if self.k in self.episodes else self._none, store=self._all)
 
-    def plannings(self, episodes: int) -> int:
-        return sum(k <= episodes for k in self.episodes)
-
 
 class LSVIUCBBatch(LSVIAgent):
     """LSVI-UCB-Batch: LSVI-UCB that plans before the first episode of each of a few batches, and only then.
@@ -49,7 +46,7 @@ class LSVIUCBBatch(LSVIAgent):
     lam, common : the parameters of `LSVIUCB`; `episodes` (K) is needed
     """
 
-    name = "lsvi-ucb-batch"
+    name, in_lockstep = "lsvi-ucb-batch", True
     test_parameters = ({}, {"batches": 5, "grid": "geometric", "beta": 0.1, "lam": 0.1}, {"storage": "features"})
 
     def __init__(

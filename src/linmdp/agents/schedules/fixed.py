@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar
 
 from linmdp.agents.budget import Choice, descending
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.agents.schedules.base import Decision, Power, Schedule, check_exponent, episodes_at
 from linmdp.types import Task
 
@@ -49,10 +48,10 @@ class LSVIUCBFixed(LSVIAgent):
     common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
     """
 
-    name = "lsvi-ucb-fixed"
+    name, in_lockstep = "lsvi-ucb-fixed", True
     test_parameters = ({"rho": 0.6}, {"rho": 0.6, "storage": "features"})
 
-    def __init__(self, task: Task, *, rho: float = 0.75, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, rho: float = 0.75, **common: Any) -> None:
         self.rho = rho
         super().__init__(task, **common)
 

@@ -1,13 +1,12 @@
 """LSVI-UCB-RareSwitch (Wang, Zhou, Gu, 2021): plan only when the data have grown enough."""
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.parameters import Common
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Proxy, Schedule
 from linmdp.errors import check_number
@@ -22,7 +21,7 @@ class RareSwitch(Proxy):
     grown : (G, *batch) by how much it has grown
     """
 
-    by_growth = True
+    by_growth = joins = True
     _arrays = (*Proxy._arrays, "grown")
     _derived = (*Proxy._derived, "log_eta")
 
@@ -51,10 +50,6 @@ class RareSwitch(Proxy):
         v = downdate(self.L_inv, phi)  # v = L^-1 phi / sqrt(c), and det L grows by c = 1 + phi' L^-1 phi
         self.grown += 2 * self.backend.xp.arcsinh((phi * v).sum(-1) / 2)
 
-    def plannings(self, episodes: int) -> int:  # about: once the data are spread, det L grows as (data)^d
-        rate = self._phi.shape[-1] / max(self.log_eta, 1e-9)
-        return min(episodes, int(np.ceil(rate * (1 + np.log(max(episodes / rate, 1.0))))))
-
 
 class LSVIUCBRareSwitch(LSVIAgent):
     """LSVI-UCB-RareSwitch: LSVI-UCB that plans only when the determinant of some Lambda has grown by a factor eta.
@@ -66,10 +61,10 @@ class LSVIUCBRareSwitch(LSVIAgent):
     common : the parameters of `LSVIUCB`
     """
 
-    name, schedule_type = "lsvi-ucb-rare-switch", RareSwitch
+    name, schedule_type, in_lockstep = "lsvi-ucb-rare-switch", RareSwitch, True
     test_parameters = ({}, {"eta": 2.0, "beta": 0.1}, {"storage": "features"})
 
-    def __init__(self, task: Task, *, growth: float = 0.04, eta: float | None = None, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, growth: float = 0.04, eta: float | None = None, **common: Any) -> None:
         self.growth, self.eta = growth, eta
         super().__init__(task, **common)
 

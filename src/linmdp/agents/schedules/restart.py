@@ -56,7 +56,7 @@ class LSVIUCBRestart(LSVIAgent):
     lam, common : the parameters of `LSVIUCB`; where `episodes` (K) is not given, K is doubled whenever it is reached
     """
 
-    name = "lsvi-ucb-restart"
+    name, in_lockstep = "lsvi-ucb-restart", True
     test_parameters = ({"W": 7}, {"W": 5, "beta": 0.1, "lam": 0.1}, {"beta": 0.1, "storage": "features", "B": 4.0})
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,14 +12,6 @@ from linmdp.agents.greedy import GreedyAgent
 from linmdp.agents.schedules.base import SHORTEST
 from linmdp.errors import check_int, invalid
 from linmdp.types import Array, State, Task
-
-
-class Common(TypedDict, total=False):
-    """The parameters that all of them take; `UCBVI` documents them."""
-
-    stationary: bool | str
-    episodes: int | None
-    max_bytes: int | str | None
 
 
 class TabularModel(GreedyAgent):

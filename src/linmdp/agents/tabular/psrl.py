@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
-from linmdp.agents.tabular.model import Common, TabularModel
+from linmdp.agents.tabular.model import TabularModel
 from linmdp.errors import check_number
 from linmdp.types import Array, Task
 
@@ -24,7 +24,7 @@ class PSRL(TabularModel):
     name = "psrl"
     test_parameters = ({"stationary": True, "prior": 3.0},)
 
-    def __init__(self, task: Task, *, prior: float = 1.0, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, prior: float = 1.0, **common: Any) -> None:
         super().__init__(task, **common)
         self.prior = prior
         self._prior = check_number(self.name, "prior", prior, low=0.0, open_low=True) / self._Q.shape[1]

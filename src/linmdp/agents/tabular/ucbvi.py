@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.tabular.model import Common, TabularModel
+from linmdp.agents.tabular.model import TabularModel
 from linmdp.errors import check_choice, check_number
 from linmdp.types import Array, State, Task
 
@@ -36,7 +36,7 @@ class UCBVI(TabularModel):
         bonus: str = "bernstein",
         c: float = 1e-3,
         delta: float = 0.1,
-        **common: Unpack[Common],
+        **common: Any,
     ) -> None:
         super().__init__(task, **common)
         self.bonus, self.c, self.delta = bonus, c, delta

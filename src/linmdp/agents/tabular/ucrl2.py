@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.tabular.model import Common, TabularModel
+from linmdp.agents.tabular.model import TabularModel
 from linmdp.errors import check_number
 from linmdp.types import Array, Task
 
@@ -28,7 +28,7 @@ class UCRL2(TabularModel):
     test_parameters = ({"delta": 0.2},)
     _arrays: ClassVar = (*TabularModel._arrays, "_before")
 
-    def __init__(self, task: Task, *, c: float = 0.03, delta: float = 0.1, **common: Unpack[Common]) -> None:
+    def __init__(self, task: Task, *, c: float = 0.03, delta: float = 0.1, **common: Any) -> None:
         super().__init__(task, **common)
         self.c, self.delta = c, delta
         self._c = check_number(self.name, "c", c, low=0.0)

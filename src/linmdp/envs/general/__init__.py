@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 import zlib
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -10,27 +12,13 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from linmdp.envs.general import (  # noqa: F401 (each adds its families)
-    arcade,
-    bandits,
-    boards,
-    carts,
-    chains,
-    devices,
-    foreign,
-    gambles,
-    grids,
-    landers,
-    linear_mdps,
-    mazes,
-    rooms,
-    swings,
-    umbrella,
-)
 from linmdp.envs.general.base import FAMILIES, Instance
+from linmdp.envs.general.perturb import perturbed
 from linmdp.errors import InvalidParameter, check_int, unknown
 
 __all__ = ["FAMILIES", "NAMES", "PACKAGES", "general", "instance"]
+for _module in pkgutil.iter_modules(__path__):  # each adds its families
+    import_module(f"{__name__}.{_module.name}")
 NAMES = tuple(sorted(FAMILIES))
 PACKAGES = {"box2d": "Box2D", "minigrid": "minigrid", "linearize": "ale_py"}
 """What the optional dependencies of families are imported as."""
@@ -69,8 +57,4 @@ def general(*, family: str = "poles", instance: int = 0, perturb: str | None = N
     perturb : a change that must not matter, such as noise, rotated or onehot (docs, general suite)
     """
     made = _instance(family, instance)
-    if perturb is None:
-        return made
-    from linmdp.envs.general.perturb import perturbed
-
-    return perturbed(made, perturb, instance)
+    return made if perturb is None else perturbed(made, perturb, instance)

@@ -180,34 +180,16 @@
     font: { size: 12, color: colourOf(data.styles[p.agent]) },
   });
 
-  function growth(panel, state, colours, index) {
-    const shown = panel.lines.filter((l) => state.shown.has(l.agent) && l.y[index]);
-    const traces = shown.map((l) => {
-      const style = data.styles[l.agent];
-      const [mean, low, high] = [0, 1, 2].map((i) => l.y[index].map((value) => value[i]));
-      return {
-        x: l.x, y: mean, type: "scatter", mode: "lines+markers", name: short(style.name), meta: "curve",
-        line: { color: colourOf(style), width: 2, dash: style.dash }, marker: { size: 7, symbol: style.symbol },
-        error_y: { array: high.map((v, i) => Math.max(v - mean[i], 0)), arrayminus: low.map((v, i) => Math.max(mean[i] - v, 0)), thickness: 1.2, width: 3 },
-        customdata: mean.map((m, i) => interval(m, low[i], high[i])),
-        hovertemplate: `${short(style.name)}<br>K = %{x:,d}: %{customdata}<extra></extra>`,
-      };
-    });
-    const x = axis("K, episodes", colours, scaled(state.scale === "loglog", shown.flatMap((l) => l.x), { nticks: 5 }));
-    const y = axis(panel.measures[index], colours, scaled(state.scale !== "linear", traces.flatMap((t) => t.y)));
-    return [traces, layout(colours, x, y)];
-  }
-
   let printing = false; // then every plot is drawn, as wide as a sheet
 
   // ---- panels: an element with switches and plots that obey them
 
   function draw(plot, panel, state) {
     const kind = plot.dataset.plot;
-    const make = { curves, returns: curves, tradeoff }[kind] || growth;
+    const make = { curves, returns: curves, tradeoff }[kind];
     const [traces, layout] = make(panel, state, inks(plot), kind);
     layout.uirevision = `${state.scale} ${state.zoom}`;
-    if (printing) layout.width = plot.parentElement.parentElement.classList.contains("three") ? 220 : 660;
+    if (printing) layout.width = 660;
     return Plotly.react(plot, traces, layout, CONFIG);
   }
 

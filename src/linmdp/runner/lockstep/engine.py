@@ -49,7 +49,7 @@ class Lockstep:
         self.always = all(type(s) is Always for s in self.schedules)
         kind = type(self.schedules[0])
         alike = all(type(s) is kind for s in self.schedules) and not first.horizon.shared
-        self.joint = kind.joined(self.schedules, backend) if alike else None
+        self.joint = kind.joined(self.schedules, backend) if alike and kind.joins else None
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
         # there are kernels, the schedule can be asked on the GPU, and no start depends on regret
@@ -98,7 +98,7 @@ class Lockstep:
             self.schedules[i].take_run(self.joint, i)
         plain, make = self.settings[i].agent, cast(Any, type(self.settings[i].agent))
         agent: LSVIAgent = make(plain.task, **plain.get_params())
-        agent.take_run(self.planner, i, self.schedules[i], self._ties[i], counters)
+        agent.become(self.planner, i, self.schedules[i], self._ties[i], counters)
         return agent
 
     def draws(self, n: int, following: int = 0) -> Any:

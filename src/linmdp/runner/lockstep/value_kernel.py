@@ -9,6 +9,8 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from linmdp.agents.kernels import padded
+
 TILES = (16, 32, 4)
 """Runs and states that one program works on, and its warps."""
 
@@ -72,10 +74,6 @@ def _value_kernel(
     tl.store(V_ptr + runs[:, None] * S + states[None, :], total / count, mask=here)
 
 
-def _padded(n: int) -> int:
-    return max(16, int(triton.next_power_of_2(n)))
-
-
 def evaluate(engine: Any, h: int, truth: Any, V: Any, runs: Any) -> None:
     """V^pi of step h, (B, S), of the policies of `runs` (n,), from r + P V as weights of the features, `truth` (n, d).
 
@@ -99,7 +97,7 @@ def evaluate(engine: Any, h: int, truth: Any, V: Any, runs: Any) -> None:
         model.S,
         model.A,
         model.d,
-        _padded(model.d),
+        padded(model.d),
         tile,
         states,
         num_warps=warps,
