@@ -10,6 +10,7 @@ from linmdp.agents.exploration.perturbation import LSVIPHE
 from linmdp.agents.exploration.randomised import RLSVI, OptRLSVI
 from linmdp.agents.insured import Insured
 from linmdp.agents.lsvi_gp import LSVIGP
+from linmdp.agents.lsvi_scouts import LSVIUCBScouts
 from linmdp.agents.neighbours.best_constant import BestConstant
 from linmdp.agents.neighbours.fqi_trees import FQITrees
 from linmdp.agents.neighbours.kbsf import KBSF
@@ -59,6 +60,7 @@ __all__ = [
     "LSVIUCBPlusPlus",
     "LSVIUCBRareSwitch",
     "LSVIUCBRestart",
+    "LSVIUCBScouts",
     "LSVIUCBSelect",
     "LSVIUCBSketch",
     "OptRLSVI",

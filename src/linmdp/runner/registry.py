@@ -70,6 +70,7 @@ AGENTS: Names[type[Agent]] = Names(
             built_in.Auto,
             built_in.LSVIGP,
             built_in.LSVIUCB,
+            built_in.LSVIUCBScouts,
             built_in.LSVIUCBFixed,
             built_in.LSVIUCBAdaptive,
             built_in.LSVIUCBRareSwitch,
