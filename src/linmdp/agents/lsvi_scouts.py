@@ -74,7 +74,7 @@ class LSVIUCBScouts(LSVIUCB):
         *,
         storage: str = "counts",
         scout: float = 1.0,
-        budget: float = 0.04,
+        budget: float = 0.035,
         settled: float = 0.03,
         **common: Any,
     ) -> None:
