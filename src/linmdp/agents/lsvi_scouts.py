@@ -46,7 +46,8 @@ class LSVIUCBScouts(LSVIUCB):
     Parameters
     ----------
     scout : width of a scout's bonus, in ranges of what the steps left can pay; 0: none is sent
-    budget : scouts cost at most this times k^(2/3) ranges of a reward in k episodes, as the agent itself reckons
+    budget : scouts cost at most this times k^(2/3) ranges of a reward in k episodes, as the agent itself reckons (but
+        for a start that never came before)
     settled : it is done where the start is worth at most this share of the range more than it usually earns
     common : the parameters of `LSVIUCB`; storage must be "counts"
 
