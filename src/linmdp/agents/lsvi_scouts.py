@@ -1,4 +1,4 @@
-"""LSVI-UCB that is not stuck: where it thinks that it is done, a scout looks elsewhere, and pays in advance. Docs: insured.
+"""LSVI-UCB that is not stuck: where it thinks that it is done a scout looks elsewhere. Docs: insured.
 
 On a loop without noise sigma^2 and lambda go to 0, and no datum ever says that more was possible. A scout plans on the
 same data with a bonus that vanishes where much was tried and nowhere else (line 10 with the potential term):
