@@ -22,11 +22,13 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from linmdp.agents.insured import Insured
 from linmdp.agents.widths import log_term, optimist_bound, table_width, theorem_width
 from linmdp.features.unit import is_unit
 from linmdp.report.tables import into_pages, markdown
 from linmdp.runner.registry import make_model
 from reference_insured import INNER, Tables, insured
+from test_insured import played, tables_env
 
 P = 0.05
 GROWTH = (100, 300, 1000, 3000, 10_000, 30_000)
@@ -57,9 +59,28 @@ def bounds(runs: int, K: int) -> str:
                 f"{found.turns.mean():.0f}",
             )
         )
+    rows += [auto(max(10, runs // 500), K, mode) for mode in ("mean", "balanced")]
     print(f"{each * len(cases):,} runs of {K} episodes in {time.perf_counter() - begun:.0f} s")
     heads = ("A", "mode", "starts", "runs", "U < V*", "C_A + C_B < lost", "C_A over its budget", "lost / K")
     return markdown((*heads, "certified / K", "turns of B"), rows)
+
+
+def auto(runs: int, K: int, mode: str) -> tuple[str, ...]:
+    """The row of `auto`, whose runs are those of the agent of the package, one after the other."""
+    counts, sums = np.zeros(3, dtype=np.int64), np.zeros(3)
+    for seed in range(runs):
+        env = tables_env(seed, H=2, S=2, start="fixed")
+        agent = Insured(env.task, inner="auto", width="tables", mode=mode, episodes=K)
+        log, best = played(env, agent, K, seed), env.optimum.V[0]
+        lost = sum(float(best[e.steps[0][1]]) - e.G for e in log)
+        certified = sum(agent.certified_regret)
+        over = agent.certified_regret[0] - env.task.H - max((e.budget for e in log if not e.plays), default=0.0)
+        below = any(best[e.steps[0][1]] - 1e-9 > e.U for e in log)
+        counts += (below, certified < lost - 1e-9, over > 1e-9)
+        sums += (lost / K, certified / K, agent.turns[1])
+    lost, certified, turns = sums / runs
+    told = (f"{runs:,}", *map(str, counts), f"{lost:.3f}", f"{certified:.3f}", f"{turns:.0f}")
+    return ("auto", mode, "fixed", *told)
 
 
 def growth(runs: int) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 import linmdp
 from linmdp.envs.linear import LinearMDPEnv
+from linmdp.features.tabular import TableFeatures
 from linmdp.report.tables import markdown
 
 AGENTS = ("auto", "lsvi-gp", "insured", "psrl")
@@ -24,9 +25,9 @@ AGENTS = ("auto", "lsvi-gp", "insured", "psrl")
 
 @dataclass(frozen=True)
 class Trap:
-    """Two actions in each state s, with unit vectors 2s and 2s + 1; P (2S, S), r (2S,), the same at every step.
+    """Two actions in each state s: vectors 2s and 2s + 1, unit ones unless `phi` (2S, d) says more; P (d, S), r (d,).
 
-    `safe` is what the policy earns that a stuck learner plays.
+    All is the same at every step. `safe` is what the policy earns that a stuck learner plays.
     """
 
     P: np.ndarray
@@ -34,12 +35,14 @@ class Trap:
     H: int
     K: int
     safe: float
+    phi: np.ndarray | None = None
 
     def env(self) -> Any:
         """The task."""
         d, S = self.P.shape
         theta, mu = np.tile(self.r, (self.H, 1)), np.tile(self.P, (self.H, 1, 1))
-        return LinearMDPEnv(linmdp.LinearModel(name="trap", features=linmdp.one_hot(S, d // S), theta=theta, mu=mu))
+        table = (np.eye(d) if self.phi is None else self.phi).reshape(S, 2, d)
+        return LinearMDPEnv(linmdp.LinearModel(name="trap", features=TableFeatures(table), theta=theta, mu=mu))
 
 
 def one_try(K: int, H: int, safe: float, chance: float, pays: float) -> Trap:
@@ -63,12 +66,20 @@ def doors(K: int, H: int, small: float, chance: float, n: int) -> Trap:
     return Trap(P, r, H, K, small * H)
 
 
+def mixed(K: int, H: int, safe: float, chance: float, pays: float) -> Trap:
+    """Action 0 pays `safe` once; 1 is a mixture of what pays at each step and of what never pays: d = 3."""
+    P = np.array([[0.0, 0, 1], [0, 1, 0], [0, 0, 1]])
+    phi = np.array([[1, 0, 0], [0, chance, 1 - chance], *[[0, 1, 0]] * 2, *[[0, 0, 1]] * 2])
+    return Trap(P, np.array([safe, pays, 0]), H, K, safe, phi)
+
+
 TRAPS = {
     "safe or risky, 0.5 or 0.6": one_try(1000, 10, 0.5, 0.6, 1 / 9),
     "0.4 or 0.6": one_try(1000, 10, 0.4, 0.6, 1 / 9),
     "door of 5%": one_try(3000, 21, 0.1, 0.05, 1.0),
     "door of 1%": one_try(3000, 21, 0.02, 0.01, 1.0),
     "three doors of 20%": doors(3000, 25, 0.03, 0.2, 3),
+    "a mixture": mixed(1000, 10, 0.4, 0.6, 0.1),
 }
 
 

@@ -48,7 +48,9 @@ def test_at_a_practical_width_it_is_not_a_proof() -> None:
     assert kinds == ["certified (95%, if linear)", "not a proof"]  # the width is for 1000 episodes
 
 
-@pytest.mark.parametrize("spec", ["lsvi-gp", "lsvi-gp:every=2,budget=10,settled=1"])
+@pytest.mark.parametrize(
+    "spec", ["lsvi-gp", "lsvi-gp:every=2,budget=10,settled=1", "lsvi-ucb-scouts:budget=5,settled=1"]
+)
 def test_asking_changes_nothing(spec: str) -> None:
     env = linmdp.make_env("riverswim:H=6")
     agent = linmdp.make_agent(spec, env)

@@ -79,7 +79,7 @@ RULES = st.fixed_dictionaries(
         "own_data": st.booleans(),
     }
 )
-INNER = st.sampled_from(("random", "constant", "optimal", "lsvi-ucb"))
+INNER = st.sampled_from(("random", "constant", "optimal", "lsvi-ucb", "auto"))
 
 
 @settings(max_examples=200, deadline=None)

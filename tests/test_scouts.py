@@ -9,7 +9,7 @@ import linmdp
 from linmdp.types import Transition
 
 
-@pytest.mark.parametrize("agent", ["lsvi-gp:every=3,budget=10,settled=1"])
+@pytest.mark.parametrize("agent", ["lsvi-gp:every=3,budget=10,settled=1", "lsvi-ucb-scouts:budget=5,settled=1"])
 def test_a_policy_that_changes_says_so(agent: str) -> None:
     env = linmdp.make_env("riverswim:H=6")
     made, seen = linmdp.make_agent(agent, env), dict[int, np.ndarray]()

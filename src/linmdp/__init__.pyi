@@ -27,6 +27,7 @@ from linmdp.agents import LSVIUCBFixed as LSVIUCBFixed
 from linmdp.agents import LSVIUCBPlusPlus as LSVIUCBPlusPlus
 from linmdp.agents import LSVIUCBRareSwitch as LSVIUCBRareSwitch
 from linmdp.agents import LSVIUCBRestart as LSVIUCBRestart
+from linmdp.agents import LSVIUCBScouts as LSVIUCBScouts
 from linmdp.agents import LSVIUCBSelect as LSVIUCBSelect
 from linmdp.agents import LSVIUCBSketch as LSVIUCBSketch
 from linmdp.agents import OptimalAgent as OptimalAgent

@@ -13,6 +13,7 @@ from linmdp.agents.exploration.randomised import RLSVI as RLSVI
 from linmdp.agents.exploration.randomised import OptRLSVI as OptRLSVI
 from linmdp.agents.insured import Insured as Insured
 from linmdp.agents.lsvi_gp import LSVIGP as LSVIGP
+from linmdp.agents.lsvi_scouts import LSVIUCBScouts as LSVIUCBScouts
 from linmdp.agents.neighbours.best_constant import BestConstant as BestConstant
 from linmdp.agents.neighbours.fqi_trees import FQITrees as FQITrees
 from linmdp.agents.neighbours.kbsf import KBSF as KBSF

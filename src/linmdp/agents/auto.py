@@ -10,6 +10,8 @@ import numpy as np
 from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.base import Agent, StateDict
 from linmdp.agents.lsvi_gp import LSVIGP
+from linmdp.agents.lsvi_scouts import LSVIUCBScouts
+from linmdp.agents.memory.table import MANY_STATES
 from linmdp.errors import invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, MorePossible, State, Task
@@ -28,17 +30,16 @@ def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
     own = task.knows("reward_range") and task.knows("features")  # without random play
     if own and isinstance(task.features, TableFeatures):
         shared = "does not depend" if task.stationary else "depends"
-        return LSVIUCB, [
-            Decision(
-                "agent", LSVIUCB.name, f"the task comes with features of its own, d={task.d}, for {task.S} states"
-            ),
+        kind = LSVIUCBScouts if task.features.S < MANY_STATES else LSVIUCB  # a scout's policy is a table
+        return kind, [
+            Decision("agent", kind.name, f"the task comes with features of its own, d={task.d}, for {task.S} states"),
             Decision("storage", "counts", f"{task.S} states can be counted, so that memory does not grow"),
             Decision("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
         ]
-    kind = "numbers" if task.S is None else f"one of {task.S} numbers"
+    states = "numbers" if task.S is None else f"one of {task.S} numbers"
     clock = [] if task.stationary else [Decision("step", True, "what happens depends on the step: it is a coordinate")]
     return LSVIGP, [
-        Decision("agent", LSVIGP.name, f"states are {kind}: what is alike follows from the data"),
+        Decision("agent", LSVIGP.name, f"states are {states}: what is alike follows from the data"),
         *clock,
     ]
 
@@ -46,15 +47,17 @@ def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
 class Auto(Agent):
     """One learner for every task with discrete actions; `spec` is the agent that it has become, `reasons` say why.
 
-    On features that a task brings along it is `lsvi-ucb` with width and lambda from the evidence, on all other tasks
-    `lsvi-gp`, on raw states. A parameter that is given changes that parameter, and nothing else.
+    On features that a task brings along it is `lsvi-ucb-scouts` with width and lambda from the evidence (`lsvi-ucb`
+    from 20,000 states on), on all other tasks `lsvi-gp`, on raw states. A parameter that is given changes that
+    parameter, and nothing else.
 
     Parameters
     ----------
     task : what the environment tells an agent
     beta, replan, discount : of both agents
+    scout, budget, settled : of both, in units of each
     lam : of `lsvi-ucb`
-    states, features, length, noise, exact, levels, kept, evidence, scout, every, budget, settled : of `lsvi-gp`
+    states, features, length, noise, exact, levels, kept, evidence, every : of `lsvi-gp`
     """
 
     name = "auto"

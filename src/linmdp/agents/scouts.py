@@ -50,10 +50,13 @@ class Scouts(Component):
     def begin(self, span: float) -> bool:
         """An episode begins: whether it is a scout's."""
         self.numbers[0] += 1
-        k, _, usual, known, value, first = self.numbers
-        done = value - usual <= self.settled * span
-        self.sent = bool(known > 0 and span > 0 and k >= first and done)
+        self.sent = span > 0 and bool(self.numbers[0] >= self.numbers[5]) and self.done(span)
         return self.sent
+
+    def done(self, span: float) -> bool:
+        """Whether the plan thinks that it is done."""
+        _, _, usual, known, value, _ = self.numbers
+        return bool(known > 0 and value - usual <= self.settled * span)
 
     def started(self, start: Array) -> None:
         """The episode begins in `start` (k,)."""
