@@ -298,6 +298,17 @@ def test_shifts_are_only_where_all_episodes_have_the_same_length(tiny: Suite) ->
     assert times.env == task.env + ",perturb=times37"
 
 
+def test_variants_are_compared_with_the_first_agent_on_the_same_seeds(tmp_path: Path, tiny: Suite) -> None:
+    found = benchmark(tmp_path, "random", "constant", leave_out=True)
+    ours = np.stack([s.end for s in found.of("constant", "made")], axis=1)
+    base = np.stack([s.end for s in found.of("random", "made")], axis=1)
+    row = found.left_out().splitlines()[-1]
+    assert row.startswith("| constant")
+    assert f"{(ours - base).mean():+.2f}" in row
+    with pytest.raises(linmdp.LinMDPError, match="give two agents or more"):
+        benchmark(tmp_path, "random", leave_out=True)
+
+
 def test_shards_do_every_run_once_and_the_whole_command_only_what_they_left(
     tmp_path: Path, tiny: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:

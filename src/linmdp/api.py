@@ -96,6 +96,7 @@ def benchmark(
     jobs: int | None = None,
     progress: bool = False,
     perturb: str | Sequence[str] = (),
+    leave_out: bool = False,
     warm_up: str | None = None,
 ) -> Benchmark:
     """Scores of agents on a fixed suite, from 0 (random policy) to 1 (best known).
@@ -108,12 +109,13 @@ def benchmark(
     out : a folder: runs are stored as they finish and those that are stored are not run again
     jobs : processes; default: all cores
     perturb : of the general suite: names of changes that must not matter, or "all"; what each costs
+    leave_out : the agents after the first are variants of it, which are compared with it
     warm_up : whether random play before the first episode is "counted" (in the general suite) or "given" (in suite 1)
     """
     from linmdp.experiments.benchmark import run_benchmark
 
     names = [perturb] if isinstance(perturb, str) else perturb
-    more: dict[str, Any] = {"perturb": names, "warm_up": warm_up}
+    more: dict[str, Any] = {"perturb": names, "leave_out": leave_out, "warm_up": warm_up}
     with ExitStack() as lent:
         specs = _agent_specs(agents, lent)
         folder = Path(lent.enter_context(TemporaryDirectory()) if out is None else out)

@@ -31,6 +31,9 @@ def benchmark(
     perturb: Annotated[
         str | None, typer.Option(metavar="NAME,...", help="general: what these changes of the tasks cost, or all")
     ] = None,
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out", help="what variants of the first agent score more than it")
+    ] = False,
     warm_up: Annotated[
         str | None,
         typer.Option("--warm-up", help="random play before the first episode is counted (general) or given (1)"),
@@ -57,6 +60,7 @@ def benchmark(
         version=name,
         scale=scale,
         perturb=[] if perturb is None else [each.strip() for each in perturb.split(",")],
+        leave_out=leave_out,
         warm_up=warm_up,
         shard=part,
         processes=jobs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,7 @@ def run_benchmark(
     version: str = LATEST,
     scale: str = "quick",
     perturb: Sequence[str] = (),
+    leave_out: bool = False,
     warm_up: str | None = None,
     shard: tuple[int, int] | None = None,
     processes: int | None = None,
@@ -70,6 +71,8 @@ def run_benchmark(
     names = _perturbations(perturb)
     if names and SUITES[version] != GENERAL:
         invalid("benchmark", "perturb", "left out but for the suite 'general'", ",".join(names))
+    if leave_out and len(agents) < 2:
+        invalid("benchmark", "leave_out", "of an agent and variants of it: give two agents or more", len(agents))
     chosen = suite(version, scale)
     _check_any(chosen, agents)
     cells = _cells(chosen, agents, names)
@@ -93,7 +96,8 @@ def run_benchmark(
         runs = {run.key: whole(run.result) for each in stores for run in each.stored() if run.key in wanted}
     warm = warm_up or chosen.warm_up
     scores = [_score(chosen, cell, runs, failed, warm) for cell in cells]
-    return Benchmark(chosen.version, chosen.fingerprint, scale, scores, measure=chosen.measure, warm_up=warm)
+    more: dict[str, Any] = {"measure": chosen.measure, "warm_up": warm, "leave_out": leave_out}
+    return Benchmark(chosen.version, chosen.fingerprint, scale, scores, **more)
 
 
 def _check_agents(agents: Sequence[str]) -> None:

@@ -69,6 +69,7 @@ class Benchmark:
     ----------
     measure : the scores that count: "whole", or those at the "end"
     warm_up : whether steps before the first episode are "counted" or "given"
+    leave_out : the first agent is the base, and the others are variants of it
     """
 
     def __init__(
@@ -80,9 +81,10 @@ class Benchmark:
         *,
         measure: str,
         warm_up: str,
+        leave_out: bool = False,
     ) -> None:
         self.suite, self.fingerprint, self.scale = suite, fingerprint, scale
-        self.measure, self.warm_up = measure, warm_up
+        self.measure, self.warm_up, self.leave_out = measure, warm_up, leave_out
         self.scores = tuple(s for s in scores if not s.perturb)
         self.perturbed = tuple(s for s in scores if s.perturb)
 
@@ -167,6 +169,16 @@ class Benchmark:
         ]
         return markdown((f"{first} is better than", *self.halves), rows)
 
+    def left_out(self) -> str:
+        """What each variant scores more than the base, the first agent: on average over the same tasks and seeds."""
+        base, *variants = self.agents
+        parts = [(half, measure) for half in self.halves for measure in ("end", "whole")]
+        rows = [
+            (variant, *(signed(difference(self.counted(variant, *p), self.counted(base, *p))) for p in parts))
+            for variant in variants
+        ]
+        return markdown((f"without: against {base}", *(f"{half}, {part}" for half, part in parts)), rows)
+
     def costs(self, agent: str) -> str:
         """What each perturbation costs an agent: means over the tasks that it applies to, and their difference."""
         plain, rows = {s.task: s for s in self.of(agent)}, []
@@ -188,6 +200,7 @@ class Benchmark:
 
     def __str__(self) -> str:
         parts = [self.title, *(f"{half} tasks\n\n{self.table(half)}" for half in self.halves)]
+        parts += [self.left_out()] if self.leave_out else []
         parts += [self.improvements()] if len(self.agents) > 1 else []
         parts += [self.families()]
         parts += [self.costs(agent) for agent in self.agents if self.perturbed]
