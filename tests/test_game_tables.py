@@ -134,6 +134,8 @@ def test_from_training_to_tables_and_a_report(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delitem(GAMES, "Alien")
     monkeypatch.setattr(command, "STEPS", 20)
     monkeypatch.setattr(command, "TRANSITIONS", 600)
+    for name in ("PROBE_EPISODES", "GAME_PROBE_EPISODES"):
+        monkeypatch.setattr(f"linmdp.runner.start.{name}", 16)
     said: list[str] = []
     text = reproduce(TABLES, "paper", tmp_path, 1, said.append)
     assert [words.partition(" ")[0] for words in said] == [

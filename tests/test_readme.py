@@ -69,7 +69,7 @@ def test_every_command_runs_on_an_install_made_as_readme_says(tmp_path: Path) ->
     lines = [line.partition("  #")[0].strip() for line in block[1].splitlines()]
     for page in PAGES:
         (tmp_path / "clone" / f"{page.stem}.py").write_text(snippets(page))
-        lines += [f"python {page.stem}.py", *commands(page)]
+        lines += [f"python {page.stem}.py", *(f"{line} --yes" if " run " in line else line for line in commands(page))]
     script = "set -e\nunset PYTHONPATH\n" + "\n".join(lines)
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path / "clone", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -28,8 +28,9 @@ from linmdp.experiments.paper_claims import FAILS, HOLDS, OPEN, _indistinguishab
 from linmdp.experiments.reproduce import chosen_items, reproduce
 from linmdp.results.stats import Interval
 from linmdp.results.store import Store
-from linmdp.runner.batch import units
+from linmdp.runner.batch import jobs_for, units
 from linmdp.runner.registry import make_agent, make_env
+from linmdp.runner.start import estimate, in_words
 from linmdp.runner.sweep import run_key
 
 TINY = SCALES["quick"]._replace(
@@ -184,6 +185,18 @@ def test_the_chosen_beta_has_the_least_mean_regret() -> None:
     beta, table = paper_findings.choose_beta(found, agents, K)  # type: ignore[arg-type]
     assert beta == BETAS[2]
     assert len(table.splitlines()) == 2 + len(BETAS)
+
+
+def test_an_estimate_grows_with_the_work() -> None:
+    few = jobs_for(SMALL_ENV, ["lsvi-ucb:storage=features"], episodes=50, seeds=1)
+    many = jobs_for(SMALL_ENV, ["lsvi-ucb:storage=features"], episodes=5000, seeds=2)
+    assert 0 == estimate([]) < estimate(few, processes=1) < estimate(many, processes=1)
+    assert [in_words(s) for s in (0.2, 60, 600, 9000)] == [
+        "about 1 seconds",
+        "about 60 seconds",
+        "about 10 minutes",
+        "about 2.5 hours",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
-"""Before a run starts: what was chosen is said, and too much memory is refused in one line."""
+"""Before a run starts: what was chosen is said, and too much memory or time is refused in one line."""
 
 from __future__ import annotations
 
+import os
+import pty
 import shlex
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +18,10 @@ import linmdp
 from command import linmdp as command
 from linmdp.runner import resources, start
 from linmdp.runner.registry import AGENTS, ENVS
+from linmdp.runner.start import prepared
 
 LOCK = "lock:H=4,A=3"
+LONG = ("run", "synthetic", "lsvi-ucb", "--episodes", "20000000")
 
 
 class Chooses(linmdp.QLearning):
@@ -101,12 +107,56 @@ def test_runs_that_do_not_fit_side_by_side_are_refused(monkeypatch: pytest.Monke
     assert "of memory in 8 processes" in done.err
 
 
+def test_a_short_run_is_not_tried() -> None:
+    ready = prepared(LOCK, ["lsvi-ucb"], episodes=1000, seeds=3)
+    assert ready.seconds(ready.jobs, 1) == 0
+    assert ready.agents["lsvi-ucb"].policy_version == 0
+
+
+def test_a_long_run_is_tried_briefly() -> None:
+    ready = prepared("synthetic", ["lsvi-ucb"], episodes=2 * 10**7, seeds=1)
+    assert ready.seconds(ready.jobs, 1) > 3600
+    assert 0 < ready.agents["lsvi-ucb"].policy_version <= 120
+
+
+def test_more_than_an_hour_is_refused_without_a_terminal() -> None:
+    done = command(*LONG)
+    assert done.status == 2
+    assert done.out == ""
+    assert done.err.startswith("linmdp: this will take about ")
+    assert " hours: use --yes to start it all the same, or fewer --episodes or --seeds" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_yes_starts_it_and_what_is_stored_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WORTH_A_TRIAL", "LONG"):
+        monkeypatch.setattr(start, name, 0.0)
+    words = ("run", LOCK, "lsvi-ucb", "--episodes", "20", "--out", str(tmp_path))
+    assert command(*words).status == 2
+    assert command(*words, "--yes").status == 0
+    assert command(*words).status == 0
+
+
+def test_on_a_terminal_it_is_asked() -> None:
+    mine, theirs = pty.openpty()
+    code = "from linmdp.cli import main; main()"
+    with subprocess.Popen([sys.executable, "-c", code, *LONG], stdin=theirs, stdout=theirs, stderr=theirs) as running:
+        os.close(theirs)
+        seen = b""
+        while b"Start? [y/N]: " not in seen:
+            seen += os.read(mine, 1000)
+        os.write(mine, b"n\n")
+        assert running.wait(60) == 1
+    assert b"forecast: about " in seen
+    os.close(mine)
+
+
 @pytest.mark.parametrize(("env", "agent"), [("gym:CartPole-v1,H=30", "auto"), ("gym:FrozenLake-v1", "lsvi-ucb")])
 def test_check_ends_with_a_command_that_runs(env: str, agent: str) -> None:
     done = command("check", env, "--episodes", "15")
     assert done.status == 0
     line = done.out.splitlines()[-1]
-    assert line.startswith(f"try: linmdp run {env} {agent} --episodes 15  # at most ")
+    assert line.startswith(f"try: linmdp run {env} {agent} --episodes 15  # about ")
     assert command(*shlex.split(line.removeprefix("try: linmdp "), comments=True)).status == 0
 
 

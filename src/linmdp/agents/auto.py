@@ -158,6 +158,9 @@ class Auto(Agent):
     def bytes_after(self, episodes: int) -> int:
         return self.inner.bytes_after(episodes)
 
+    def plannings(self, episodes: int) -> int:
+        return self.inner.plannings(episodes)
+
     def drift(self) -> float | None:
         return self.inner.drift()
 

@@ -278,6 +278,14 @@ class Agent(Component, ABC):
         """Bytes that the agent will own after that many episodes, at most."""
         return self.nbytes
 
+    def plannings(self, episodes: int) -> int:
+        """How often it plans within that many episodes, at most: for forecasts of time."""
+        return episodes
+
+    def samples_held(self, episodes: int) -> int:
+        """The most samples per step that a planning goes through within that many episodes; 0: none are kept."""
+        return 0
+
     def lockstep(self) -> Any:
         """What running many seeds in lockstep needs, where the agent supports it; else None: they run one by one."""
         return None

@@ -287,6 +287,12 @@ class Insured(Agent):
         now = self._A.nbytes + self._B.nbytes
         return self.nbytes - now + self._A.bytes_after(episodes) + self._B.bytes_after(episodes)
 
+    def plannings(self, episodes: int) -> int:
+        return self._A.plannings(episodes) + self._B.plannings(episodes)
+
+    def samples_held(self, episodes: int) -> int:
+        return max(self._A.samples_held(episodes), self._B.samples_held(episodes))
+
     def drift(self) -> float | None:
         found = [drift for drift in (self._A.drift(), self._B.drift()) if drift is not None]
         return max(found, default=None)

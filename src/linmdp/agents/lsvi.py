@@ -210,6 +210,12 @@ class LSVIAgent(Agent):
         """The most samples that one step's regression rests on at once, within that many episodes."""
         return self.schedule.most_samples(episodes)
 
+    def samples_held(self, episodes: int) -> int:
+        return self.samples_after(episodes) * self._planner.storage.keeps_samples
+
+    def plannings(self, episodes: int) -> int:
+        return self.schedule.plannings(episodes)
+
     def bytes_after(self, episodes: int) -> int:
         storage, held = self._planner.storage, self.schedule.most_held(episodes, self.horizon.samples_per_episode)
         return self.nbytes - storage.nbytes + storage.bytes_after(held)

@@ -17,16 +17,20 @@ from linmdp.errors import LinMDPError, check_int
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
+from linmdp.runner.batch import Job
 from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.forecast import forecast
-from linmdp.runner.registry import env_parameters, make_env
+from linmdp.runner.registry import env_parameters, make_agent, make_env
 from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import parse_spec
+from linmdp.runner.start import TRIAL, in_words, job_seconds
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
 
 TOO_MUCH = f"more than it may take: {LESS}."
+WHILE = 600.0
+"""Seconds that a suggested run may take."""
 
 
 def check_env(spec: str, agent: str | None, episodes: int) -> bool:
@@ -69,14 +73,22 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
 
 
 def suggested(spec: str, agent: str | None, env: Env, episodes: int) -> str:
-    """A command that can be run in the memory of this machine."""
+    """A command that can be run here: within memory, and in ten minutes or so."""
     usual = "lsvi-ucb" if env.task.S is not None else "auto"
     available = available_memory() or math.inf
     for name in filter(None, (agent, usual, "auto", "lsvi-ucb:max_bytes=64MiB")):
-        with suppress(LinMDPError):  # 64 MiB may be too few
-            size = made_within(name, env, episodes, available).bytes_after(episodes)
-            if size <= available:
-                return f"linmdp run {spec} {name} --episodes {episodes}{imports()}  # at most {human_bytes(size)}"
+        with suppress(LinMDPError):  # 64 MiB may be too few, and what goes wrong in a run is for the run to say
+            learner = made_within(name, env, episodes, available)
+            if (
+                size := learner.bytes_after(episodes)
+            ) > available:  # before a trial run, after which it may know better
+                continue
+            seconds = job_seconds(Job(spec, name, episodes, 0, 1), env, learner, seconds=TRIAL)
+            if seconds > WHILE:
+                episodes = max(1, int(float(f"{episodes * WHILE / seconds:.0e}")))
+                size = make_agent(name, env, episodes).bytes_after(episodes)
+            words = f"{in_words(min(seconds, WHILE))}, at most {human_bytes(size)}"
+            return f"linmdp run {spec} {name} --episodes {episodes}{imports()}  # {words}"
     return f"linmdp run {spec} {agent or usual} --episodes {episodes}{imports()}"
 
 

@@ -58,13 +58,14 @@ def run(
     every: opt.Every = None,
     save: opt.Save = True,
     verdict: opt.Verdict = True,
+    yes: opt.Yes = False,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Run one agent (auto if none is named) in one environment, with one seed or several."""
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
-    plan = checked_start(env, [agent], jobs=jobs, out=out, **sizes, **saved)
+    plan = checked_start(env, [agent], jobs=jobs, out=out, yes=yes, **sizes, **saved)
     _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
 
 
@@ -83,6 +84,7 @@ def compare(
     track: opt.Track = None,
     save: opt.Save = True,
     verdict: opt.Verdict = True,
+    yes: opt.Yes = False,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
@@ -91,7 +93,7 @@ def compare(
 
     agents = with_baselines(env, agents)
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
-    plan = checked_start(env, agents, jobs=jobs, out=out, **sizes)
+    plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes)
     _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
 
 

@@ -67,6 +67,7 @@ Verdict = Annotated[
     bool,
     typer.Option("--verdict/--no-verdict", help="compare with random play, which is played for that after the runs"),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="start also what will take more than an hour")]
 StoreFolder = Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")]
 RunOrAgent = Annotated[
     Path, typer.Argument(metavar="RUN", help="folder of 'run', 'compare' or 'sweep', or a saved agent")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linmdp.cli import options as opt
-from linmdp.cli.start import say, stop
+from linmdp.cli.start import confirm, say, stop
 from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
 
@@ -26,11 +26,13 @@ def tune(
     ] = None,
     out: opt.StoreFolder = Path("tuned"),
     jobs: opt.Jobs = None,
+    yes: opt.Yes = False,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
     """Search for better parameters than the default ones. Run it again to resume: finished runs are skipped."""
     from linmdp.results.store import opened_store
+    from linmdp.runner.start import prepared
     from linmdp.runner.tune import Search
 
     search = Search(env, agent, episodes=episodes, seeds=seeds, budget=budget, processes=jobs)
@@ -39,6 +41,11 @@ def tune(
         say(f"{search.left_out} settings are left out: a run would take more than {room} (--max-memory, fewer --jobs)")
     command = f"linmdp tune {env} {agent} --episodes {episodes} --out {out}"
     with opened_store(out) as store:
+        if command not in store.notes("command"):
+            runs = -(-search.total_episodes // episodes)
+            start = prepared(env, [agent], episodes=episodes, seeds=runs)
+            size = start.agents[agent].bytes_after(episodes)
+            confirm(start.seconds(start.jobs, jobs), size, yes, "fewer --episodes or a smaller --budget")
         store.note("command", command)
         say(f"{len(search.settings)} settings, about {search.total_episodes:,} episodes; the store is {store.path}")
         try:

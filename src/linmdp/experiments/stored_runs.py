@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from linmdp.agents.backend import backend_for
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
+from linmdp.runner.start import estimate, in_words
 from linmdp.runner.sweep import run_key, run_sweep
 from linmdp.types import RunResult
 
@@ -16,7 +17,7 @@ Runs = Mapping[tuple[str, str], Sequence[RunResult]]
 
 
 def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, purpose: str) -> list[RunResult]:
-    """The results of all planned runs; those missing from the store are run.
+    """The results of all planned runs; those missing from the store are run, after an estimate of the time.
 
     What goes to a GPU goes there first. A store that one has filled is read without one.
     """
@@ -25,7 +26,8 @@ def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, pu
         mine = [job for job in planned if job.device == device]
         if left := [job for job in mine if run_key(job) not in there]:
             backend_for(device)
-            say(f"{len(left)} of {len(mine)} runs {purpose}" + " on the GPU" * (device != "cpu"))
+            time = "on the GPU" if device != "cpu" else in_words(estimate(left, processes=jobs))
+            say(f"{len(left)} of {len(mine)} runs {purpose}: {time}")
             run_sweep(mine, store, processes=jobs, progress=True)
     return list(store.results({run_key(job) for job in planned}))
 

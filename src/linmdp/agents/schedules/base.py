@@ -154,6 +154,10 @@ class Schedule(Component):
         """The same of a regression that an episode brings `per_episode` samples, at most."""
         return self.most_samples(episodes) * per_episode
 
+    def plannings(self, episodes: int) -> int:
+        """How often it plans within that many episodes, about."""
+        return episodes
+
     @classmethod
     def forecast_bytes(cls, s: Sizes) -> int:
         """What it will hold, and need on the way, before it is made."""
@@ -201,6 +205,12 @@ class Growing(Schedule):
     def planned(self) -> None:
         before = self.steps if self.by_steps else self.k - 1
         self.due = before + max(1, int(self.fraction * before))
+
+    def plannings(self, episodes: int) -> int:
+        count = k = 0
+        while k < episodes:
+            count, k = count + 1, k + max(1, int(self.fraction * k))
+        return count
 
 
 class GrowingTogether(Growing):

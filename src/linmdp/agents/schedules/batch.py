@@ -35,6 +35,9 @@ class Grid(Schedule):
         self.k += 1
         return Decision(reset=False, plan=self._all if self.k in self.episodes else self._none, store=self._all)
 
+    def plannings(self, episodes: int) -> int:
+        return sum(k <= episodes for k in self.episodes)
+
 
 class LSVIUCBBatch(LSVIAgent):
     """LSVI-UCB-Batch: LSVI-UCB that plans before the first episode of each of a few batches, and only then.

@@ -50,6 +50,10 @@ class RareSwitch(Proxy):
         v = downdate(self.L_inv, phi)  # v = L^-1 phi / sqrt(c), and det L grows by c = 1 + phi' L^-1 phi
         self.grown += 2 * self.backend.xp.arcsinh((phi * v).sum(-1) / 2)
 
+    def plannings(self, episodes: int) -> int:  # about: once the data are spread, det L grows as (data)^d
+        rate = self._phi.shape[-1] / max(self.log_eta, 1e-9)
+        return min(episodes, int(np.ceil(rate * (1 + np.log(max(episodes / rate, 1.0))))))
+
 
 class LSVIUCBRareSwitch(LSVIAgent):
     """LSVI-UCB-RareSwitch: LSVI-UCB that plans only when the determinant of some Lambda has grown by a factor eta.
