@@ -143,6 +143,52 @@ class ReferenceDetect(ReferenceLSVI):
         self.steps[-1].append((h, state, action, reward, next_state, terminated))
 
 
+class ReferenceAdaChanges(ReferenceDetect):
+    """The same, which also drops everything when the second half of an epoch has earned less than the first.
+
+    At the doubled lengths of the epoch 2W = 32, 64, ..., or as soon after as it is asked; not after a slow change.
+    """
+
+    def __init__(self, task: Task, *, least: int = 16, **own: Any) -> None:
+        super().__init__(task, **own)
+        self.least, self.W, self.epoch, self.slowly = least, least, 0, False
+        self.all_returns: list[float] = []
+
+    def look_at_steps(self) -> None:
+        before, samples = len(self.steps), self.samples
+        super().look_at_steps()
+        if self.samples is not samples:
+            self.slowly = len(self.steps) == before
+            self.epoch, self.W = len(self.all_returns), self.least
+        else:
+            self.look_at_halves()
+
+    def look_at_returns(self) -> None:
+        samples = self.samples
+        super().look_at_returns()
+        if self.samples is not samples:
+            self.epoch, self.W = len(self.all_returns), self.least
+        else:
+            self.look_at_halves()
+
+    def look_at_halves(self) -> None:
+        epoch = self.all_returns[self.epoch :]
+        if self.slowly or len(epoch) < 2 * self.W:
+            return
+        first, second = epoch[: self.W], epoch[self.W :]
+        error = math.sqrt((np.var(first) + np.var(second)) / self.W)
+        self.W *= 2
+        if np.mean(first) - np.mean(second) > 3 * error + 1e-9:
+            self.samples, self.returns, self.steps = [[] for _ in range(self.task.H)], [], []
+            self.epoch, self.W = len(self.all_returns), self.least
+
+    def observe(self, h: int, state: Any, action: int, reward: float, next_state: Any, terminated: bool) -> None:
+        super().observe(h, state, action, reward, next_state, terminated)
+        if h == 0:
+            self.all_returns.append(0.0)
+        self.all_returns[-1] += reward
+
+
 class ReferenceOptWLSVI(ReferenceLSVI):
     """OPT-WLSVI as it is published: weights eta^-i that grow, and a ridge lam eta^-(k-1) that grows with them."""
 

@@ -27,7 +27,7 @@ from linmdp import (
     Task,
 )
 from linmdp.agents.memory.samples import faded_after
-from linmdp.agents.schedules import changes
+from linmdp.agents.schedules import ada_restart, changes
 from linmdp.agents.schedules.ada_restart import windows
 from linmdp.agents.schedules.batch import grid_of
 from linmdp.agents.schedules.detect import Drops
@@ -35,6 +35,7 @@ from linmdp.agents.schedules.select import worst_case
 from linmdp.agents.sketch import Sketched
 from reference import ReferencePHE
 from reference_family import (
+    ReferenceAdaChanges,
     ReferenceAdaRestart,
     ReferenceBatch,
     ReferenceDetect,
@@ -166,6 +167,70 @@ def test_the_same_counts_speak_against_a_change(rows: list[tuple[int, int, int]]
     counts = np.array(rows, dtype=float)
     wins = counts.sum(axis=1) / 3
     assert (changes.log_factors(counts, wins, counts, wins) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    errors=st.floats(0.5, 6.0),
+    power=st.integers(-1, 4),
+    slow=st.sampled_from((1, 3, changes.SLOW)),
+    least=st.integers(2, 4),
+)
+def test_ada_restart_ends_an_epoch_with_a_change_or_when_half_of_it_was_better(
+    storage: str, task: Task, common: Parameters, run: Parameters, errors: float, power: int, slow: int, least: int
+) -> None:
+    run = run | {"episodes": run["episodes"] + 16}
+    own: Parameters = {"errors": errors, "false_alarms": 10.0**power}
+    with patch.object(changes, "SLOW", slow), patch.object(ada_restart, "LEAST", least):
+        fast = AdaLSVIUCBRestart(task, storage=storage, **own, **common)
+        assert_same(fast, ReferenceAdaChanges(task, slow=slow, least=least, **own, **common), task, **run)
+
+
+def test_ada_restart_drops_what_it_knows_when_the_longer_window_does_not_pay() -> None:
+    schedule = ada_restart.DropsAndHalves(1, 1e9)
+    earned = [*np.linspace(0, 1, 8), *np.ones(56), *np.linspace(1, 0.2, 64)]  # and returns are not tested
+    resets = []
+    for k, one in enumerate(earned):
+        if schedule.begin_episode().reset:
+            resets.append(k)
+        schedule.planned()
+        schedule.end_episode(float(one))
+    assert schedule.begin_episode().reset
+    assert resets == []
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(
+    task=tasks(),
+    common=common,
+    run=runs,
+    c=st.floats(0.1, 1.5),
+    arms=st.sampled_from((None, 2, 4)),
+    K=st.integers(0, 9),
+)
+def test_ada_restart_is_exp3p_over_windows(
+    storage: str, task: Task, common: Parameters, run: Parameters, c: float, arms: int | None, K: int
+) -> None:
+    own: Parameters = {"c": c, "arms": arms}
+    blocks = "fixed" if arms == 2 else "auto"  # auto: fixed where they are described
+    fast = AdaLSVIUCBRestart(task, blocks=blocks, storage=storage, episodes=run["episodes"] + K, **own, **common)
+    assert_same(fast, ReferenceAdaRestart(task, K=run["episodes"] + K, **own, **common), task, **run)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@many
+@given(task=tasks(), common=common, run=runs, m=st.integers(2, 5), inflate=st.sampled_from((0.0, 0.1, 1.0)))
+def test_sketch_is_lsvi_ucb_with_frequent_directions(
+    storage: str, task: Task, common: Parameters, run: Parameters, m: int, inflate: float
+) -> None:
+    fast = LSVIUCBSketch(task, storage=storage, m=m, inflate=inflate, **common)
+    slow = ReferenceSketch(task, m=m, inflate=inflate, **common)
+    assert_same(fast, slow, task, **run, tolerance=1e-6)
 
 
 @many
@@ -350,7 +415,10 @@ def test_windows_by_hand() -> None:
         ("opt-wlsvi:W=0", "'W' parameter of opt-wlsvi"),
         ("lsvi-ucb-restart:B=0", "'B' parameter of lsvi-ucb-restart"),
         ("ada-lsvi-ucb-restart:arms=1", "'arms' parameter of ada-lsvi-ucb-restart"),
-        ("ada-lsvi-ucb-restart", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
+        ("ada-lsvi-ucb-restart:blocks=fixed", "'episodes' parameter of ada-lsvi-ucb-restart must be given"),
+        ("ada-lsvi-ucb-restart:blocks=some", "'blocks' parameter of ada-lsvi-ucb-restart must be 'auto', 'fixed' or"),
+        ("ada-lsvi-ucb-restart:blocks=changes,c=1", "'c' parameter of ada-lsvi-ucb-restart must be left out where"),
+        ("ada-lsvi-ucb-restart:arms=4,errors=1", "'errors' parameter of ada-lsvi-ucb-restart must be left out where"),
         ("lsvi-ucb-select:M=0", "'M' parameter of lsvi-ucb-select"),
         ("lsvi-ucb-select:gamma=-1", "'gamma' parameter of lsvi-ucb-select"),
         ("lsvi-ucb-select:gamma=some", "'gamma' parameter of lsvi-ucb-select must be a number >= 0, 'auto' or"),
@@ -363,7 +431,7 @@ def test_windows_by_hand() -> None:
 )
 def test_bad_parameters_are_named(spec: str, words: str) -> None:
     with pytest.raises(linmdp.InvalidParameter, match=words):
-        linmdp.make_agent(spec, linmdp.make_env("riverswim"), 30 if ":" in spec else None)
+        linmdp.make_agent(spec, linmdp.make_env("riverswim"), None if "blocks=fixed" in spec else 30)
 
 
 def test_the_default_window_is_that_of_the_theory() -> None:

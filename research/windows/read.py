@@ -10,7 +10,7 @@ from linmdp.runner.spec import parse_spec
 from research.study import Study, outcome, save_picture, write
 
 TITLES = ("synthetic, switch", "riverswim, switch", "riverswim, drift", "synthetic, drift")
-LITERAL = "ada-lsvi-ucb-restart"
+LITERAL = "ada-lsvi-ucb-restart:blocks=fixed"
 Group = dict[str, Summary]
 """The agents of an environment, by name."""
 

@@ -11,10 +11,12 @@ from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.base import Agent, StateDict
 from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.agents.lsvi_scouts import LSVIUCBScouts
-from linmdp.agents.memory.table import MANY_STATES
 from linmdp.errors import invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, MorePossible, State, Task
+
+MANY_STATES = 20_000
+"""From so many on no scouts are sent: their policy is a table of all states and steps."""
 
 
 class Decision(NamedTuple):

@@ -65,9 +65,9 @@ class LSVIAgent(Agent):
     bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
     own_storage: ClassVar[bool] = False
     """Whether `make_storage` makes one of its own, of which nobody knows whether it holds every sample."""
-    _arrays: ClassVar = ("_plan", "_store", "_tie_draws")
-    _members: ClassVar = ("_auto_beta", "schedule", "_planner")
-    _derived: ClassVar = ()  # the caps are those of the exploration
+    _arrays: ClassVar[tuple[str, ...]] = ("_plan", "_store", "_tie_draws")
+    _members: ClassVar[tuple[str, ...]] = ("_auto_beta", "schedule", "_planner")
+    _derived: ClassVar[tuple[str, ...]] = ()  # the caps are those of the exploration
 
     def __init__(
         self,

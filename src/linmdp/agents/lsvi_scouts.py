@@ -28,7 +28,6 @@ import numpy as np
 
 from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.base import StateDict, load_array, prefixed, under
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Inflated
 from linmdp.agents.held import check_range
@@ -66,8 +65,10 @@ class LSVIUCBScouts(LSVIUCB):
         {"stationary": True, "budget": 10.0, "settled": 1.0},
         {"scout": 0.0},
     )
-    _derived = (*LSVIUCB._derived, "spans")
-    _own: ClassVar = ("ways", "cost", "begun", "paid")
+    _derived: ClassVar[tuple[str, ...]] = (*LSVIUCB._derived, "spans")
+    _arrays: ClassVar[tuple[str, ...]] = (*LSVIUCB._arrays, "ways", "cost", "begun", "paid")
+    _members: ClassVar[tuple[str, ...]] = (*LSVIUCB._members, "scouts")
+    _saved_within: ClassVar = {"cost": (0, np.inf)}
 
     def __init__(
         self,
@@ -177,22 +178,9 @@ class LSVIUCBScouts(LSVIUCB):
         """What scouts have cost: as reckoned, and as earned less than usual."""
         return super().diagnostics() | {"scouts": float(self.paid), "lost by scouts": float(self.scouts.numbers[1])}
 
-    @property
-    def nbytes(self) -> int:
-        own = sum(int(getattr(self, name).nbytes) for name in self._own)
-        return super().nbytes + own + self.spans.nbytes + self.scouts.nbytes
-
-    def state_dict(self) -> StateDict:
-        own = {name: getattr(self, name).copy() for name in self._own}
-        return super().state_dict() | own | prefixed("scouts", self.scouts.state_dict())
-
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
-        for name in self._own:
-            load_array(getattr(self, name), state, name)
         check_range("ways", self.ways, -1, self.task.A - 1)
-        check_range("cost", self.cost, 0, np.inf)
-        self.scouts.load_state_dict(under("scouts", state))
 
 
 class Wide:

@@ -163,7 +163,11 @@ class Counts(Storage):
         self.forms *= factors[:, None].astype(self.forms.dtype)
 
     def target(self, h: int) -> Any:
-        return self._product(self.N[h], self.V[h + 1]) if self.tables else self._product(self.N[0], self.V[0])
+        return self.followed_by(h, self.V[h + 1]) if self.tables else self.followed_by(0, self.V[0])
+
+    def followed_by(self, g: int, V: Any) -> Any:
+        """N V of regression g: sum_i phi_i V(s'_i)."""
+        return self._product(self.N[g], V)
 
     def ahead(self, h: int) -> tuple[Any, Any]:
         seen, V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]

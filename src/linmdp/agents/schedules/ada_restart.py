@@ -1,4 +1,8 @@
-"""Ada-LSVI-UCB-Restart (Zhou, Chen, Varshney, Jagmohan, 2022): how often to restart is learned, by a bandit."""
+"""Ada-LSVI-UCB-Restart (Zhou, Chen, Varshney, Jagmohan, 2022): how often to restart is learned.
+
+In the paper a bandit draws the window of every block of episodes (`BanditEpochs`). By default blocks end with a change,
+or when the longer window does not pay (`Halves`): an epoch tells about all windows that are shorter than it is.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.budget import Choice, Sizes
-from linmdp.agents.lsvi import LSVIAgent
-from linmdp.agents.schedules.base import Decision, Schedule
+from linmdp.agents.schedules.base import Alert, Decision, Schedule
+from linmdp.agents.schedules.changes import Changes
+from linmdp.agents.schedules.detect import Drops, LSVIUCBDetect
 from linmdp.errors import check_int, check_number, invalid
 from linmdp.types import Array, Task
 
 FACTOR = 4
 """From one window to the next, where their number is given."""
+
+LEAST = 16
+"""Episodes of the shortest window that is compared with one of twice its length."""
+
+ERRORS = 3.0
+"""Standard errors by which the shorter window must be the better one."""
+
+FIXED, CHANGES = {"c": 2.0, "arms": 2}, {"replan": None, "errors": 6.0, "false_alarms": 0.1}
+"""Parameters of fixed blocks alone, and of those that end with a change, and their defaults."""
 
 
 def windows(M: int, arms: int | None) -> list[int]:
@@ -87,28 +101,104 @@ class BanditEpochs(Schedule):
         return super().forecast_bytes(s) + 8 * 64
 
 
-class AdaLSVIUCBRestart(LSVIAgent):
-    """Ada-LSVI-UCB-Restart: LSVI-UCB-Restart in blocks, each from nothing and with a W that a bandit (EXP3.P) draws.
+class Halves(Alert):
+    """Beside another test: restart when the second half of the epoch so far has earned less than the first.
+
+    A window of W episodes would have earned what the first W have earned, again and again; one of 2W, what all have.
+    So an epoch compares them without another one to try them in, and its second half has even learned longer. They are
+    compared at W = 16, 32, 64, ...
+
+    Attributes
+    ----------
+    halves : (2, 3) episodes, mean return and sum of squares around it of the first half, and of what follows
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("halves",)
+    n: int
+
+    def __init__(self, *args: Any, **pace: Any) -> None:
+        super().__init__(*args, **pace)
+        self.halves = np.zeros((2, 3))
+
+    def kept_steps(self) -> int | None:
+        before = self.n
+        kept = super().kept_steps()
+        if kept is not None:  # slow changes, of which returns tell less, do not end the epoch
+            self.halves[:] = 0.0
+            self.halves[0, 0] = 0.0 if self.n <= before else np.inf
+        elif self._shorter_pays():
+            self.forget()
+            self.halves[:], kept = 0.0, 0
+        return kept
+
+    def _shorter_pays(self) -> bool:
+        (W, mean, squares), (n, mean_after, squares_after) = self.halves.tolist()
+        if n < max(W, LEAST):
+            return False
+        fall = mean - mean_after
+        self.halves[:] = (2 * W, mean - fall / 2, squares + squares_after + W * fall**2 / 2), (0.0, 0.0, 0.0)
+        return bool(fall > ERRORS * math.sqrt(squares + squares_after) / W + 1e-9 * max(1.0, abs(mean)))
+
+    def end_episode(self, earned: float = 0.0) -> None:
+        super().end_episode(earned)
+        moments = self.halves[int(self.halves[0, 0] >= LEAST)]
+        n, mean, _ = moments
+        moments += 1, (earned - mean) / (n + 1), (earned - mean) ** 2 * n / (n + 1)
+
+    @classmethod
+    def forecast_bytes(cls, s: Sizes) -> int:
+        return super().forecast_bytes(s) + 8 * 6
+
+
+class DropsAndHalves(Halves, Drops):
+    """By returns alone."""
+
+    _arrays: ClassVar = (*Halves._arrays, *Drops._arrays)
+
+
+class ChangesAndHalves(Halves, Changes):
+    """By what follows unit vectors, and by returns."""
+
+    _arrays: ClassVar = (*Halves._arrays, *Changes._arrays)
+
+
+class AdaLSVIUCBRestart(LSVIUCBDetect):
+    """Ada-LSVI-UCB-Restart: LSVI-UCB-Restart that learns by itself how long its epochs are.
 
     Parameters
     ----------
-    c : a block has ceil(c sqrt(dK)) episodes; `episodes` (K) is needed
-    arms : different W, a factor of 4 apart, the longest a block; none: the paper's, about ln M of them
-    lam, common : the parameters of `LSVIUCB`
+    blocks : "fixed": the paper's, blocks of a given length, each from nothing and with a W that a bandit (EXP3.P) draws
+        for it; "changes": epochs end with a change (as in `LSVIUCBDetect`), or when half their length would have
+        earned more; "auto": "fixed" if c or arms is given, else "changes"
+    c : a fixed block has ceil(c sqrt(dK)) episodes; `episodes` (K) is needed
+    arms : different W of fixed blocks, a factor of 4 apart, the longest a block; none: the paper's, about ln M of them
+    common : the parameters of `LSVIUCBDetect`, but for fixed blocks without errors, false_alarms and replan
     """
 
-    name, schedule_type, in_lockstep = "ada-lsvi-ucb-restart", BanditEpochs, True
+    name, tests, in_lockstep = "ada-lsvi-ucb-restart", (DropsAndHalves, ChangesAndHalves), True
     test_parameters = (
         {},
         {"c": 0.2, "beta": 0.1, "lam": 0.1, "arms": 4},
         {"arms": None, "storage": "features"},
+        {"errors": 0.5, "false_alarms": 1e6, "beta": 0.1, "storage": "features"},
     )
 
     def __init__(
-        self, task: Task, *, c: float = 2.0, arms: int | None = 2, lam: float | str = "auto", **common: Any
+        self, task: Task, *, blocks: str = "auto", c: float = 2.0, arms: int | None = 2, **common: Any
     ) -> None:
-        self.c, self.arms = c, arms
-        super().__init__(task, lam=lam, **common)
+        self.blocks, self.c, self.arms = blocks, c, arms
+        super().__init__(task, **common)
+
+    def _fixed(self) -> bool:
+        """Whether blocks have a fixed length."""
+        if self.blocks not in ("auto", "fixed", "changes"):
+            invalid(self.name, "blocks", "'auto', 'fixed' or 'changes'", self.blocks)
+        asked = any(getattr(self, name) != usual for name, usual in FIXED.items())
+        fixed = self.blocks == "fixed" or (self.blocks == "auto" and asked)
+        for name, usual in (CHANGES if fixed else FIXED).items():
+            if (given := getattr(self, name)) != usual:
+                invalid(self.name, name, f"left out where blocks are {'fixed' if fixed else 'changes'}", given)
+        return fixed
 
     def _block(self) -> int:
         if self._K is None:
@@ -117,10 +207,15 @@ class AdaLSVIUCBRestart(LSVIAgent):
         return min(math.ceil(c * math.sqrt(self.task.d * self._K)), self._K)
 
     def make_schedule(self) -> Schedule:
+        if not self._fixed():
+            return super().make_schedule()
         M, (low, high), H = self._block(), self.task.reward_range, self.task.H
         arms = None if self.arms is None else check_int(self.name, "arms", self.arms, low=2, high=20)
         assert self._K is not None
         return BanditEpochs(self.horizon.groups, M, windows(M, arms), -(-self._K // M), H * low, H * high)
 
+    def schedule_bytes(self, sizes: Sizes) -> int:
+        return BanditEpochs.forecast_bytes(sizes) if self._fixed() else super().schedule_bytes(sizes)
+
     def _most_samples(self, choice: Choice) -> int | None:
-        return self._block()
+        return self._block() if self._fixed() else super()._most_samples(choice)

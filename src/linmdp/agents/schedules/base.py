@@ -260,6 +260,10 @@ class Alert(Growing):
         """Where the task has changed, how many steps are stored again (`recalled`); else None."""
         return None
 
+    @abstractmethod
+    def forget(self) -> None:
+        """Begin anew with this episode, whatever the steps say."""
+
 
 class Proxy(Schedule):
     """A schedule that follows the matrix of all data, L = lam I + sum phi phi', learned or not.

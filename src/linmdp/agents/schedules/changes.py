@@ -93,6 +93,9 @@ class Changes(Alert):
         self.n += 1
         return int(self.counts.sum()) if changed else None
 
+    def forget(self) -> None:
+        self.counts[:], self.wins[:], self.kept, self.n, self._older = 0.0, 0.0, 0, 1, []
+
     def saw(self, g: int, step: Step) -> None:
         i, row = int(self.lengths[-1]), int(self.index[step.state, step.action]) * len(self._all) + g
         to = self.counts.shape[1] - 1 if step.terminated else step.next_state

@@ -46,8 +46,11 @@ class Drops(Alert):
     def kept_steps(self) -> int | None:
         if not self._dropped():
             return None
-        self.n = 0
+        self.forget()
         return 0
+
+    def forget(self) -> None:
+        self.n = 0
 
     def _dropped(self) -> bool:
         known = self.returns[KEPT - min(self.n, KEPT) :]
@@ -90,6 +93,7 @@ class LSVIUCBDetect(LSVIUCB):
         {"errors": 1.0, "replan": 0.3, "beta": 0.1},
     )
     merges_for_bytes = False
+    tests: ClassVar[tuple[type[Drops], type[Changes]]] = (Drops, Changes)
 
     def __init__(
         self,
@@ -106,10 +110,11 @@ class LSVIUCBDetect(LSVIUCB):
         chance = check_number(self.name, "false_alarms", self.false_alarms, low=0.0, open_low=True)
         errors = check_number(self.name, "errors", self.errors, low=0.0)
         task, G = self.task, self.horizon.groups
-        index, fraction = index_of(task, G), self.growth()
+        index = index_of(task, G)
+        fraction, (of_returns, of_steps) = self.growth(), self.tests
         if index is None:
-            return Drops(G, errors, fraction, by_steps=self.auto)
-        return Changes(G, index, task.d, task.H, task.reward_range, chance, fraction, by_steps=self.auto)
+            return of_returns(G, errors, fraction, by_steps=self.auto)
+        return of_steps(G, index, task.d, task.H, task.reward_range, chance, fraction, by_steps=self.auto)
 
     def schedule_bytes(self, sizes: Sizes) -> int:
-        return (Drops if index_of(self.task, sizes.horizon.groups) is None else Changes).forecast_bytes(sizes)
+        return self.tests[index_of(self.task, sizes.horizon.groups) is not None].forecast_bytes(sizes)
