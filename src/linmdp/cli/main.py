@@ -21,6 +21,7 @@ from linmdp.cli.benchmark import benchmark
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.listing import agents, envs
+from linmdp.cli.merge import merge, note_shard
 from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
@@ -103,6 +104,7 @@ def sweep(
     out: opt.StoreFolder,
     jobs: opt.Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="run part I of N; 'linmdp merge' joins them")] = None,
     device: opt.Device = "cpu",
     track: opt.Track = None,
     save: opt.Save = False,
@@ -114,10 +116,11 @@ def sweep(
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
+    from linmdp.runner.batch import units
     from linmdp.runner.execute import keep_stopped, saving, where_it_stopped
     from linmdp.runner.measured import RunStopped
     from linmdp.runner.pool import Dask
-    from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
+    from linmdp.runner.sweep import parsed_shard, plan, read_sweep, run_key, run_sweep, shard_of
 
     if dask is not None and jobs is not None:
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
@@ -125,18 +128,23 @@ def sweep(
         invalid("sweep", "device", "'cpu' where 'dask' is given", device)
     if dask is not None and save:
         invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
+    part = (1, 1) if shard is None else parsed_shard("sweep", shard)
     pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
     planned = plan(read_sweep(spec), spec, device, progress=True)
     if save:
         planned = [saving(out, job) for job in planned]
     with closing(Store(output_folder(out))) as store:
-        store.note("command", f"linmdp sweep {spec} --out {out}")
-        left = len({run_key(job) for job in planned} - store.keys())
-        say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
+        mine = [job for unit in shard_of(units(planned), part) for job in unit]
+        if shard is not None:
+            note_shard(store, shard, len(mine))
+        store.note("command", f"linmdp sweep {spec} --out {out}" + f" --shard {shard}" * (shard is not None))
+        left = len({run_key(job) for job in mine} - store.keys())
+        say(f"{len(mine)} runs, {left} to do; the store is {store.path}")
+        how: dict[str, Any] = {"processes": jobs, "pool": pool, "progress": True, "verdict": verdict}
         try:
-            run_sweep(planned, store, processes=jobs, pool=pool, progress=True, verdict=verdict, on_run=tracker)
+            run_sweep(planned, store, shard=part, on_run=tracker, **how)
         except KeyboardInterrupt:
-            stop(where_it_stopped(planned, 0, out), 1)
+            stop(where_it_stopped(mine, 0, out), 1)
         except RunStopped as error:
             stop(f"{error}{keep_stopped(error.result, out)}", 2)
 
@@ -214,6 +222,7 @@ def report(
 
 app.command()(envs)
 app.command()(agents)
+app.command()(merge)
 app.command()(linearize)
 app.command()(export)
 app.command()(table)
