@@ -15,6 +15,7 @@ from linmdp.envs.actions import Actions
 from linmdp.envs.door import Door
 from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.guard import Bare, Guard
+from linmdp.envs.history import History, Window
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
 from linmdp.envs.names import gym_names
@@ -24,6 +25,9 @@ from linmdp.envs.trial import LONGEST_H, Trials
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
 from linmdp.types import BoolArray, State, Task
+
+LONGEST_HISTORY = 1000
+"""Observations together; more are a slip."""
 
 
 def _refuse(given: Any) -> NoReturn:
@@ -59,6 +63,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     warmup : steps of a random policy before the first episode, where coordinates have no bounds
     seed : seed of the warm-up and of auto
     actions : values of each coordinate of actions that are a Box; by default 5, or as many as make 1,024 in all at most
+    history : how many observations are shown together, with the actions between them; 1: what is seen now
     masks : whether `info["action_mask"]` and `action_masks()` of the environment say which actions may be taken
     kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
 
@@ -91,6 +96,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         warmup: int | None = None,
         seed: int | None = None,
         actions: int | None = None,
+        history: int = 1,
         masks: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -107,8 +113,10 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             if features is None and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
             env = make_gym(id, kwargs)
-        super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space, actions, masks=masks)
+        self.history = check_int(id, "history", history, low=1, high=LONGEST_HISTORY)
+        env = self._remembering(env)
+        super().__init__(env)
         self._chosen, self._sizes = {name: dict[str, Any]() for name in ("H", "features", "rewards")}, tuple[int, ...]()
         A, self._door, self._between = self._actions.A, Door(env.observation_space), True
         self._pay: Pay | None = None
@@ -142,6 +150,24 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             if later
             else Task(A=A, H=H, stationary=True, **known)
         )
+
+    def _remembering(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+        return env if self.history == 1 else History(env, self._actions, self.history)
+
+    @property
+    def outside(self) -> gymnasium.Env[Any, Any]:
+        """The environment as it was given: it shows one observation at a time."""
+        return self.env if self.history == 1 else self.env.env  # type: ignore[attr-defined]
+
+    def reader(self) -> Callable[..., State]:
+        """From what the environment as it was given shows, and the action before it, to a state.
+
+        Without an action an episode begins. Each episode that goes on beside others needs a reader of its own.
+        """
+        if self.history == 1:
+            return lambda observation, action=None: self.state_of(observation)
+        window = Window(self.outside.observation_space, self._actions, self.history)
+        return lambda observation, action=None: self.state_of(window(observation, action))
 
     def _paid(self, bounds: tuple[str, str, float | None, float | None, Any]) -> dict[str, Any]:
         """The range of rewards; random play where nobody knows it."""
@@ -245,7 +271,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """The same task in another copy of the environment: what is read, paid and numbered is the same."""
         self._settle()
         other = copy(self)
-        other.env, other._pay = env, copy(self._pay)
+        other.env, other._pay = self._remembering(env), copy(self._pay)
         return other
 
     def _unread(self, observation: Any) -> int:

@@ -34,13 +34,13 @@ def logged_episodes(dataset: Any, task: Task, adapter: Any | None) -> Iterator[l
         `next_observations` is not needed
     task, adapter : what the agent knows, and what reads observations, where there is one
     """
-    count = 0
+    count, read = 0, None if adapter is None else adapter.reader()
     for columns in _parts(dataset):
         episode = list[Logged]()
         for seen, action, reward, following, terminated, truncated in _rows(columns):
             place = f"of transition {count} of the dataset"
             count += 1
-            episode.append(_step(task, adapter, len(episode), (seen, action, reward, following, terminated), place))
+            episode.append(_step(task, adapter, read, episode, (seen, action, reward, following, terminated), place))
             if terminated or truncated or len(episode) == task.H:
                 yield episode
                 episode = []
@@ -85,8 +85,16 @@ def _rows(columns: Mapping[str, Any]) -> Iterator[tuple[Any, Any, float, Any, bo
         yield _at(seen, i), _at(columns["actions"], i), columns["rewards"][i], after, terminated, truncated
 
 
-def _step(task: Task, adapter: Any | None, h: int, row: tuple[Any, Any, Any, Any, bool], place: str) -> Logged:
-    """One step as an agent would have seen it."""
+def _step(
+    task: Task,
+    adapter: Any | None,
+    read: Any,
+    before_it: list[Logged],
+    row: tuple[Any, Any, Any, Any, bool],
+    place: str,
+) -> Logged:
+    """One step as an agent would have seen it, after those before it in its episode."""
+    h = len(before_it)
     seen, action, reward, following, terminated = row
     try:
         paid = one_number(reward)
@@ -94,7 +102,9 @@ def _step(task: Task, adapter: Any | None, h: int, row: tuple[Any, Any, Any, Any
             number, before, after = int(action), seen, following
         else:
             number = adapter.action_map.nearest(action)
-            before, after = adapter.state_of(seen), adapter.state_of(following)
+            remembered = h > 0 and adapter.history > 1  # what was read after the last step is not read again
+            before = before_it[-1].step.next_state if remembered else read(seen)
+            after = read(following, action)
         if not np.isfinite(paid):
             raise Fault("reward", "one finite number", reward)
         if not 0 <= number < task.A:
