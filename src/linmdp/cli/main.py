@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -75,7 +76,7 @@ def compare(
     env: opt.EnvSpec,
     agents: opt.AgentSpecs,
     episodes: opt.Episodes = 1000,
-    seeds: opt.Seeds = 3,
+    seeds: opt.SeedsOrAuto = "3",
     seed: opt.FirstSeed = 0,
     jobs: opt.Jobs = None,
     eval_every: opt.EvalEvery = 1,
@@ -90,12 +91,22 @@ def compare(
     modules: opt.Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
+    from linmdp.report.narrative import decisions
+    from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
     from linmdp.runner.registry import with_baselines
 
-    agents = with_baselines(env, agents)
-    sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
-    plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes)
-    _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
+    everyone, planned = with_baselines(env, agents), checked_seeds(seeds, agents)
+    sizes = {"episodes": episodes, "seeds": planned, "seed": seed, "eval_every": eval_every, "device": device}
+    plan = checked_start(env, everyone, jobs=jobs, out=out, yes=yes, **sizes)
+
+    def run(some: list[Job]) -> list[RunResult]:
+        return _results(some, jobs, as_json, out, track, save, verdict)
+
+    if seeds != AUTO:
+        _show(run(plan), env, as_json, out)
+        return
+    results, test = run_until_decided(plan, agents, run)
+    _show(results, env, as_json, out, decisions(test, results[0].regret is not None))
 
 
 @app.command()
@@ -272,17 +283,18 @@ def _results(
     return results
 
 
-def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
+def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None, decided: Sequence[str] = ()) -> None:
     from linmdp.io.files import write_atomic
     from linmdp.report.figures import comparison_figure
-    from linmdp.report.narrative import paired_comparisons
+    from linmdp.report.narrative import of_summaries, paired_comparisons
     from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.results.summary import by_agent
     from linmdp.results.verdict import verdicts
 
     summaries = by_agent(results)
-    table = "\n".join([comparison_table(summaries), *("\n" + words for words in paired_comparisons(summaries))])
+    said = [*paired_comparisons(summaries), *of_summaries(summaries), *decided]
+    table = "\n\n".join([comparison_table(summaries), *said])
     if not as_json:
         print(table)
         if results[0].eval_every > 1:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from linmdp.errors import check_int
 from linmdp.plugins import import_modules
+from linmdp.runner.spec import parse_value
 
 
 def _env_names(incomplete: str) -> list[str]:
@@ -31,6 +32,10 @@ def _processes(context: typer.Context, jobs: int | None) -> int | None:
     return None if jobs is None else check_int(str(context.info_name), "jobs", jobs, low=1, high=MOST_PROCESSES)
 
 
+def _seeds(text: str) -> int | str:
+    return text if text == "auto" else check_int("compare", "seeds", parse_value(text), low=1, high=1_000_000)
+
+
 EnvSpec = Annotated[
     str,
     typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'", autocompletion=_env_names),
@@ -46,6 +51,12 @@ AgentSpecs = Annotated[
 ]
 Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
 Seeds = Annotated[int, typer.Option(help="how many seeds")]
+SeedsOrAuto = Annotated[
+    Any,
+    typer.Option(
+        parser=str, callback=_seeds, metavar="N|auto", help="how many seeds; auto: until it is decided who differs"
+    ),
+]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=_processes, help="processes; default: all cores")]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]

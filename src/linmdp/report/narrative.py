@@ -9,11 +9,13 @@ import numpy as np
 from linmdp.io.units import human_bytes
 from linmdp.report.section_data import Growth, Section
 from linmdp.report.style import is_baseline, short_name
+from linmdp.results.adastop import LEVEL, AdaStop
+from linmdp.results.aggregate import FEW, aggregate, improvement
 from linmdp.results.run_folder import Ran
 from linmdp.results.stats import Interval, paired_ratio
 from linmdp.results.summary import Summary
 from linmdp.results.verdict import verdict, without_advice
-from linmdp.types import RunResult
+from linmdp.types import Array, RunResult
 
 
 def paired_comparisons(summaries: Sequence[Summary], names: Mapping[str, str] | None = None) -> list[str]:
@@ -38,6 +40,36 @@ def _paired_sentence(base: Summary, other: Summary, names: Mapping[str, str]) ->
         f"{names[other.agent]} uses {memory:.2f}x the memory of {names[base.agent]} "
         f"and {verb} {ratio.mean:.2f}x its regret{spread} ({seeds})."
     )
+
+
+def distributions(scores: Mapping[str, Array], *, regret: bool) -> list[str]:
+    """Of learners with a few seeds: the mean of the middle half of their runs, and how often one beats the first."""
+    learners = {a: x for a, x in scores.items() if not is_baseline(a) and len(x) >= FEW}
+    if len(learners) < 2:
+        return []
+    (base, first), *others = learners.items()
+    middles = {a: aggregate(x[:, None]) for a, x in learners.items()}
+    if regret:
+        middles = {a: Interval(-i.mean, -i.high, -i.low) for a, i in middles.items()}
+    what = "regret" if regret else "return of an episode"
+    found = [f"IQM of the {what}: " + ", ".join(f"{short_name(a)} {i.text(number)}" for a, i in middles.items()) + "."]
+    for agent, x in others:
+        often = improvement(x[:, None], first[:, None]).text(lambda p: f"{p:.2f}")
+        found.append(f"{short_name(agent)} is better than {short_name(base)} in {often} of all pairs of their runs.")
+    return found
+
+
+def of_summaries(summaries: Sequence[Summary]) -> list[str]:
+    """The same, of what was summed up."""
+    return distributions({s.agent: s.scores for s in summaries}, regret=all(s.regret for s in summaries))
+
+
+def decisions(test: AdaStop, regret: bool) -> list[str]:
+    """Who differs from whom, after how many seeds."""
+    verb = "has less regret than" if regret else "earns more than"
+    found = [f"{short_name(a)} {verb} {short_name(b)}: decided by {n} seeds." for (a, b), n in test.decided.items()]
+    found += [f"{short_name(a)} and {short_name(b)} are not told apart by {test.seeds} seeds." for a, b in test.open]
+    return [*found, f"Any of the decisions is wrong with a probability of at most {LEVEL:g} (AdaStop)."]
 
 
 def headlines(section: Section) -> list[str]:
@@ -69,12 +101,19 @@ def comparisons(section: Section) -> list[str]:
     for r in sorted(section.runs, key=lambda r: r.seed):
         runs.setdefault(r.agent, {})[r.seed] = r
     base, *others = section.learners
-    found = list[str]()
+    regret = section.measure == "regret"
+    scores = {a: np.array([_score(r, regret) for r in of.values()]) for a, of in runs.items()}
+    found = distributions(scores, regret=regret)
     for other in others:
         common = [seed for seed in runs[base.agent] if seed in runs[other.agent]]
         if common:
             found += paired_comparisons([_over([runs[s.agent][seed] for seed in common], s) for s in (base, other)])
     return found
+
+
+def _score(r: Ran, regret: bool) -> float:
+    """As `results.summary.score`."""
+    return -r.final_regret if regret and r.final_regret is not None else r.reward / r.episodes
 
 
 def _over(runs: Sequence[Ran], s: Summary) -> Summary:
