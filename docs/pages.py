@@ -27,6 +27,7 @@ GROUPS = {
         "load_policy",
         "RunResult",
         "Comparison",
+        "Tracker",
     ),
     "Environments": ("check_env", "GymTask", "LinearMDPEnv", "LinearModel", "Task", "optimum", "policy_value"),
     "Features": ("FeatureMap", "TableFeatures", "one_hot"),

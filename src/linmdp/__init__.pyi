@@ -56,6 +56,7 @@ from linmdp.features import one_hot as one_hot
 from linmdp.learner import Learner as Learner
 from linmdp.report.benchmark import Benchmark as Benchmark
 from linmdp.report.comparison import Comparison as Comparison
+from linmdp.results.tracking import Tracker as Tracker
 from linmdp.runner.env_check import check_env as check_env
 from linmdp.runner.loading import load_agent as load_agent
 from linmdp.runner.loading import load_policy as load_policy

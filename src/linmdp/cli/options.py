@@ -62,7 +62,9 @@ Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=_processes, h
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object per seed on standard output, nothing else")]
-Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
+Track = Annotated[
+    str | None, typer.Option(metavar="TRACKER", help="tensorboard, wandb or mlflow: each run, under --out")
+]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),
