@@ -126,8 +126,8 @@ class Learner:
         """Observe logged transitions, episode by episode as if they had been played, and plan; returns the learner.
 
         `dataset` is a mapping of arrays, or a pandas frame, with Minari's names (observations, actions, rewards,
-        terminations, truncations, next_observations), or a Minari dataset. Observations and actions are those of
-        `env`; an action of a Box counts as the nearest one of the grid.
+        terminations, truncations, next_observations), a Minari dataset, or the folder of one, as `linmdp record`
+        writes it. Observations and actions are those of `env`; an action of a Box counts as the nearest of the grid.
         """
         self._course.observe([row.step for row in e] for e in logged_episodes(dataset, self.task, self._adapter))
         return self

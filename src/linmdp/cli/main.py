@@ -23,6 +23,7 @@ from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.listing import agents, envs
 from linmdp.cli.merge import merge, note_shard
+from linmdp.cli.record import record
 from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
@@ -234,6 +235,7 @@ def report(
 app.command()(envs)
 app.command()(agents)
 app.command()(merge)
+app.command()(record)
 app.command()(linearize)
 app.command()(export)
 app.command()(table)

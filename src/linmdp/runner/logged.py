@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmdp.envs.guard import plain_array
 from linmdp.errors import Fault, InvalidData, InvalidParameter, check_flag, one_number, shown
+from linmdp.runner.recorded import read_episodes
 from linmdp.types import State, Task, Transition
 
 NAMES = ("observations", "actions", "rewards", "terminations", "truncations", "next_observations")
@@ -29,8 +31,8 @@ def logged_episodes(dataset: Any, task: Task, adapter: Any | None) -> Iterator[l
 
     Parameters
     ----------
-    dataset : a mapping of arrays (or lists) by `NAMES`, a pandas frame with such columns, or a Minari dataset.
-        Observations may have one entry more than the rest, the last one of their only episode; then
+    dataset : a mapping of arrays (or lists) by `NAMES`, a pandas frame with such columns, a Minari dataset, or the
+        folder of one. Observations may have one entry more than the rest, the last one of their only episode; then
         `next_observations` is not needed
     task, adapter : what the agent knows, and what reads observations, where there is one
     """
@@ -52,7 +54,9 @@ def logged_episodes(dataset: Any, task: Task, adapter: Any | None) -> Iterator[l
 
 def _parts(dataset: Any) -> Iterator[Mapping[str, Any]]:
     """Its columns, or those of each of its episodes."""
-    if hasattr(dataset, "iterate_episodes"):
+    if isinstance(dataset, str | Path):
+        yield from read_episodes(Path(dataset))
+    elif hasattr(dataset, "iterate_episodes"):
         for episode in dataset.iterate_episodes():
             yield {name: getattr(episode, name) for name in NAMES[:-1]}
     elif isinstance(dataset, Mapping):
@@ -60,7 +64,7 @@ def _parts(dataset: Any) -> Iterator[Mapping[str, Any]]:
     elif hasattr(dataset, "to_dict") and hasattr(dataset, "columns"):
         yield {name: dataset[name].to_list() for name in NAMES if name in dataset.columns}
     else:
-        kinds = f"a mapping or a pandas frame with {', '.join(NAMES)}, or a Minari dataset"
+        kinds = f"a mapping or a pandas frame with {', '.join(NAMES)}, a Minari dataset, or the folder of one"
         raise InvalidParameter(f"The dataset must be {kinds}. Got {shown(dataset)}.")
 
 
