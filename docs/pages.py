@@ -16,7 +16,7 @@ from typing import Any
 import linmdp
 
 GROUPS = {
-    "Learning": ("Learner", "Evaluation", "OfflineValue"),
+    "Learning": ("Learner", "Evaluation", "OfflineValue", "Late", "merge"),
     "Runs": (
         "run",
         "compare",

@@ -36,6 +36,8 @@ from linmdp.agents import QLearning as QLearning
 from linmdp.agents import QLearningGreedy as QLearningGreedy
 from linmdp.agents import RandomAgent as RandomAgent
 from linmdp.agents import StreamQ as StreamQ
+from linmdp.agents.late import Late as Late
+from linmdp.agents.merge import merge as merge
 from linmdp.api import benchmark as benchmark
 from linmdp.api import compare as compare
 from linmdp.api import sweep as sweep

@@ -148,6 +148,12 @@ class Learner:
     def _greedy(self, h: int, state: State, observation: Any) -> int:
         return settled(self._policy, h, state)
 
+    def take(self, agent: Agent) -> Learner:
+        """Go on with what another agent of the same kind knows, such as a merged one; random numbers stay its own."""
+        self.agent.load_state_dict(agent.state_dict() | {"rng": self.agent.state_dict()["rng"]})
+        self._course.anew()
+        return self
+
     # what came of it
 
     @property

@@ -288,14 +288,14 @@ def _results(
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None, decided: Sequence[str] = ()) -> None:
     from linmdp.io.files import write_atomic
     from linmdp.report.figures import comparison_figure
-    from linmdp.report.narrative import of_summaries, paired_comparisons
+    from linmdp.report.narrative import distributions, paired_comparisons
     from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.results.summary import by_agent
     from linmdp.results.verdict import verdicts
 
     summaries = by_agent(results)
-    said = [*paired_comparisons(summaries), *of_summaries(summaries), *decided]
+    said = [*paired_comparisons(summaries), *distributions(summaries), *decided]
     table = "\n\n".join([comparison_table(summaries), *said])
     if not as_json:
         print(table)

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 def note_shard(store: Store, shard: str, runs: int) -> None:
     """Note which part of a sweep a store is for, and of how many runs; it may be for one part alone."""
     if there := [each for each in store.notes("shard") if each != shard]:
-        invalid(
-            "sweep", "out", f"a folder of its own for each shard: '{store.path.parent}' is that of {there[0]}", shard
-        )
+        rule = f"a folder of its own for each shard: '{store.path.parent}' is that of {there[0]}"
+        invalid("sweep", "out", rule, shard)
     store.note("shard", shard)
     store.note("size", f"{runs} runs")
 

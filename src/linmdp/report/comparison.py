@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from linmdp.errors import InvalidParameter, needed
 from linmdp.io.units import human_bytes
-from linmdp.report.narrative import of_summaries, paired_comparisons
+from linmdp.report.narrative import distributions, paired_comparisons
 from linmdp.report.plots import draw_curve, regret_curve
 from linmdp.report.section_data import returns_curve
 from linmdp.report.style import RC, line_styles, pyplot
@@ -130,7 +130,7 @@ def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:
     parts = []
     for (env, episodes), shown in groups.items():
         rows = [summary for summary, _ in shown]
-        said = [*paired_comparisons(rows), *of_summaries(rows), *(line for _, line in shown if line)]
+        said = [*paired_comparisons(rows), *distributions(rows), *(line for _, line in shown if line)]
         parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *said]))
     return "\n\n".join(parts) or "There are no runs yet."
 

@@ -15,7 +15,7 @@ from linmdp.results.run_folder import Ran
 from linmdp.results.stats import Interval, paired_ratio
 from linmdp.results.summary import Summary
 from linmdp.results.verdict import verdict, without_advice
-from linmdp.types import Array, RunResult
+from linmdp.types import RunResult
 
 
 def paired_comparisons(summaries: Sequence[Summary], names: Mapping[str, str] | None = None) -> list[str]:
@@ -42,26 +42,24 @@ def _paired_sentence(base: Summary, other: Summary, names: Mapping[str, str]) ->
     )
 
 
-def distributions(scores: Mapping[str, Array], *, regret: bool) -> list[str]:
+def distributions(summaries: Sequence[Summary]) -> list[str]:
     """Of learners with a few seeds: the mean of the middle half of their runs, and how often one beats the first."""
-    learners = {a: x for a, x in scores.items() if not is_baseline(a) and len(x) >= FEW}
+    learners = {short_name(s.agent): s.scores[:, None] for s in summaries if _has_middle(s)}
     if len(learners) < 2:
         return []
     (base, first), *others = learners.items()
-    middles = {a: aggregate(x[:, None]) for a, x in learners.items()}
-    if regret:
-        middles = {a: Interval(-i.mean, -i.high, -i.low) for a, i in middles.items()}
-    what = "regret" if regret else "return of an episode"
-    found = [f"IQM of the {what}: " + ", ".join(f"{short_name(a)} {i.text(number)}" for a, i in middles.items()) + "."]
-    for agent, x in others:
-        often = improvement(x[:, None], first[:, None]).text(lambda p: f"{p:.2f}")
-        found.append(f"{short_name(agent)} is better than {short_name(base)} in {often} of all pairs of their runs.")
+    middles, what = {name: aggregate(x) for name, x in learners.items()}, "return of an episode"
+    if all(s.regret for s in summaries):
+        middles, what = {name: Interval(-i.mean, -i.high, -i.low) for name, i in middles.items()}, "regret"
+    found = [f"IQM of the {what}: " + ", ".join(f"{name} {i.text(number)}" for name, i in middles.items()) + "."]
+    for name, x in others:
+        often = improvement(x, first).text(lambda p: f"{p:.2f}")
+        found.append(f"{name} is better than {base} in {often} of all pairs of their runs.")
     return found
 
 
-def of_summaries(summaries: Sequence[Summary]) -> list[str]:
-    """The same, of what was summed up."""
-    return distributions({s.agent: s.scores for s in summaries}, regret=all(s.regret for s in summaries))
+def _has_middle(s: Summary) -> bool:
+    return not is_baseline(s.agent) and s.seeds >= FEW
 
 
 def decisions(test: AdaStop, regret: bool) -> list[str]:
@@ -101,19 +99,12 @@ def comparisons(section: Section) -> list[str]:
     for r in sorted(section.runs, key=lambda r: r.seed):
         runs.setdefault(r.agent, {})[r.seed] = r
     base, *others = section.learners
-    regret = section.measure == "regret"
-    scores = {a: np.array([_score(r, regret) for r in of.values()]) for a, of in runs.items()}
-    found = distributions(scores, regret=regret)
+    found = distributions(section.learners)
     for other in others:
         common = [seed for seed in runs[base.agent] if seed in runs[other.agent]]
         if common:
             found += paired_comparisons([_over([runs[s.agent][seed] for seed in common], s) for s in (base, other)])
     return found
-
-
-def _score(r: Ran, regret: bool) -> float:
-    """As `results.summary.score`."""
-    return -r.final_regret if regret and r.final_regret is not None else r.reward / r.episodes
 
 
 def _over(runs: Sequence[Ran], s: Summary) -> Summary:

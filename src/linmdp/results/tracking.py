@@ -6,8 +6,9 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +19,6 @@ from linmdp.types import EpisodeRecord, RunResult
 
 POINTS = 200
 """Points of a curve, evenly spaced: as many as a chart shows."""
-
-
-class Sink(Protocol):
-    """Where the numbers of one run go: `package` must be there, and `words` say so where it is not."""
-
-    package: str
-    words: str
-
-    def __init__(self, folder: Path, names: list[str], about: Mapping[str, Any]) -> None: ...
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Numbers after so many episodes."""
-
-    def close(self) -> None:
-        """There are no more."""
 
 
 class TensorBoard:
@@ -94,10 +80,10 @@ class MLflow:
         self._client.set_terminated(self._id)
 
 
-SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
+SINKS: dict[str, Any] = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
 
 
-class Tracker:
+class Tracker(AbstractContextManager["Tracker"]):
     """A callback: of `Learner.learn` and of `linmdp.run` (`on_episode`), or of whoever has finished runs.
 
     Parameters
@@ -115,7 +101,7 @@ class Tracker:
             unknown("tracker", to, SINKS)
         needed(SINKS[to].package, SINKS[to].words)
         self._make, self._out, self._names, self._about = SINKS[to], Path(out), name.split("/"), about or {}
-        self._sink: Sink | None = None
+        self._sink: Any = None
 
     def __call__(self, what: EpisodeRecord | RunResult) -> None:
         """An episode, or a whole run, which has a name of its own: ENV/AGENT/K-EPISODES/seed-N."""
@@ -131,13 +117,13 @@ class Tracker:
         numbers["agent bytes"] = what.agent_bytes
         self._sink.log(what.episode + 1, {name: float(value) for name, value in numbers.items() if value is not None})
 
-    def _opened(self, names: list[str], about: Mapping[str, Any]) -> Sink:
+    def _opened(self, names: list[str], about: Mapping[str, Any]) -> Any:
         names = [re.sub(r"[^\w=,.+-]", "_", name)[:200] or "_" for name in names]  # of folders on any system
         try:
             return self._make(self._out, names, about)
-        except LinMDPError:
-            raise
         except Exception as error:  # of another library's settings, anything
+            if isinstance(error, LinMDPError):
+                raise
             raise InvalidParameter(f"{self._make.__name__} could not begin a run: {described(error)}.") from error
 
     def close(self) -> None:
@@ -145,9 +131,6 @@ class Tracker:
         if self._sink is not None:
             self._sink.close()
         self._sink = None
-
-    def __enter__(self) -> Tracker:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

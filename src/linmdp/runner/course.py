@@ -154,9 +154,14 @@ class Course:
             if before is not None:
                 inner.restore_random_state(before)
 
+    def anew(self) -> None:
+        """The next step begins an episode of the agent."""
+        self._begun = False
+
     def state(self) -> dict[str, Any]:
         """How far it is, beside the agent and the returns; whoever goes on from here begins an episode anew."""
-        self._begun, inner = False, self.env.unwrapped
+        self.anew()
+        inner = self.env.unwrapped
         found: dict[str, Any] = {"steps": self.steps, "peak": self.peak, "first": self._first_seed}
         return found | ({"random": inner.random_state()} if hasattr(inner, "random_state") else {})
 

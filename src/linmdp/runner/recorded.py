@@ -25,27 +25,28 @@ COLUMNS = ("observations", "actions", "rewards", "terminations", "truncations")
 WORDS = "A Minari dataset needs {name}: install linmdp's extra 'minari'."
 
 
+FIELDS = {
+    spaces.Box: ("dtype", "shape", "low", "high"),
+    spaces.Discrete: ("dtype", "start", "n"),
+    spaces.MultiDiscrete: ("dtype", "nvec", "start"),
+    spaces.MultiBinary: ("n",),
+    spaces.Text: ("max_length", "min_length", "characters"),
+}
+"""What Minari writes of each kind of space."""
+
+
 def described_space(space: spaces.Space[Any]) -> dict[str, Any]:
     """A space as Minari writes it."""
-    found: dict[str, Any] = {"type": type(space).__name__}
+    kind = type(space).__name__
     if isinstance(space, spaces.Dict):
-        return found | {"subspaces": {key: described_space(one) for key, one in space.spaces.items()}}
+        return {"type": kind, "subspaces": {key: described_space(one) for key, one in space.spaces.items()}}
     if isinstance(space, spaces.Tuple):
-        return found | {"subspaces": [described_space(one) for one in space.spaces]}
-    if isinstance(space, spaces.Text):
-        sizes = {"max_length": space.max_length, "min_length": space.min_length}
-        return found | sizes | {"charset": space.characters}
-    if isinstance(space, spaces.Box):
-        more: dict[str, Any] = {"shape": list(space.shape), "low": space.low.tolist(), "high": space.high.tolist()}
-    elif isinstance(space, spaces.Discrete):
-        more = {"start": int(space.start), "n": int(space.n)}
-    elif isinstance(space, spaces.MultiDiscrete):
-        more = {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
-    elif isinstance(space, spaces.MultiBinary):
-        return found | {"n": space.n if isinstance(space.n, int) else list(map(int, space.n))}
-    else:
+        return {"type": kind, "subspaces": [described_space(one) for one in space.spaces]}
+    if type(space) not in FIELDS:
         raise InvalidParameter(f"A dataset must be of spaces that Minari knows. Got {space}.")
-    return found | {"dtype": str(space.dtype)} | more
+    found = {name: getattr(space, name) for name in FIELDS[type(space)]}
+    plain = {name: str(x) if name == "dtype" else np.asarray(x).tolist() for name, x in found.items()}
+    return {"type": kind, **{"charset" if name == "characters" else name: x for name, x in plain.items()}}
 
 
 class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
