@@ -32,10 +32,6 @@ def _processes(context: typer.Context, jobs: int | None) -> int | None:
     return None if jobs is None else check_int(str(context.info_name), "jobs", jobs, low=1, high=MOST_PROCESSES)
 
 
-def _seeds(text: str) -> int | str:
-    return text if text == "auto" else check_int("compare", "seeds", parse_value(text), low=1, high=1_000_000)
-
-
 EnvSpec = Annotated[
     str,
     typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'", autocompletion=_env_names),
@@ -53,9 +49,7 @@ Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number o
 Seeds = Annotated[int, typer.Option(help="how many seeds")]
 SeedsOrAuto = Annotated[
     Any,
-    typer.Option(
-        parser=str, callback=_seeds, metavar="N|auto", help="how many seeds; auto: until it is decided who differs"
-    ),
+    typer.Option(parser=parse_value, metavar="N|auto", help="how many seeds; auto: until it is decided who differs"),
 ]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=_processes, help="processes; default: all cores")]

@@ -64,6 +64,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     seed : seed of the warm-up and of auto
     actions : values of each coordinate of actions that are a Box; by default 5, or as many as make 1,024 in all at most
     history : how many observations are shown together, with the actions between them; 1: what is seen now
+    continuing : whether a stretch of H steps goes on where the last one stopped, unless a seed or the environment says
+        that it is over; of an id without the limit of steps that its name stands for
     masks : whether `info["action_mask"]` and `action_masks()` of the environment say which actions may be taken
     kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
 
@@ -97,6 +99,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         seed: int | None = None,
         actions: int | None = None,
         history: int = 1,
+        continuing: bool = False,
         masks: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -112,10 +115,14 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
                 _refuse(id)
             if features is None and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
+            if continuing:
+                kwargs.setdefault("max_episode_steps", -1)
             env = make_gym(id, kwargs)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space, actions, masks=masks)
         self.history = check_int(id, "history", history, low=1, high=LONGEST_HISTORY)
         env = self._remembering(env)
+        self.continuing = check_flag("continuing", continuing)
+        self._left: Any = None
         super().__init__(env)
         self._chosen, self._sizes = {name: dict[str, Any]() for name in ("H", "features", "rewards")}, tuple[int, ...]()
         A, self._door, self._between = self._actions.A, Door(env.observation_space), True
@@ -328,7 +335,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._h, self._between = 0, False
         if self._pay is not None:
             self._pay.earned = 0.0
-        state, info = self.env.reset(seed=seed, options=options)
+        goes_on = self._left if seed is None else None
+        state, info = goes_on or self.env.reset(seed=seed, options=options)
         self.action_mask = self._actions.mask(self.env, info)
         return self.state_of(state), info
 
@@ -341,6 +349,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._pay is not None:
             reward = self._pay(reward)
         ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
+        self._left = (state, info) if self.continuing and not (ended or cut) else None
         cut |= self._h >= self.task.H
         self._between = ended or cut
         self.action_mask = None if self._between else self._actions.mask(self.env, info)

@@ -136,10 +136,19 @@ class Course:
 
     def _reset_seed(self, k: int) -> int | None:
         """With what episode k is reset; None where the environment's own random stream goes on."""
-        if not hasattr(self.env.unwrapped, "random_state"):
+        if not (hasattr(self.env.unwrapped, "random_state") or self._continuing):
             return self._seed_of(EPISODES, k)
         first, self._first_seed = self._first_seed, None
         return first
+
+    @property
+    def _continuing(self) -> bool:
+        return bool(getattr(self.env.unwrapped, "continuing", False))
+
+    def _begin_anew(self) -> None:
+        """Where nobody can say how an environment goes on (it was played by others, or saved), it has a new start."""
+        if self._continuing:
+            self._first_seed = self._seed_of(EPISODES, len(self.returns))
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -153,6 +162,7 @@ class Course:
         finally:
             if before is not None:
                 inner.restore_random_state(before)
+            self._begin_anew()
 
     def anew(self) -> None:
         """The next step begins an episode of the agent."""
@@ -161,6 +171,7 @@ class Course:
     def state(self) -> dict[str, Any]:
         """How far it is, beside the agent and the returns; whoever goes on from here begins an episode anew."""
         self.anew()
+        self._begin_anew()
         inner = self.env.unwrapped
         found: dict[str, Any] = {"steps": self.steps, "peak": self.peak, "first": self._first_seed}
         return found | ({"random": inner.random_state()} if hasattr(inner, "random_state") else {})

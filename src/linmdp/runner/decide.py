@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from linmdp.errors import check_int, invalid
+from linmdp.errors import invalid
 from linmdp.results.adastop import GROUP, GROUPS, AdaStop
 from linmdp.results.summary import score
 from linmdp.runner.batch import Job
@@ -17,13 +18,11 @@ MOST = GROUP * GROUPS
 """Seeds that a comparison takes at most."""
 
 
-def checked_seeds(seeds: int | str, agents: Sequence[str]) -> int:
+def checked_seeds(seeds: Any, agents: Sequence[str]) -> Any:
     """How many seeds to plan for: the most, where they are "auto"."""
-    if seeds != AUTO:
-        return check_int("compare", "seeds", seeds, low=1, high=1_000_000)
-    if len(agents) < 2:
+    if seeds == AUTO and len(agents) < 2:
         invalid("compare", "seeds", "a whole number where there is one agent: 'auto' compares two or more", seeds)
-    return MOST
+    return MOST if seeds == AUTO else seeds  # which is looked at where runs are planned
 
 
 def run_until_decided(
