@@ -41,9 +41,8 @@ class Late:
 
     def begin_episode(self) -> None:
         """Learn what is paid, and plan."""
-        paid = [each for each in self._waiting if not each.unpaid]
-        self._waiting = [each for each in self._waiting if each.unpaid]
-        for episode in paid:
+        waiting, self._waiting = self._waiting, [each for each in self._waiting if each.unpaid]
+        for episode in (each for each in waiting if not each.unpaid):
             self._begin()
             for step, mask in episode.steps:
                 self.agent.observe_within(step, mask)

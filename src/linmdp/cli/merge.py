@@ -36,7 +36,7 @@ def merge(
     from linmdp.results.store import existing_store, opened_store
     from linmdp.runner.sweep import parsed_shard
 
-    into, *rest = (folders[0], *folders[1:]) if out is None else (out, *folders)
+    into, *rest = folders if out is None else [out, *folders]
     parts = [part for part in dict.fromkeys(rest) if part.resolve() != into.resolve()]
     if not parts:
         invalid("merge", "DIR", "one folder or more beside that of --out", " ".join(map(str, folders)))

@@ -76,12 +76,12 @@ def run_benchmark(
     chosen = suite(version, scale)
     _check_any(chosen, agents)
     cells = _cells(chosen, agents, names)
-    jobs: Sequence[Job] = [job for cell in cells for job in cell.jobs]
+    jobs = [job for cell in cells for job in cell.jobs]
     with ExitStack() as opened:
         stores = [store] if shard else [store, *_shards(store, opened)]
         done = set[str]().union(*(each.keys() for each in stores))
         if shard:
-            jobs = shard_of(jobs, shard)
+            jobs = list(shard_of(jobs, shard))
         left = [job for job in jobs if run_key(job) not in done]
         part = f", part {shard[0]} of {shard[1]}" if shard else ""
         say(f"suite {chosen.version}, {scale}{part}: {len(jobs)} runs, {len(left)} to do; {store.path}")

@@ -44,7 +44,8 @@ def _paired_sentence(base: Summary, other: Summary, names: Mapping[str, str]) ->
 
 def distributions(summaries: Sequence[Summary]) -> list[str]:
     """Of learners with a few seeds: the mean of the middle half of their runs, and how often one beats the first."""
-    learners = {short_name(s.agent): s.scores[:, None] for s in summaries if _has_middle(s)}
+    enough = (s for s in summaries if s.seeds >= FEW and not is_baseline(s.agent))
+    learners = {short_name(s.agent): s.scores[:, None] for s in enough}
     if len(learners) < 2:
         return []
     (base, first), *others = learners.items()
@@ -56,10 +57,6 @@ def distributions(summaries: Sequence[Summary]) -> list[str]:
         often = improvement(x, first).text(lambda p: f"{p:.2f}")
         found.append(f"{name} is better than {base} in {often} of all pairs of their runs.")
     return found
-
-
-def _has_middle(s: Summary) -> bool:
-    return not is_baseline(s.agent) and s.seeds >= FEW
 
 
 def decisions(test: AdaStop, regret: bool) -> list[str]:

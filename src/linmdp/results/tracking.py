@@ -140,8 +140,6 @@ def make_tracker(name: str | None, out: Path | None) -> Tracker | None:
     """The tracker of `--track NAME`, which writes under the folder `out`."""
     if name is None:
         return None
-    if name not in SINKS:
-        unknown("tracker", name, SINKS)
     if out is None:
         invalid("linmdp", "track", "given together with --out, where the events go", name)
     return Tracker(name, out)

@@ -45,6 +45,7 @@ class Course:
         self.steps, self.returns, self.peak, self.clock = 0, list[float](), agent.nbytes, Stopwatch()
         self._begun, self._observed = False, 0
         """Whether an episode of the agent has begun, and how many of its steps it has observed."""
+        self._continuing = bool(getattr(env.unwrapped, "continuing", False))
         self._asides = 0
         """How often somebody else has played the environment: streams must begin anew then."""
 
@@ -140,10 +141,6 @@ class Course:
             return self._seed_of(EPISODES, k)
         first, self._first_seed = self._first_seed, None
         return first
-
-    @property
-    def _continuing(self) -> bool:
-        return bool(getattr(self.env.unwrapped, "continuing", False))
 
     def _begin_anew(self) -> None:
         """Where nobody can say how an environment goes on (it was played by others, or saved), it has a new start."""

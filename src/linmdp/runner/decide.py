@@ -14,15 +14,13 @@ from linmdp.runner.batch import Job
 from linmdp.types import RunResult
 
 AUTO = "auto"
-MOST = GROUP * GROUPS
-"""Seeds that a comparison takes at most."""
 
 
 def checked_seeds(seeds: Any, agents: Sequence[str]) -> Any:
     """How many seeds to plan for: the most, where they are "auto"."""
     if seeds == AUTO and len(agents) < 2:
         invalid("compare", "seeds", "a whole number where there is one agent: 'auto' compares two or more", seeds)
-    return MOST if seeds == AUTO else seeds  # which is looked at where runs are planned
+    return GROUP * GROUPS if seeds == AUTO else seeds  # which is looked at where runs are planned
 
 
 def run_until_decided(

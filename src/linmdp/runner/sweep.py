@@ -18,7 +18,7 @@ from contextlib import closing
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -279,10 +279,7 @@ def run_key(job: Job) -> str:
     return Store.key({name: value for name, value in job._asdict().items() if name not in kept_beside})
 
 
-T = TypeVar("T")
-
-
-def shard_of(work: Sequence[T], shard: Shard) -> Sequence[T]:
+def shard_of(work: Sequence[Any], shard: Shard) -> Sequence[Any]:
     """Every n-th piece of work, from the i-th on."""
     return work[shard[0] - 1 :: shard[1]]
 
