@@ -140,9 +140,10 @@ def make_tracker(name: str | None, out: Path | None) -> Tracker | None:
     """The tracker of `--track NAME`, which writes under the folder `out`."""
     if name is None:
         return None
+    tracker = Tracker(name, out or ".")
     if out is None:
         invalid("linmdp", "track", "given together with --out, where the events go", name)
-    return Tracker(name, out)
+    return tracker
 
 
 def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
