@@ -16,7 +16,7 @@ from typing import Any
 import linmdp
 
 GROUPS = {
-    "Learning": ("Learner", "Evaluation", "OfflineValue"),
+    "Learning": ("Learner", "Evaluation", "OfflineValue", "Late", "merge"),
     "Runs": (
         "run",
         "compare",
@@ -27,6 +27,7 @@ GROUPS = {
         "load_policy",
         "RunResult",
         "Comparison",
+        "Tracker",
     ),
     "Environments": ("check_env", "GymTask", "LinearMDPEnv", "LinearModel", "Task", "optimum", "policy_value"),
     "Features": ("FeatureMap", "TableFeatures", "one_hot"),

@@ -165,7 +165,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("run lock random --checkpoint {file}/x", "must be writable"),
     ("run lock random -k 3 --out {file}", "must be writable"),
     ("run lock random -k 3 --out /proc/nosuch", "must be writable"),
-    ("run lock random --track wandb", "There is no tracker 'wandb'"),
+    ("run lock random --track wandbb", "There is no tracker 'wandbb'"),
     ("run lock random --track tensorboard", "given together with --out"),
     ("compare lock", "Missing argument"),
     ("compare lock random nosuch", "There is no agent 'nosuch'"),

@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_said_in_one_line(lake: dict[str, np.ndarray], chan
 
 
 def test_what_is_no_dataset_is_refused() -> None:
-    with pytest.raises(linmdp.InvalidParameter, match="or a Minari dataset"):
+    with pytest.raises(linmdp.InvalidParameter, match="a Minari dataset, or the folder of one"):
         learned(3)
     with pytest.raises(linmdp.InvalidData, match="at least one transition"):
         learned({"observations": [], "actions": [], "rewards": [], "next_observations": []})

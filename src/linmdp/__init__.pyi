@@ -37,6 +37,8 @@ from linmdp.agents import QLearning as QLearning
 from linmdp.agents import QLearningGreedy as QLearningGreedy
 from linmdp.agents import RandomAgent as RandomAgent
 from linmdp.agents import StreamQ as StreamQ
+from linmdp.agents.late import Late as Late
+from linmdp.agents.merge import merge as merge
 from linmdp.api import benchmark as benchmark
 from linmdp.api import compare as compare
 from linmdp.api import sweep as sweep
@@ -57,6 +59,7 @@ from linmdp.features import one_hot as one_hot
 from linmdp.learner import Learner as Learner
 from linmdp.report.benchmark import Benchmark as Benchmark
 from linmdp.report.comparison import Comparison as Comparison
+from linmdp.results.tracking import Tracker as Tracker
 from linmdp.runner.env_check import check_env as check_env
 from linmdp.runner.loading import load_agent as load_agent
 from linmdp.runner.loading import load_policy as load_policy

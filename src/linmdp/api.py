@@ -17,9 +17,11 @@ from linmdp.experiments.suite import LATEST
 from linmdp.io.files import output_folder
 from linmdp.report.benchmark import Benchmark
 from linmdp.report.comparison import Comparison
+from linmdp.report.narrative import decisions
 from linmdp.results.store import Store
 from linmdp.results.verdict import verdict as verdict_of
 from linmdp.runner.batch import jobs_for, run_jobs
+from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
 from linmdp.runner.registry import AGENTS, ENVS, with_baselines
 from linmdp.runner.spec import written_spec
 from linmdp.runner.sweep import check_sweep, plan, read_sweep, run_key, run_sweep
@@ -33,7 +35,7 @@ def compare(
     agents: AgentLike | Sequence[AgentLike],
     *,
     episodes: int = 1000,
-    seeds: int = 3,
+    seeds: int | str = 3,
     seed: int = 0,
     eval_every: int = 1,
     jobs: int | None = None,
@@ -47,7 +49,7 @@ def compare(
     ----------
     env : a spec, an environment or a `LinearModel`
     agents : each a spec, a class (registered or not), a pair (class, parameters) or a `functools.partial` of a class
-    episodes, seeds, seed : K, how many seeds, and the first of them
+    episodes, seeds, seed : K, how many seeds ("auto": until it is decided who differs), and the first of them
     eval_every : evaluate regret in every n-th episode only, and hold it in between
     jobs : processes; default: all cores
     baselines : False leaves the random and the optimal policy out
@@ -58,13 +60,19 @@ def compare(
         specs = _agent_specs(agents, lent)
         everyone = with_baselines(spec, specs)
         chosen = everyone if baselines else specs
-        planned = jobs_for(spec, chosen, episodes=episodes, seeds=seeds, seed=seed, eval_every=eval_every)
-        results = list(run_jobs(planned, processes=jobs, progress=progress, verdict=verdict))
+        how: dict[str, Any] = {"episodes": episodes, "seed": seed, "eval_every": eval_every}
+        planned = jobs_for(spec, chosen, seeds=checked_seeds(seeds, specs), **how)
+        run = partial(run_jobs, processes=jobs, progress=progress, verdict=verdict)
+        if seeds == AUTO:
+            results, test = run_until_decided(planned, specs, run)
+            said = decisions(test, results[0].regret is not None)
+        else:
+            results, said = list(run(planned)), []
     if not isinstance(env, str):
         for result in results:
             result.env = _name_of(env)
             result.verdict = verdict_of([result])  # which names it
-    return Comparison(results)
+    return Comparison(results, said)
 
 
 def sweep(

@@ -47,6 +47,7 @@ class Learner:
     agent : the name or the spec of an agent, or its class; by default the one that chooses everything itself
     seed : of all randomness
     actions : values of each coordinate of actions that are a Box; by default 5, or as many as make 1,024 in all at most
+    history : how many observations the agent sees together, with the actions between them; by default what is seen now
     parameters : of the agent
 
     Attributes
@@ -62,16 +63,17 @@ class Learner:
         *,
         seed: int = 0,
         actions: int | None = None,
+        history: int | None = None,
         **parameters: Any,
     ) -> None:
         self.seed = check_int("Learner", "seed", seed, low=0)
-        given = {"actions": actions}
+        given = {"actions": actions, "history": history}
         self._options = {name: value for name, value in given.items() if value is not None}
         self._made_from = _spec_of(env, self._options) if isinstance(env, str) else None
         self._vector = env if isinstance(env, gymnasium.vector.VectorEnv) else None
         task_env: Any = make_env(self._made_from) if self._made_from else with_task(env, **self._options)
         self._adapter = task_env if task_env is not env and hasattr(task_env, "state_of") else None
-        self.env = env if not isinstance(env, str) else task_env.env if self._adapter else task_env
+        self.env = env if not isinstance(env, str) else task_env.outside if self._adapter else task_env
         self._task_env = task_env
         self.task = task_of(self._task_env)
         self.agent = _agent_of(agent, parameters, self.task)
@@ -124,8 +126,8 @@ class Learner:
         """Observe logged transitions, episode by episode as if they had been played, and plan; returns the learner.
 
         `dataset` is a mapping of arrays, or a pandas frame, with Minari's names (observations, actions, rewards,
-        terminations, truncations, next_observations), or a Minari dataset. Observations and actions are those of
-        `env`; an action of a Box counts as the nearest one of the grid.
+        terminations, truncations, next_observations), a Minari dataset, or the folder of one, as `linmdp record`
+        writes it. Observations and actions are those of `env`; an action of a Box counts as the nearest of the grid.
         """
         self._course.observe([row.step for row in e] for e in logged_episodes(dataset, self.task, self._adapter))
         return self
@@ -145,6 +147,12 @@ class Learner:
 
     def _greedy(self, h: int, state: State, observation: Any) -> int:
         return settled(self._policy, h, state)
+
+    def take(self, agent: Agent) -> Learner:
+        """Go on with what another agent of the same kind knows, such as a merged one; random numbers stay its own."""
+        self.agent.load_state_dict(agent.state_dict() | {"rng": self.agent.state_dict()["rng"]})
+        self._course.anew()
+        return self
 
     # what came of it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -305,6 +305,16 @@ class Agent(Component, ABC):
     def diagnostics(self) -> dict[str, float]:
         """What the agent itself has to tell of its run so far, by name."""
         return {}
+
+    def summed(self) -> list[Array]:
+        """The sums over all that it has seen, from which the rest follows; empty: there is more to it than sums."""
+        return []
+
+    def sum_up(self, others: Sequence[Any], base: Any) -> None:
+        """Become an agent that has seen what all of the others have; what they began with counts once."""
+        parts = zip(*(other.summed() for other in others), strict=True)
+        for mine, theirs, first in zip(self.summed(), parts, base.summed(), strict=True):
+            mine[...] = sum(theirs) - (len(theirs) - 1) * first
 
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:

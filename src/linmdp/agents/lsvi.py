@@ -338,6 +338,16 @@ class LSVIAgent(Agent):
         scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
         return AutoBeta(self.horizon, self.task.d, lam=self.lam_value, caps=self.caps[-self.horizon.H :], scale=scale)
 
+    def summed(self) -> list[Array]:
+        plain = type(self._exploration) is Bonus and type(self.schedule) is Always
+        if not plain or self.lockstep() is None:
+            return []
+        storage: Any = self._planner.storage
+        ridge = self._planner.ridge
+        ridge.defer(None, np.ones_like(ridge.behind))
+        ridge.settle()
+        return [ridge.Lambda, ridge.u, storage.N, storage.seen]
+
     # lockstep and files
 
     def lockstep(self) -> Setting | None:

@@ -48,11 +48,12 @@ def benchmark(
     modules: opt.Import = None,
 ) -> None:
     """Scores from 0 (random policy) to 1 (best known) on a suite. Run it again to resume."""
-    from linmdp.experiments.benchmark import parsed_shard, shard_folder
+    from linmdp.experiments.benchmark import shard_folder
     from linmdp.experiments.suite import LATEST, SUITES
+    from linmdp.runner.sweep import parsed_shard
 
     name, *given = [LATEST, *(agents or [])] if not agents or agents[0] not in SUITES else agents
-    part = None if shard is None else parsed_shard(shard)
+    part = None if shard is None else parsed_shard("benchmark", shard)
     folder = out if part is None else shard_folder(out, part)
     found = _stored(
         given or ["lsvi-ucb"],

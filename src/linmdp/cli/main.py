@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -21,6 +22,8 @@ from linmdp.cli.benchmark import benchmark
 from linmdp.cli.export import export
 from linmdp.cli.linearize import linearize
 from linmdp.cli.listing import agents, envs
+from linmdp.cli.merge import merge, note_shard
+from linmdp.cli.record import record
 from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.table import table
 from linmdp.cli.tune import tune
@@ -74,7 +77,7 @@ def compare(
     env: opt.EnvSpec,
     agents: opt.AgentSpecs,
     episodes: opt.Episodes = 1000,
-    seeds: opt.Seeds = 3,
+    seeds: opt.SeedsOrAuto = "3",
     seed: opt.FirstSeed = 0,
     jobs: opt.Jobs = None,
     eval_every: opt.EvalEvery = 1,
@@ -89,12 +92,22 @@ def compare(
     modules: opt.Import = None,
 ) -> None:
     """Compare agents on the same seeds, with the random and the optimal policy beside them."""
+    from linmdp.report.narrative import decisions
+    from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
     from linmdp.runner.registry import with_baselines
 
-    agents = with_baselines(env, agents)
-    sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
-    plan = checked_start(env, agents, jobs=jobs, out=out, yes=yes, **sizes)
-    _show(_results(plan, jobs, as_json, out, track, save, verdict), env, as_json, out)
+    everyone, planned = with_baselines(env, agents), checked_seeds(seeds, agents)
+    sizes = {"episodes": episodes, "seeds": planned, "seed": seed, "eval_every": eval_every, "device": device}
+    plan = checked_start(env, everyone, jobs=jobs, out=out, yes=yes, **sizes)
+
+    def run(some: list[Job]) -> list[RunResult]:
+        return _results(some, jobs, as_json, out, track, save, verdict)
+
+    if seeds != AUTO:
+        _show(run(plan), env, as_json, out)
+        return
+    results, test = run_until_decided(plan, agents, run)
+    _show(results, env, as_json, out, decisions(test, results[0].regret is not None))
 
 
 @app.command()
@@ -103,6 +116,7 @@ def sweep(
     out: opt.StoreFolder,
     jobs: opt.Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="run part I of N; 'linmdp merge' joins them")] = None,
     device: opt.Device = "cpu",
     track: opt.Track = None,
     save: opt.Save = False,
@@ -114,10 +128,11 @@ def sweep(
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
+    from linmdp.runner.batch import units
     from linmdp.runner.execute import keep_stopped, saving, where_it_stopped
     from linmdp.runner.measured import RunStopped
     from linmdp.runner.pool import Dask
-    from linmdp.runner.sweep import plan, read_sweep, run_key, run_sweep
+    from linmdp.runner.sweep import parsed_shard, plan, read_sweep, run_key, run_sweep, shard_of
 
     if dask is not None and jobs is not None:
         invalid("sweep", "jobs", "left out where 'dask' is given", jobs)
@@ -125,18 +140,23 @@ def sweep(
         invalid("sweep", "device", "'cpu' where 'dask' is given", device)
     if dask is not None and save:
         invalid("sweep", "save", "left out where 'dask' is given: agents would be saved on the workers", save)
+    part = (1, 1) if shard is None else parsed_shard("sweep", shard)
     pool, tracker = None if dask is None else Dask(dask), make_tracker(track, out)
     planned = plan(read_sweep(spec), spec, device, progress=True)
     if save:
         planned = [saving(out, job) for job in planned]
     with closing(Store(output_folder(out))) as store:
-        store.note("command", f"linmdp sweep {spec} --out {out}")
-        left = len({run_key(job) for job in planned} - store.keys())
-        say(f"{len(planned)} runs, {left} to do; the store is {store.path}")
+        mine = [job for unit in shard_of(units(planned), part) for job in unit]
+        if shard is not None:
+            note_shard(store, shard, len(mine))
+        store.note("command", f"linmdp sweep {spec} --out {out}" + f" --shard {shard}" * (shard is not None))
+        left = len({run_key(job) for job in mine} - store.keys())
+        say(f"{len(mine)} runs, {left} to do; the store is {store.path}")
+        how: dict[str, Any] = {"processes": jobs, "pool": pool, "progress": True, "verdict": verdict}
         try:
-            run_sweep(planned, store, processes=jobs, pool=pool, progress=True, verdict=verdict, on_run=tracker)
+            run_sweep(planned, store, shard=part, on_run=tracker, **how)
         except KeyboardInterrupt:
-            stop(where_it_stopped(planned, 0, out), 1)
+            stop(where_it_stopped(mine, 0, out), 1)
         except RunStopped as error:
             stop(f"{error}{keep_stopped(error.result, out)}", 2)
 
@@ -214,6 +234,8 @@ def report(
 
 app.command()(envs)
 app.command()(agents)
+app.command()(merge)
+app.command()(record)
 app.command()(linearize)
 app.command()(export)
 app.command()(table)
@@ -263,17 +285,18 @@ def _results(
     return results
 
 
-def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None) -> None:
+def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None, decided: Sequence[str] = ()) -> None:
     from linmdp.io.files import write_atomic
     from linmdp.report.figures import comparison_figure
-    from linmdp.report.narrative import paired_comparisons
+    from linmdp.report.narrative import distributions, paired_comparisons
     from linmdp.report.style import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.results.summary import by_agent
     from linmdp.results.verdict import verdicts
 
     summaries = by_agent(results)
-    table = "\n".join([comparison_table(summaries), *("\n" + words for words in paired_comparisons(summaries))])
+    said = [*paired_comparisons(summaries), *distributions(summaries), *decided]
+    table = "\n\n".join([comparison_table(summaries), *said])
     if not as_json:
         print(table)
         if results[0].eval_every > 1:

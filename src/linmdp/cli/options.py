@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from linmdp.errors import check_int
 from linmdp.plugins import import_modules
+from linmdp.runner.spec import parse_value
 
 
 def _env_names(incomplete: str) -> list[str]:
@@ -46,12 +47,18 @@ AgentSpecs = Annotated[
 ]
 Episodes = Annotated[int, typer.Option("--episodes", "-k", help="K, the number of episodes")]
 Seeds = Annotated[int, typer.Option(help="how many seeds")]
+SeedsOrAuto = Annotated[
+    Any,
+    typer.Option(parser=parse_value, metavar="N|auto", help="how many seeds; auto: until it is decided who differs"),
+]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=_processes, help="processes; default: all cores")]
 EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object per seed on standard output, nothing else")]
-Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
+Track = Annotated[
+    str | None, typer.Option(metavar="TRACKER", help="tensorboard, wandb or mlflow: each run, under --out")
+]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),

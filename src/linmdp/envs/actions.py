@@ -33,10 +33,12 @@ class Actions:
     ----------
     A : number of actions
     each : values of each coordinate of a Box; None where there is none
+    space : as it was given
     """
 
     def __init__(self, id: str, space: spaces.Space[Any], each: int | None = None, *, masks: bool = True) -> None:
         sizes: tuple[int, ...]
+        self.space = space
         self._masks, self.each, self._grid = masks, None, None
         if each is not None and not isinstance(space, spaces.Box):
             invalid(f"'{id}'", "actions", "left out where actions are no Box", each)

@@ -15,6 +15,7 @@ from linmdp.envs.actions import Actions
 from linmdp.envs.door import Door
 from linmdp.envs.games import leaves, make_gym, text_notes
 from linmdp.envs.guard import Bare, Guard
+from linmdp.envs.history import History, Window
 from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
 from linmdp.envs.names import gym_names
@@ -24,6 +25,9 @@ from linmdp.envs.trial import LONGEST_H, Trials
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
 from linmdp.types import BoolArray, State, Task
+
+LONGEST_HISTORY = 1000
+"""Observations together; more are a slip."""
 
 
 def _refuse(given: Any) -> NoReturn:
@@ -59,6 +63,9 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     warmup : steps of a random policy before the first episode, where coordinates have no bounds
     seed : seed of the warm-up and of auto
     actions : values of each coordinate of actions that are a Box; by default 5, or as many as make 1,024 in all at most
+    history : how many observations are shown together, with the actions between them; 1: what is seen now
+    continuing : whether a stretch of H steps goes on where the last one stopped, unless a seed or the environment says
+        that it is over; of an id without the limit of steps that its name stands for
     masks : whether `info["action_mask"]` and `action_masks()` of the environment say which actions may be taken
     kwargs : parameters of a registered feature map; others are passed to `gymnasium.make`
 
@@ -91,6 +98,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         warmup: int | None = None,
         seed: int | None = None,
         actions: int | None = None,
+        history: int = 1,
+        continuing: bool = False,
         masks: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -106,9 +115,15 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
                 _refuse(id)
             if features is None and id.startswith("ALE/"):  # 128 bytes say more than a small picture
                 kwargs.setdefault("obs_type", "ram")
+            if continuing:
+                kwargs.setdefault("max_episode_steps", -1)
             env = make_gym(id, kwargs)
-        super().__init__(env)
         self.id, self._h, self._actions = id, 0, Actions(id, env.action_space, actions, masks=masks)
+        self.history = check_int(id, "history", history, low=1, high=LONGEST_HISTORY)
+        env = self._remembering(env)
+        self.continuing = check_flag("continuing", continuing)
+        self._left: Any = None
+        super().__init__(env)
         self._chosen, self._sizes = {name: dict[str, Any]() for name in ("H", "features", "rewards")}, tuple[int, ...]()
         A, self._door, self._between = self._actions.A, Door(env.observation_space), True
         self._pay: Pay | None = None
@@ -142,6 +157,24 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             if later
             else Task(A=A, H=H, stationary=True, **known)
         )
+
+    def _remembering(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+        return env if self.history == 1 else History(env, self._actions, self.history)
+
+    @property
+    def outside(self) -> gymnasium.Env[Any, Any]:
+        """The environment as it was given: it shows one observation at a time."""
+        return self.env if self.history == 1 else self.env.env  # type: ignore[attr-defined]
+
+    def reader(self) -> Callable[..., State]:
+        """From what the environment as it was given shows, and the action before it, to a state.
+
+        Without an action an episode begins. Each episode that goes on beside others needs a reader of its own.
+        """
+        if self.history == 1:
+            return lambda observation, action=None: self.state_of(observation)
+        window = Window(self.outside.observation_space, self._actions, self.history)
+        return lambda observation, action=None: self.state_of(window(observation, action))
 
     def _paid(self, bounds: tuple[str, str, float | None, float | None, Any]) -> dict[str, Any]:
         """The range of rewards; random play where nobody knows it."""
@@ -245,7 +278,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """The same task in another copy of the environment: what is read, paid and numbered is the same."""
         self._settle()
         other = copy(self)
-        other.env, other._pay = env, copy(self._pay)
+        other.env, other._pay = self._remembering(env), copy(self._pay)
         return other
 
     def _unread(self, observation: Any) -> int:
@@ -302,7 +335,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._h, self._between = 0, False
         if self._pay is not None:
             self._pay.earned = 0.0
-        state, info = self.env.reset(seed=seed, options=options)
+        goes_on = self._left if seed is None else None
+        state, info = goes_on or self.env.reset(seed=seed, options=options)
         self.action_mask = self._actions.mask(self.env, info)
         return self.state_of(state), info
 
@@ -315,6 +349,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._pay is not None:
             reward = self._pay(reward)
         ended, cut = check_flag("terminated", terminated), check_flag("truncated", truncated)
+        self._left = (state, info) if self.continuing and not (ended or cut) else None
         cut |= self._h >= self.task.H
         self._between = ended or cut
         self.action_mask = None if self._between else self._actions.mask(self.env, info)

@@ -23,7 +23,7 @@ from linmdp.runner.batch import Job
 from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters, make_env
 from linmdp.runner.resources import made_to_stay
 from linmdp.runner.spec import check_names, parse_spec
-from linmdp.runner.sweep import run_key, run_tried
+from linmdp.runner.sweep import Shard, run_key, run_tried, shard_of
 from linmdp.types import Array, RunResult
 
 LAST = 5
@@ -52,7 +52,7 @@ def run_benchmark(
     perturb: Sequence[str] = (),
     leave_out: bool = False,
     warm_up: str | None = None,
-    shard: tuple[int, int] | None = None,
+    shard: Shard | None = None,
     processes: int | None = None,
     progress: bool = False,
     say: Say = lambda words: None,
@@ -81,7 +81,7 @@ def run_benchmark(
         stores = [store] if shard else [store, *_shards(store, opened)]
         done = set[str]().union(*(each.keys() for each in stores))
         if shard:
-            jobs = jobs[shard[0] - 1 :: shard[1]]
+            jobs = list(shard_of(jobs, shard))
         left = [job for job in jobs if run_key(job) not in done]
         part = f", part {shard[0]} of {shard[1]}" if shard else ""
         say(f"suite {chosen.version}, {scale}{part}: {len(jobs)} runs, {len(left)} to do; {store.path}")
@@ -152,17 +152,9 @@ def _shards(store: Store, opened: ExitStack) -> list[Store]:
     return [opened.enter_context(closing(existing_store(folder))) for folder in folders]
 
 
-def shard_folder(out: Path, shard: tuple[int, int]) -> Path:
+def shard_folder(out: Path, shard: Shard) -> Path:
     """Where a part is kept."""
     return out / f"shard-{shard[0]}-of-{shard[1]}"
-
-
-def parsed_shard(text: str) -> tuple[int, int]:
-    """ "2/8" as (2, 8)."""
-    place, slash, count = text.partition("/")
-    if not (slash and place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
-        invalid("benchmark", "shard", "i/n with 1 <= i <= n, as in 2/8", text)
-    return int(place), int(count)
 
 
 def _score(chosen: Suite, cell: Cell, runs: dict[str, RunResult], failed: dict[Job, str], warm_up: str) -> Score:

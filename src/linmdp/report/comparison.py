@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from linmdp.errors import InvalidParameter, needed
 from linmdp.io.units import human_bytes
-from linmdp.report.narrative import paired_comparisons
+from linmdp.report.narrative import distributions, paired_comparisons
 from linmdp.report.plots import draw_curve, regret_curve
 from linmdp.report.section_data import returns_curve
 from linmdp.report.style import RC, line_styles, pyplot
@@ -28,11 +28,12 @@ COLUMNS = ("agent", "seeds", "regret [95% interval]", "return at the end", "inte
 class Comparison(Sequence[RunResult]):
     """The runs of a comparison or a sweep, in the order in which they were planned.
 
-    `len`, indices and slices are those of a tuple of `RunResult`; a slice is a `Comparison` again.
+    `len`, indices and slices are those of a tuple of `RunResult`; a slice is a `Comparison` again. `decisions` say who
+    differs from whom, where the seeds were `auto`.
     """
 
-    def __init__(self, results: Iterable[RunResult]) -> None:
-        self.results = tuple(results)
+    def __init__(self, results: Iterable[RunResult], decisions: Sequence[str] = ()) -> None:
+        self.results, self.decisions = tuple(results), list(decisions)
 
     def __len__(self) -> int:
         return len(self.results)
@@ -55,7 +56,7 @@ class Comparison(Sequence[RunResult]):
 
     def table(self) -> str:
         """A Markdown table for each environment and number of episodes, and what it says in words."""
-        return comparison_text(by_setting(self.results))
+        return "\n\n".join([comparison_text(by_setting(self.results)), *self.decisions])
 
     __str__ = table
 
@@ -128,6 +129,6 @@ def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:
     parts = []
     for (env, episodes), shown in groups.items():
         rows = [summary for summary, _ in shown]
-        said = [*paired_comparisons(rows), *(line for _, line in shown if line)]
+        said = [*paired_comparisons(rows), *distributions(rows), *(line for _, line in shown if line)]
         parts.append("\n\n".join([f"{env}: {episodes:,} episodes", comparison_table(rows), *said]))
     return "\n\n".join(parts) or "There are no runs yet."

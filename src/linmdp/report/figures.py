@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmdp.io.units import memory_unit
+from linmdp.report.payload import SHARE
 from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve, save
 from linmdp.report.section_data import ENDS, YS, Section, memory_is_wide
 from linmdp.report.style import MARKERS, LineStyle, line_styles
@@ -20,19 +21,24 @@ LONGEST = 56
 
 
 def comparison_figure(summaries: Sequence[Summary], title: str, folder: Path) -> list[Path]:
-    """Regret over episodes on a linear axis, and memory against regret: regret.png and regret.svg in `folder`."""
+    """Regret over episodes, memory against regret, and performance profiles: regret.png and regret.svg in `folder`."""
     shown = [s for s in summaries if s.curve is not None]
     curves_of = {s.agent: regret_curve(s) for s in shown}
     env, episodes = shown[0].env, shown[0].episodes
     section = Section(env=env, episodes=episodes, measure="regret", summaries=shown, curves=curves_of)
     styles = line_styles(s.agent for s in summaries)
-    with drawing(2, (11, 4.4), width_ratios=(1.6, 1)) as (figure, curves, tradeoff):
+    profiles = section.profiles
+    ratios, wide = ((1.6, 1, 1), 15) if profiles else ((1.6, 1), 11)
+    with drawing(len(ratios), (wide, 4.4), width_ratios=ratios) as (figure, curves, tradeoff, *more):
         _draw_curves(curves, section, styles)
         _draw_tradeoff(tradeoff, section, styles)
         curves.set_title(title)
         note = f"mean and 95% interval, {section.seeds} seed{'s' * (section.seeds > 1)}"
         curves.legend(loc="upper left", title=note, alignment="left")
         tradeoff.set_title("memory against regret (filled: Pareto front)")
+        for index, (agent, curve) in enumerate(profiles.items()):
+            draw_curve(more[0], curve, styles[agent].line(index))
+            more[0].set(title="performance profile", xlabel=ENDS["regret"], ylabel=SHARE)
         figure.tight_layout()
         return save(figure, folder / "regret")
 

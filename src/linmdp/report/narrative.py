@@ -9,6 +9,8 @@ import numpy as np
 from linmdp.io.units import human_bytes
 from linmdp.report.section_data import Section
 from linmdp.report.style import is_baseline, short_name
+from linmdp.results.adastop import LEVEL, AdaStop
+from linmdp.results.aggregate import FEW, aggregate, improvement
 from linmdp.results.run_folder import Ran
 from linmdp.results.stats import paired_ratio
 from linmdp.results.summary import Summary
@@ -40,6 +42,31 @@ def _paired_sentence(base: Summary, other: Summary, names: Mapping[str, str]) ->
     )
 
 
+def distributions(summaries: Sequence[Summary]) -> list[str]:
+    """Of learners with a few seeds: the mean of the middle half of their runs, and how often one beats the first."""
+    enough = (s for s in summaries if s.seeds >= FEW and not is_baseline(s.agent))
+    learners = {short_name(s.agent): s.scores[:, None] for s in enough}
+    if len(learners) < 2:
+        return []
+    (base, first), *others = learners.items()
+    middles, what = {name: aggregate(x) for name, x in learners.items()}, "return of an episode"
+    if all(s.regret for s in summaries):
+        middles, what = {name: Interval(-i.mean, -i.high, -i.low) for name, i in middles.items()}, "regret"
+    found = [f"IQM of the {what}: " + ", ".join(f"{name} {i.text(number)}" for name, i in middles.items()) + "."]
+    for name, x in others:
+        often = improvement(x, first).text(lambda p: f"{p:.2f}")
+        found.append(f"{name} is better than {base} in {often} of all pairs of their runs.")
+    return found
+
+
+def decisions(test: AdaStop, regret: bool) -> list[str]:
+    """Who differs from whom, after how many seeds."""
+    verb = "has less regret than" if regret else "earns more than"
+    found = [f"{short_name(a)} {verb} {short_name(b)}: decided by {n} seeds." for (a, b), n in test.decided.items()]
+    found += [f"{short_name(a)} and {short_name(b)} are not told apart by {test.seeds} seeds." for a, b in test.open]
+    return [*found, f"Any of the decisions is wrong with a probability of at most {LEVEL:g} (AdaStop)."]
+
+
 def headlines(section: Section) -> list[str]:
     """Who is best, who is smallest, and what the front is."""
     learners = section.learners
@@ -69,7 +96,7 @@ def comparisons(section: Section) -> list[str]:
     for r in sorted(section.runs, key=lambda r: r.seed):
         runs.setdefault(r.agent, {})[r.seed] = r
     base, *others = section.learners
-    found = list[str]()
+    found = distributions(section.learners)
     for other in others:
         common = [seed for seed in runs[base.agent] if seed in runs[other.agent]]
         if common:

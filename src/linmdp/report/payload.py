@@ -12,6 +12,8 @@ from linmdp.report.section_data import ENDS, YS, Section, memory_is_wide
 from linmdp.report.style import MARKERS, LineStyle
 from linmdp.results.stats import Interval
 
+SHARE = "share of runs that are better"
+
 
 def embedded(payload: Any) -> str:
     """JSON that can stand in a script element: no text in it can end the element or start another."""
@@ -41,7 +43,7 @@ def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str,
     unit, size = memory_unit(max(amounts, default=1))
     return {
         "kind": "section",
-        "y": {"curves": YS[section.measure], "returns": "return of an episode"},
+        "y": {"curves": YS[section.measure], "returns": "return of an episode", "profile": SHARE},
         "end": ENDS[section.measure],
         "less": section.measure == "regret",
         "bands": section.seeds > 1,
@@ -49,6 +51,7 @@ def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str,
         "wide": memory_is_wide(amounts),
         "curves": _curves(section.curves, index, styles),
         "returns": _curves(section.returns, index, styles),
+        "profile": _curves(section.profiles, index, styles),
         "points": [
             {"agent": index[s.agent], "x": _digits(s.agent_bytes / size), "y": _interval(section.level(s))}
             for s in section.summaries
@@ -63,7 +66,7 @@ def _curves(
         {
             "agent": index[agent],
             "width": round(styles[agent].width(i), 2),
-            "x": curve.episode.astype(int).tolist(),
+            "x": [int(x) if x == int(x) else _digits(x) for x in curve.episode.tolist()],
             **{name: [_digits(float(y)) for y in getattr(curve, name)] for name in ("mean", "low", "high")},
         }
         for i, (agent, curve) in enumerate(curves.items())

@@ -9,6 +9,7 @@ import numpy as np
 
 from linmdp.report.plots import Curve, mean_curve
 from linmdp.report.style import is_baseline
+from linmdp.results.aggregate import FEW, profile
 from linmdp.results.curves import curve_at, returns
 from linmdp.results.run_folder import Ran, Reader
 from linmdp.results.stats import Interval
@@ -73,6 +74,17 @@ class Section:
     def learners(self) -> list[Summary]:
         """The agents that learn."""
         return [s for s in self.summaries if not is_baseline(s.agent)]
+
+    @property
+    def profiles(self) -> dict[str, Curve]:
+        """The share of the runs of each learner that are better than each value of `level`, if they are enough."""
+        sign = -1 if self.measure == "regret" else 1
+        scores = {s.agent: s.scores for s in self.learners if len(s.scores) >= FEW}
+        ends = [end for x in scores.values() for end in (x.min(), x.max())]
+        if not ends or min(ends) == max(ends):
+            return {}
+        taus = np.linspace(min(ends), max(ends), GROUPS)
+        return {agent: Curve(sign * taus, *profile(x[:, None], taus)) for agent, x in scores.items()}
 
     @property
     def main(self) -> list[str]:

@@ -14,6 +14,8 @@ from linmdp.results.stats import LEVEL, Interval
 from linmdp.types import Array, IntArray
 
 RESAMPLES = 2000
+FEW = 4
+"""Of fewer runs there is no middle half, and no profile to speak of."""
 
 Statistic = Callable[[Array], Array]
 """From all scores of each resample, (..., n m), to one number of each, (...)."""

@@ -191,6 +191,17 @@ class Store:
                 fresh.append((place, row_of(key, result, ran_on)))
             except InvalidData as error:  # its neighbours are stored all the same
                 refused.append(error)
+        self._insert(fresh)
+        if refused:
+            raise refused[0]
+
+    def take(self, other: Store, damaged: Damaged) -> None:
+        """Store the runs of another store as they are, each at its place where that is free; damaged ones are told."""
+        for rows in other._rows(COLUMNS, other._places(damaged), damaged):
+            whole = {run.key for run in other._decoded(rows, costs=True, damaged=damaged)}
+            self._insert([(row[-1], row[:-1]) for row in rows if row[0] in whole])
+
+    def _insert(self, fresh: Sequence[tuple[int | None, Row]]) -> None:
         with self._errors("could not be written"):
             try:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -201,8 +212,6 @@ class Store:
                 with suppress(sqlite3.Error):  # what went wrong first is what counts
                     self._db.execute("ROLLBACK")
                 raise
-        if refused:
-            raise refused[0]
 
     def _count(self, new: int) -> None:
         """Note how many runs there are, so that one that is lost is missed; the first time they are counted."""

@@ -20,10 +20,10 @@ MEANS = ("cpu_seconds", "updates", "resets", "saturated")
 class Summary(NamedTuple):
     """One agent over its n seeds.
 
-    `reward` is that of an episode, `end` that of one in the last tenth. `curve` is
-    the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are (n,); `chosen` says
-    what was chosen for parameters that were left open; `certificate`, `certified` and `interactions`
-    (steps of the environment) are means, where there are any.
+    `scores` are one for each seed, (n,): more is better. `reward` is that of an episode, `end` that of one in the last
+    tenth. `curve` is the regret of every seed, (n, K), or None where V* is unknown; `bytes_each` and `cpu_each` are
+    (n,); `chosen` says what was chosen for parameters that were left open; `certificate`, `certified` and
+    `interactions` (steps of the environment) are means, where there are any.
     """
 
     env: str
@@ -32,6 +32,7 @@ class Summary(NamedTuple):
     episodes: int
     regret: Interval | None
     reward: Interval
+    scores: Array
     end: Interval
     agent_bytes: int
     cpu_seconds: float
@@ -60,6 +61,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         episodes=first.episodes,
         regret=None if curve is None else mean_interval(curve[:, -1]),
         reward=mean_interval(np.array([r.reward / r.episodes for r in results])),
+        scores=np.array([score(r) for r in results]),
         end=mean_interval(np.array([late_return(r) for r in results])),
         agent_bytes=max(r.peak_bytes for r in results),
         **{name: float(np.mean([getattr(r, name) for r in results])) for name in MEANS},
@@ -72,6 +74,11 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         certified_kind=first.certified_kind,
         interactions=_mean([r.interactions for r in results]),
     )
+
+
+def score(run: RunResult) -> float:
+    """What a run is compared by, more is better: regret below 0 or, where that is unknown, the return of an episode."""
+    return run.reward / run.episodes if run.regret is None else -float(run.regret[-1])
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

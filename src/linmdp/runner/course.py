@@ -45,6 +45,7 @@ class Course:
         self.steps, self.returns, self.peak, self.clock = 0, list[float](), agent.nbytes, Stopwatch()
         self._begun, self._observed = False, 0
         """Whether an episode of the agent has begun, and how many of its steps it has observed."""
+        self._continuing = bool(getattr(env.unwrapped, "continuing", False))
         self._asides = 0
         """How often somebody else has played the environment: streams must begin anew then."""
 
@@ -136,10 +137,15 @@ class Course:
 
     def _reset_seed(self, k: int) -> int | None:
         """With what episode k is reset; None where the environment's own random stream goes on."""
-        if not hasattr(self.env.unwrapped, "random_state"):
+        if not (hasattr(self.env.unwrapped, "random_state") or self._continuing):
             return self._seed_of(EPISODES, k)
         first, self._first_seed = self._first_seed, None
         return first
+
+    def _begin_anew(self) -> None:
+        """Where nobody can say how an environment goes on (it was played by others, or saved), it has a new start."""
+        if self._continuing:
+            self._first_seed = self._seed_of(EPISODES, len(self.returns))
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -153,10 +159,17 @@ class Course:
         finally:
             if before is not None:
                 inner.restore_random_state(before)
+            self._begin_anew()
+
+    def anew(self) -> None:
+        """The next step begins an episode of the agent."""
+        self._begun = False
 
     def state(self) -> dict[str, Any]:
         """How far it is, beside the agent and the returns; whoever goes on from here begins an episode anew."""
-        self._begun, inner = False, self.env.unwrapped
+        self.anew()
+        self._begin_anew()
+        inner = self.env.unwrapped
         found: dict[str, Any] = {"steps": self.steps, "peak": self.peak, "first": self._first_seed}
         return found | ({"random": inner.random_state()} if hasattr(inner, "random_state") else {})
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmdp.envs.guard import plain_array
 from linmdp.errors import Fault, InvalidData, InvalidParameter, check_flag, one_number, shown
+from linmdp.runner.recorded import read_episodes
 from linmdp.types import State, Task, Transition
 
 NAMES = ("observations", "actions", "rewards", "terminations", "truncations", "next_observations")
@@ -29,18 +31,18 @@ def logged_episodes(dataset: Any, task: Task, adapter: Any | None) -> Iterator[l
 
     Parameters
     ----------
-    dataset : a mapping of arrays (or lists) by `NAMES`, a pandas frame with such columns, or a Minari dataset.
-        Observations may have one entry more than the rest, the last one of their only episode; then
+    dataset : a mapping of arrays (or lists) by `NAMES`, a pandas frame with such columns, a Minari dataset, or the
+        folder of one. Observations may have one entry more than the rest, the last one of their only episode; then
         `next_observations` is not needed
     task, adapter : what the agent knows, and what reads observations, where there is one
     """
-    count = 0
+    count, read = 0, None if adapter is None else adapter.reader()
     for columns in _parts(dataset):
         episode = list[Logged]()
         for seen, action, reward, following, terminated, truncated in _rows(columns):
             place = f"of transition {count} of the dataset"
             count += 1
-            episode.append(_step(task, adapter, len(episode), (seen, action, reward, following, terminated), place))
+            episode.append(_step(task, adapter, read, episode, (seen, action, reward, following, terminated), place))
             if terminated or truncated or len(episode) == task.H:
                 yield episode
                 episode = []
@@ -52,7 +54,9 @@ def logged_episodes(dataset: Any, task: Task, adapter: Any | None) -> Iterator[l
 
 def _parts(dataset: Any) -> Iterator[Mapping[str, Any]]:
     """Its columns, or those of each of its episodes."""
-    if hasattr(dataset, "iterate_episodes"):
+    if isinstance(dataset, str | Path):
+        yield from read_episodes(Path(dataset))
+    elif hasattr(dataset, "iterate_episodes"):
         for episode in dataset.iterate_episodes():
             yield {name: getattr(episode, name) for name in NAMES[:-1]}
     elif isinstance(dataset, Mapping):
@@ -60,7 +64,7 @@ def _parts(dataset: Any) -> Iterator[Mapping[str, Any]]:
     elif hasattr(dataset, "to_dict") and hasattr(dataset, "columns"):
         yield {name: dataset[name].to_list() for name in NAMES if name in dataset.columns}
     else:
-        kinds = f"a mapping or a pandas frame with {', '.join(NAMES)}, or a Minari dataset"
+        kinds = f"a mapping or a pandas frame with {', '.join(NAMES)}, a Minari dataset, or the folder of one"
         raise InvalidParameter(f"The dataset must be {kinds}. Got {shown(dataset)}.")
 
 
@@ -85,8 +89,16 @@ def _rows(columns: Mapping[str, Any]) -> Iterator[tuple[Any, Any, float, Any, bo
         yield _at(seen, i), _at(columns["actions"], i), columns["rewards"][i], after, terminated, truncated
 
 
-def _step(task: Task, adapter: Any | None, h: int, row: tuple[Any, Any, Any, Any, bool], place: str) -> Logged:
-    """One step as an agent would have seen it."""
+def _step(
+    task: Task,
+    adapter: Any | None,
+    read: Any,
+    before_it: list[Logged],
+    row: tuple[Any, Any, Any, Any, bool],
+    place: str,
+) -> Logged:
+    """One step as an agent would have seen it, after those before it in its episode."""
+    h = len(before_it)
     seen, action, reward, following, terminated = row
     try:
         paid = one_number(reward)
@@ -94,7 +106,9 @@ def _step(task: Task, adapter: Any | None, h: int, row: tuple[Any, Any, Any, Any
             number, before, after = int(action), seen, following
         else:
             number = adapter.action_map.nearest(action)
-            before, after = adapter.state_of(seen), adapter.state_of(following)
+            remembered = h > 0 and adapter.history > 1  # what was read after the last step is not read again
+            before = before_it[-1].step.next_state if remembered else read(seen)
+            after = read(following, action)
         if not np.isfinite(paid):
             raise Fault("reward", "one finite number", reward)
         if not 0 <= number < task.A:

@@ -86,7 +86,7 @@ class Predictor:
         self, policy: Policy, space: gymnasium.Space[Any], adapter: Any | None, rng: np.random.Generator
     ) -> None:
         self._policy, self._space, self._adapter, self._rng = policy, space, adapter, rng
-        self._h = np.zeros(1, dtype=np.int64)
+        self._h, self._readers, self._last = np.zeros(0, dtype=np.int64), list[Any](), list[Any]()
 
     def __call__(self, observation: Any, episode_start: Any, deterministic: bool, masks: Any) -> Any:
         """The action for an observation or, where n come together, n actions."""
@@ -94,7 +94,8 @@ class Predictor:
         parts = [observation] if many is None else list(iterate(batch_space(self._space, many), observation))
         allowed = [None] * len(parts) if masks is None else [masks] if many is None else masks
         each = zip(self._steps(len(parts), episode_start), parts, allowed, strict=True)
-        actions = [self._action(h, part, deterministic, mask) for h, part, mask in each]
+        actions = [self._action(i, h, part, deterministic, mask) for i, (h, part, mask) in enumerate(each)]
+        self._last = actions
         return actions[0] if many is None else np.array(actions)
 
     def _how_many(self, observation: Any) -> int | None:
@@ -107,6 +108,7 @@ class Predictor:
         """The step of each of n episodes."""
         if len(self._h) != n:
             self._h = np.zeros(n, dtype=np.int64)
+            self._readers = [] if self._adapter is None else [self._adapter.reader() for _ in range(n)]
         if episode_start is not None:
             self._h[np.broadcast_to(episode_start, n).astype(bool)] = 0
         self._h[self._h >= self._policy.task.H] = 0
@@ -114,14 +116,14 @@ class Predictor:
         self._h += 1
         return [int(h) for h in steps]
 
-    def _action(self, h: int, observation: Any, deterministic: bool, given: Any) -> Any:
-        """The environment's action for what it shows at step h."""
+    def _action(self, i: int, h: int, observation: Any, deterministic: bool, given: Any) -> Any:
+        """The environment's action for what it shows at step h of the i-th episode."""
         adapter, policy = self._adapter, self._policy
         if adapter is None:
             state = observation if policy.task.S is None else int(observation)
             mask = None if given is None else np.asarray(given, dtype=np.bool_)
         else:
-            state = adapter.state_of(observation)
+            state = self._readers[i](observation, self._last[i] if h else None)
             mask = None if given is None else adapter.action_map.mask_of(given)
         if deterministic:
             action = settled(policy, h, state, mask)

@@ -29,7 +29,7 @@ from linmdp.errors import (
     unknown,
 )
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable
-from linmdp.runner.spec import Value, check_names, parse_spec
+from linmdp.runner.spec import Value, check_names, extended_spec, parse_spec
 from linmdp.types import Task
 
 if TYPE_CHECKING:
@@ -112,14 +112,17 @@ def register_env(name: str, maker: Any = None) -> Any:
     return ENVS.register(name, maker)
 
 
-def make_env(spec: Any) -> Env:
+def make_env(spec: Any, **options: Any) -> Env:
     """The environment of a spec, `"synthetic:S=500,seed=0"` or `"gym:FrozenLake-v1,H=100"`, or around an object.
+
+    `options` are further parameters, such as `history=3` of what a `GymTask` is put around.
 
     A model becomes its environment, a raw Gymnasium environment a `GymTask` around it, and so does a vector
     environment, of which the first stream is played. An environment that has a task is returned as it is.
     """
     if not isinstance(spec, str):
-        return cast("Env", with_task(spec))
+        return cast("Env", with_task(spec, **options))
+    spec = extended_spec(spec, options)
     env = _env_of(spec)
     with suppress(AttributeError):  # of a class of someone else's
         env.made_from = spec

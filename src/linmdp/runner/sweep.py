@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from linmdp.agents.backend import backend_for
-from linmdp.errors import InvalidParameter, LinMDPError, described, one_line, without_warnings
+from linmdp.errors import InvalidParameter, LinMDPError, described, invalid, one_line, without_warnings
 from linmdp.plugins import carried
 from linmdp.results.store import Store
 from linmdp.runner.batch import (
@@ -46,6 +46,8 @@ from linmdp.types import RunResult
 
 Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
 Value = bool | int | float | str
+Shard = tuple[int, int]
+"""Part i of n, counted from 1."""
 
 LARGEST_FILE = 1 << 20
 """Bytes of a sweep file; one that a person wrote has a few thousand."""
@@ -195,18 +197,18 @@ def run_missing(
     pool: Pool | None = None,
     progress: bool = False,
     verdict: bool = True,
+    shard: Shard = (1, 1),
 ) -> Generator[tuple[int, RunResult], None, None]:
     """The same, run by run, as they finish: each with its place in `jobs`, when it is stored.
 
     It runs on `processes` of this machine or on another pool.
 
-    Units are cut from the whole plan, not from what is left of it, so that a resumed sweep computes the same products
-    in the same batches and its curves are those of an uninterrupted one, bit for bit.
+    Units are cut from the whole plan, not from what is left of it or from a shard, so that a resumed sweep, and one
+    that several machines share, computes the same products in the same batches: its curves are the same, bit for bit.
     """
     keys, done = {job: run_key(job) for job in jobs}, store.keys()
     place_of = {job: place for place, job in enumerate(jobs)}
-    work = units(jobs)
-    left = [unit for unit in work if not all(keys[job] in done for job in unit)]
+    left = [unit for unit in shard_of(units(jobs), shard) if not all(keys[job] in done for job in unit)]
     if not left:
         return
     pool = pool or local_pool(left, processes)
@@ -268,6 +270,19 @@ def run_key(job: Job) -> str:
     """The hash of a run's full configuration: all that its numbers depend on."""
     kept_beside = ("checkpoint", "every", "save")
     return Store.key({name: value for name, value in job._asdict().items() if name not in kept_beside})
+
+
+def shard_of(work: Sequence[Any], shard: Shard) -> Sequence[Any]:
+    """Every n-th piece of work, from the i-th on."""
+    return work[shard[0] - 1 :: shard[1]]
+
+
+def parsed_shard(command: str, text: str) -> Shard:
+    """ "2/8" as (2, 8)."""
+    place, slash, count = text.partition("/")
+    if not (slash and place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
+        invalid(command, "shard", "i/n with 1 <= i <= n, as in 2/8", text)
+    return int(place), int(count)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ class TabularModel(GreedyAgent):
 
     _arrays: ClassVar[tuple[str, ...]] = ("_Q", "_N", "_R", "_C")
     _times = ("_N", "_C")
+    _sums: ClassVar[tuple[str, ...]] = ()
+    """Those that are all it has learned, if the others follow."""
 
     def __init__(
         self,
@@ -79,6 +82,13 @@ class TabularModel(GreedyAgent):
         self._N[at] += 1
         self._R[at] += reward
         self._C[(*at, -1 if terminated else next_state)] += 1
+
+    def summed(self) -> list[Array]:
+        return [getattr(self, name) for name in self._sums]
+
+    def sum_up(self, others: Sequence[Any], base: Any) -> None:
+        super().sum_up(others, base)
+        self._k = sum(other._k for other in others) - (len(others) - 1) * base._k
 
     def _table(self, h: int) -> int:
         return 0 if self._shared else h

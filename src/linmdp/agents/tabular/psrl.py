@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class PSRL(TabularModel):
     """
 
     name = "psrl"
+    _sums: ClassVar = ("_N", "_R", "_C")
     test_parameters = ({"stationary": True, "prior": 3.0},)
 
     def __init__(self, task: Task, *, prior: float = 1.0, **common: Any) -> None:

@@ -28,6 +28,7 @@ class UCBVI(TabularModel):
     name = "ucbvi"
     test_parameters = ({}, {"bonus": "hoeffding", "c": 1.0, "stationary": True})
     _arrays: ClassVar = (*TabularModel._arrays, "_at")
+    _sums: ClassVar = ("_N", "_R", "_C", "_at")
 
     def __init__(
         self,

@@ -93,6 +93,7 @@
   // ---- the plots: each is a function of a panel and its state
 
   function curves(panel, state, colours, kind) {
+    const steps = kind !== "profile"; // a profile is drawn over values, not over episodes
     const shown = panel[kind].filter((c) => state.shown.has(c.agent));
     const bands = panel.bands && state.bands ? shown : [];
     const together = shown.length <= 7 && !narrow.matches; // one box for all, as long as it leaves the curves in sight
@@ -108,13 +109,14 @@
         customdata: c.mean.map((m, i) => interval(m, c.low[i], c.high[i])),
         hovertemplate: together
           ? `%{customdata}<extra>${short(style.name)}</extra>`
-          : `${short(style.name)}<br>episode %{x:,d}: %{customdata}<extra></extra>`,
+          : `${short(style.name)}<br>${steps ? "episode %{x:,d}" : "%{x:.3g}"}: %{customdata}<extra></extra>`,
       });
     }
     const ys = shown.flatMap((c) => c.mean);
-    const x = axis("episode", colours, scaled(state.scale === "loglog", shown.flatMap((c) => c.x), { hoverformat: ",d" }));
-    Object.assign(x, { rangemode: "normal", unifiedhovertitle: { text: "episode %{x:,d}" } });
-    const log = state.scale !== "linear" && (kind === "curves" || Math.min(...ys) > 0); // returns may be negative
+    const logX = steps && state.scale === "loglog";
+    const x = axis(steps ? "episode" : panel.end, colours, scaled(logX, shown.flatMap((c) => c.x), { hoverformat: steps ? ",d" : ".3g" }));
+    Object.assign(x, { rangemode: "normal", unifiedhovertitle: { text: steps ? "episode %{x:,d}" : "%{x:.3g}" } });
+    const log = steps && state.scale !== "linear" && (kind === "curves" || Math.min(...ys) > 0); // returns may be negative
     const y = axis(panel.y[kind], colours, scaled(log, ys));
     return [traces, layout(colours, x, y, { hovermode: together ? "x unified" : "closest" })];
   }
@@ -186,7 +188,7 @@
 
   function draw(plot, panel, state) {
     const kind = plot.dataset.plot;
-    const make = { curves, returns: curves, tradeoff }[kind];
+    const make = { curves, returns: curves, profile: curves, tradeoff }[kind];
     const [traces, layout] = make(panel, state, inks(plot), kind);
     layout.uirevision = `${state.scale} ${state.zoom}`;
     if (printing) layout.width = 660;
