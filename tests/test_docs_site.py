@@ -65,6 +65,16 @@ def test_every_formula_of_the_pages_can_be_shown(tex: Any) -> None:
     assert count > 300
 
 
+def test_the_first_page_is_readme_with_paths_of_the_site_and_a_menu_of_all_pages() -> None:
+    first = script("pages").filled("index", (DOCS / "index.md").read_text())
+    shown = (DOCS.parent / "README.md").read_text()
+    assert first.startswith(shown.partition("<picture>")[0])
+    for target in re.findall(r"\]\(([^)#]+)\)|image\} (\S+)", first):
+        assert (DOCS / "".join(target)).is_file()
+    listed = set(re.findall(r"^([\w-]+)$", first.partition("```{toctree}")[2], flags=re.MULTILINE))
+    assert listed == {page.stem for page in DOCS.glob("*.md")} - {"index"}
+
+
 def test_the_reference_has_every_public_name_and_refuses_one_without_a_description() -> None:
     pages = script("pages")
     page = "".join(map(pages.api, pages.groups()))
