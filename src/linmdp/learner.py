@@ -115,6 +115,8 @@ class Learner:
         """
         if (episodes is None) == (steps is None):
             invalid("learn", "episodes", "given, or steps in its place, and not both", episodes)
+        if callback is not None and not callable(callback):
+            invalid("learn", "callback", "a function of the record of an episode", callback)
         what, unit = ("episodes", episodes) if episodes is not None else ("steps", steps)
         budget = check_int("learn", what, unit, low=0, high=MOST_EPISODES)
         self._course.learn(what, budget, progress, callback)
