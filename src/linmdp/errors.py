@@ -63,7 +63,7 @@ class InvalidParameter(LinMDPError, ValueError):
 
 
 class InvalidData(LinMDPError, ValueError):
-    """An environment or a feature map delivered something that cannot be learned from."""
+    """An environment or a feature map delivered something unusable."""
 
 
 class Fault(InvalidData):

@@ -38,13 +38,13 @@ def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
     kind = "numbers" if task.S is None else f"one of {task.S} numbers"
     clock = [] if task.stationary else [Decision("step", True, "what happens depends on the step: it is a coordinate")]
     return LSVIGP, [
-        Decision("agent", LSVIGP.name, f"states are {kind}: what is alike follows from the data"),
+        Decision("agent", LSVIGP.name, f"states are {kind}, and the data say which are alike"),
         *clock,
     ]
 
 
 class Auto(Agent):
-    """One learner for every task with discrete actions; `spec` is the agent that it has become, `reasons` say why.
+    """One learner for every task with discrete actions; `spec` is the agent that it chose, `reasons` say why.
 
     On features that a task brings along it is `lsvi-ucb` with width and lambda from the evidence, on all other tasks
     `lsvi-gp`, on raw states. A parameter that is given changes that parameter, and nothing else.
@@ -52,9 +52,10 @@ class Auto(Agent):
     Parameters
     ----------
     task : what the environment tells an agent
-    beta, replan, discount : of both agents
-    lam : of `lsvi-ucb`
-    states, features, length, noise, exact, levels, kept, evidence, scout, every, budget, settled : of `lsvi-gp`
+    beta, replan, discount : of the agent that it chose; none: that agent's default
+    lam : of `lsvi-ucb` (`linmdp agents lsvi-ucb`)
+    states, features, length, noise, exact, levels, kept, evidence, scout, every, budget, settled : of
+        `lsvi-gp` (`linmdp agents lsvi-gp`)
     """
 
     name = "auto"

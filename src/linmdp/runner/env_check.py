@@ -25,7 +25,7 @@ class Played(NamedTuple):
 
 
 def check_env(env: Any, episodes: int = EPISODES) -> list[Finding]:
-    """What some episodes of random play show of an environment, which may be whatever `make_env` takes.
+    """Play some random episodes in an environment (whatever `make_env` takes), and report what they show.
 
     Each finding has an `ok` and a `text`. What the environment does wrong is named with its episode and its step.
     """
