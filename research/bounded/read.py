@@ -84,7 +84,7 @@ def screen(study: Study) -> None:
     }  # all 20 steps are planned together
     words: dict[str, Callable[[Any], str]] = {"memory": human_bytes, "plans": lambda n: f"{n:,.0f} times"}
     for theme, colours in THEMES.items():
-        with drawing(len(size), (9.6, 3.7), sharey=True) as (picture, *axes):
+        with drawing(len(size), (8.2, 3.6), sharey=True) as (picture, *axes):
             picture.patch.set_alpha(0)
             for axis, (panel, at), label in zip(axes, size.items(), ("memory held", "plannings"), strict=True):
                 shown = [s for s in found if panel in POINTS.get(s.agent, ("", "", ()))[2]]
