@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 def benchmark(
     agents: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[SUITE] [AGENT...]",
-            help="1 (default) or general; default: lsvi-ucb",
-        ),
+        list[str] | None, typer.Argument(metavar="[SUITE] [AGENT...]", help="1 (default) or general; default: lsvi-ucb")
     ] = None,
     scale: Annotated[str, typer.Option(help="quick (minutes) or full (hours)")] = "quick",
     out: opt.StoreFolder = Path("benchmark"),
@@ -35,8 +31,7 @@ def benchmark(
         bool, typer.Option("--leave-out", help="look for variants of the first agent that do better")
     ] = False,
     warm_up: Annotated[
-        str | None,
-        typer.Option("--warm-up", help="random play first: counted (general) or given (1)"),
+        str | None, typer.Option("--warm-up", help="random play first: counted (general) or given (1)")
     ] = None,
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="run one part of N, in its own folder under --out")

@@ -23,10 +23,7 @@ def export(
         str | None, typer.Option(metavar="ENV", help="environment, if the saved agent does not name it")
     ] = None,
     real: Annotated[str, typer.Option(help="float or double on the device")] = "float",
-    only: Annotated[
-        str | None,
-        typer.Option(help="policy, or all: policy and learner; default: what it has"),
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="policy, or all: policy and learner; default: what it has")] = None,
     steps: Annotated[int, typer.Option(help="steps of the self-test")] = 1000,
     modules: opt.Import = None,
 ) -> None:

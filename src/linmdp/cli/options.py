@@ -32,8 +32,7 @@ def _processes(context: typer.Context, jobs: int | None) -> int | None:
 
 
 EnvSpec = Annotated[
-    str,
-    typer.Argument(metavar="ENV", help="NAME or NAME:key=value,... ('linmdp envs')", autocompletion=_env_names),
+    str, typer.Argument(metavar="ENV", help="NAME or NAME:key=value,... ('linmdp envs')", autocompletion=_env_names)
 ]
 AgentSpec = Annotated[
     str,
@@ -50,19 +49,10 @@ EvalEvery = Annotated[int, typer.Option("--eval-every", help="regret in every n-
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object per run, and nothing else")]
 Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard: events of each run under --out")]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="save runs on the way; the same command resumes"),
-]
+Checkpoint = Annotated[Path | None, typer.Option(metavar="DIR", help="save runs on the way; the same command resumes")]
 Every = Annotated[int | None, typer.Option(metavar="N", help="episodes between checkpoints; default: K / 20")]
-Save = Annotated[
-    bool,
-    typer.Option("--save/--no-save", help="save the agents under --out"),
-]
-Verdict = Annotated[
-    bool,
-    typer.Option("--verdict/--no-verdict", help="compare with random play"),
-]
+Save = Annotated[bool, typer.Option("--save/--no-save", help="save the agents under --out")]
+Verdict = Annotated[bool, typer.Option("--verdict/--no-verdict", help="compare with random play")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="start even if it takes more than an hour")]
 StoreFolder = Annotated[Path, typer.Option("--out", "-o", help="folder of the store, which resumes")]
 RunOrAgent = Annotated[Path, typer.Argument(metavar="RUN", help="folder of run, compare or sweep, or a saved agent")]
