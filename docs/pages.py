@@ -173,14 +173,18 @@ def escaped(text: str) -> str:
 
 
 ARGUMENT = r"\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\\[A-Za-z]+|[^\s\\{}])"
+ACCENT = re.compile(
+    r"(\\(?:wide)?(?:hat|tilde|check|bar)|\\underline|\\overline)(?![A-Za-z])" + ARGUMENT + r"(?=\s*[_^])"
+)
 FRACTION = re.compile(r"(\\[td]?frac)(?![A-Za-z])" + ARGUMENT + ARGUMENT)
 
 
 def braced(tex: str) -> str:
     r"""The same formula with braces around arguments of one token: \frac12 is a half, x^12 is x^1 times 2.
 
-    docutils takes all digits that follow for one argument.
+    docutils takes all digits that follow for one argument, and sets what is below an accent's right under the letter.
     """
+    tex = ACCENT.sub(r"\1{\2}{}", tex)
     tex = FRACTION.sub(lambda m: m[1] + "".join(a if a.startswith("{") else f"{{{a}}}" for a in m.groups()[1:]), tex)
     return re.sub(r"([\^_]|\\sqrt)\s*(\d)(?=\d)", r"\1{\2}", tex)
 

@@ -40,6 +40,7 @@ def tex() -> Any:
         (r"\frac{1}2", r"\frac{1}{2}"),
         (r"\frac{e^{a q_l}}{2}", r"\frac{e^{a q_l}}{2}"),
         (r"x^12 + \sqrt23", r"x^{1}2 + \sqrt{2}3"),
+        (r"\hat w_h + \bar x", r"\hat{w}{}_h + \bar x"),
     ],
 )
 def test_an_argument_without_braces_is_one_token(tex: Any, written: str, meant: str) -> None:
