@@ -1,8 +1,8 @@
-"""What the site adds to its pages: its menu, the API reference, and formulas.
+"""What the site adds to its pages: its first page, its menu, the API reference, and formulas.
 
-The pages are plain Markdown, which every viewer shows. The menu follows from the lists of index.md. The reference has
-every public name, what it takes, and what it says of itself; without a description it fails. Formulas become MathML by
-docutils, which reads some TeX in another way than TeX does.
+The pages are plain Markdown, which every viewer shows. The first page is README; the menu follows from the lists of
+index.md. The reference has every public name, what it takes, and what it says of itself; without a description it
+fails. Formulas become MathML by docutils, which reads some TeX in another way than TeX does.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import inspect
 import re
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import linmdp
+
+README = Path(__file__).parent.parent / "README.md"
 
 GROUPS = {
     "Learning": ("Learner", "Evaluation", "OfflineValue", "Late", "merge"),
@@ -46,9 +49,23 @@ GROUPS = {
 
 
 def filled(name: str, text: str) -> str:
-    """A page with what stands in its source as a comment, and index.md with the menu."""
+    """A page with what stands in its source as a comment, and README with the menu for index.md."""
     text = re.sub(r"^<!-- api: (.+) -->$", lambda found: api(found[1]), text, flags=re.MULTILINE)
-    return text + menu(text) if name == "index" else text
+    return screen() + menu(text) if name == "index" else text
+
+
+def screen() -> str:
+    """README: paths as seen from here, without what the menu has, and its picture twice, of which a theme shows one."""
+    text = README.read_text("utf-8").replace("](docs/", "](").replace("](_static/live.html)", "](live.md)")
+    text = text.replace(", [all pages](index.md)", "").partition("[CHANGELOG]")[0]
+    return re.sub(r"<picture>.*?alt=\"(.*?)\".*?</picture>", _themed, text, flags=re.DOTALL)
+
+
+def _themed(found: re.Match[str]) -> str:
+    shown = (("light", ""), ("dark", "-dark"))
+    return "\n".join(
+        f"```{{image}} images/screen{of}.png\n:alt: {found[1]}\n:class: only-{theme}\n```" for theme, of in shown
+    )
 
 
 def menu(index: str) -> str:
@@ -157,14 +174,18 @@ def escaped(text: str) -> str:
 
 
 ARGUMENT = r"\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\\[A-Za-z]+|[^\s\\{}])"
+ACCENT = re.compile(
+    r"(\\(?:wide)?(?:hat|tilde|check|bar)|\\underline|\\overline)(?![A-Za-z])" + ARGUMENT + r"(?=\s*[_^])"
+)
 FRACTION = re.compile(r"(\\[td]?frac)(?![A-Za-z])" + ARGUMENT + ARGUMENT)
 
 
 def braced(tex: str) -> str:
     r"""The same formula with braces around arguments of one token: \frac12 is a half, x^12 is x^1 times 2.
 
-    docutils takes all digits that follow for one argument.
+    docutils takes all digits that follow for one argument, and sets what is below an accent's right under the letter.
     """
+    tex = ACCENT.sub(r"\1{\2}{}", tex)
     tex = FRACTION.sub(lambda m: m[1] + "".join(a if a.startswith("{") else f"{{{a}}}" for a in m.groups()[1:]), tex)
     return re.sub(r"([\^_]|\\sqrt)\s*(\d)(?=\d)", r"\1{\2}", tex)
 

@@ -81,7 +81,7 @@ class Nameless(linmdp.LSVIUCB):
         ([(Stubborn, {"actoin": 1})], "Did you mean 'action'"),
         ([partial(Stubborn, None)], "must be a spec, a class"),  # type: ignore[arg-type]
         ([LEARNER, LEARNER], "Each agent of a comparison must be given once"),
-        ([linmdp.Agent], "linmdp.Agent that defines"),
+        ([linmdp.Agent], "must define act, policy, q_values"),
     ],
 )
 def test_bad_agents_are_one_line(agents: Any, words: str) -> None:

@@ -40,6 +40,7 @@ def tex() -> Any:
         (r"\frac{1}2", r"\frac{1}{2}"),
         (r"\frac{e^{a q_l}}{2}", r"\frac{e^{a q_l}}{2}"),
         (r"x^12 + \sqrt23", r"x^{1}2 + \sqrt{2}3"),
+        (r"\hat w_h + \bar x", r"\hat{w}{}_h + \bar x"),
     ],
 )
 def test_an_argument_without_braces_is_one_token(tex: Any, written: str, meant: str) -> None:
@@ -63,6 +64,16 @@ def test_every_formula_of_the_pages_can_be_shown(tex: Any) -> None:
             assert "merror" not in tex.mathml(block or inline)
             count += 1
     assert count > 300
+
+
+def test_the_first_page_is_readme_with_paths_of_the_site_and_a_menu_of_all_pages() -> None:
+    first = script("pages").filled("index", (DOCS / "index.md").read_text())
+    shown = (DOCS.parent / "README.md").read_text()
+    assert first.startswith(shown.partition("<picture>")[0])
+    for target in re.findall(r"\]\(([^)#]+)\)|image\} (\S+)", first):
+        assert (DOCS / "".join(target)).is_file()
+    listed = set(re.findall(r"^([\w-]+)$", first.partition("```{toctree}")[2], flags=re.MULTILINE))
+    assert listed == {page.stem for page in DOCS.glob("*.md")} - {"index"}
 
 
 def test_the_reference_has_every_public_name_and_refuses_one_without_a_description() -> None:

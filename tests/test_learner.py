@@ -123,6 +123,13 @@ def test_a_callback_hears_of_every_episode_and_can_stop() -> None:
     assert learner.learn(2, callback=lambda record: None).episodes == 6
 
 
+def test_a_callback_that_cannot_be_called_is_refused_before_anything_is_played() -> None:
+    learner, given = lake(), {"callback": 3}
+    with pytest.raises(linmdp.InvalidParameter, match="'callback' parameter of learn must be a function"):
+        learner.learn(2, **given)  # type: ignore[arg-type]
+    assert learner.episodes == 0
+
+
 def test_a_callback_may_predict_and_evaluate() -> None:
     plain = linmdp.Learner("gym:CartPole-v1,H=30", "auto").learn(4)
     looked = linmdp.Learner("gym:CartPole-v1,H=30", "auto")

@@ -143,7 +143,7 @@ class Abstract(linmdp.Agent):
         (lambda: linmdp.register_agent(positional), "An agent must be a class derived from"),  # type: ignore[type-var]
         (lambda: linmdp.register_agent(NoName), "An agent must be a class derived from linmdp.Agent, with a 'name'"),
         (lambda: linmdp.register_agent(Positional), "The 'size' parameter of positional must be keyword-only"),
-        (lambda: linmdp.register_agent(Abstract), "linmdp.Agent that defines act, policy, q_values"),
+        (lambda: linmdp.register_agent(Abstract), "must define act, policy, q_values"),
         (lambda: linmdp.register_env("lock", lock_model), "The name of a new environment must be free. Got 'lock'"),
         (lambda: linmdp.register_env("my lock", lock_model), "must be letters, digits"),
         (lambda: linmdp.register_env("mine", 3), "must be a function or a class. Got 3"),  # type: ignore[call-overload]
@@ -404,12 +404,12 @@ def test_a_module_whose_agent_is_refused_says_what_is_wrong_with_it(folder: Path
     )
     done = command("run", "lock", "no", "--import", "my_agents")
     assert done.status == 2
-    assert re.match("linmdp: The agent 'no' must be a class derived from linmdp.Agent that defines .*policy", done.err)
+    assert re.match("linmdp: The agent 'no' must define .*policy", done.err)
     assert done.err.endswith(" (in the module 'my_agents' of --import)\n")
 
 
-def test_a_name_of_nobody_says_how_one_of_your_own_is_made_known() -> None:
-    assert command("run", "elevator", "random").err.endswith("One of your own is made known with --import MODULE.\n")
+def test_an_unknown_name_comes_with_how_to_import_a_module() -> None:
+    assert command("run", "elevator", "random").err.endswith("Import the module of your own with --import MODULE.\n")
 
 
 def test_the_command_to_try_imports_what_was_imported(folder: Path) -> None:

@@ -351,7 +351,7 @@ def test_a_folder_that_can_not_take_the_page_is_refused(folder: Path, tmp_path: 
 
 
 needs_chromium = pytest.mark.skipif(chromium.find() is None, reason="no Chromium here")
-SECTION = "#section-2"
+SECTION = "#section-1"
 """The largest K of the synthetic environment: not folded, with regret."""
 CURVES = f"document.querySelectorAll('{SECTION} [data-plot=curves] .scatterlayer .trace').length"
 AXIS = f"document.querySelector('{SECTION} [data-plot=curves]')._fullLayout.yaxis.type"

@@ -192,7 +192,7 @@ def test_an_estimate_grows_with_the_work() -> None:
     many = jobs_for(SMALL_ENV, ["lsvi-ucb:storage=features"], episodes=5000, seeds=2)
     assert 0 == estimate([]) < estimate(few, processes=1) < estimate(many, processes=1)
     assert [in_words(s) for s in (0.2, 60, 600, 9000)] == [
-        "about 1 seconds",
+        "about 1 second",
         "about 60 seconds",
         "about 10 minutes",
         "about 2.5 hours",

@@ -88,7 +88,7 @@ def test_every_link_from_page_to_page_leads_somewhere() -> None:
 
 
 def test_every_picture_is_shown_and_every_picture_shown_is_there() -> None:
-    shown = {name for page in pages() for name in re.findall(r"\((?:docs/)?images/(.+?)\)", page.read_text())}
+    shown = {name for page in pages() for name in re.findall(r"[(\"](?:docs/)?images/(.+?)[)\"]", page.read_text())}
     assert shown == {path.name for path in (DOCS / "images").iterdir()}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from command import linmdp
 from linmdp.cli.listing import COMMON, explained
+from linmdp.cli.main import GROUPS, app
 from linmdp.report.tables import comparison_table
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import jobs_for, run_jobs
@@ -33,10 +34,24 @@ def test_one_agent_or_environment_is_explained_with_an_example() -> None:
     assert (wrong.status, wrong.err) == (2, "linmdp: There is no agent 'lsvi-ucb-fol'. Did you mean 'lsvi-ucb-fold'?\n")
 
 
-def test_help_cuts_no_summary() -> None:
-    shown = " ".join(linmdp("--help").out.split())
-    assert "..." not in shown.replace("[ARGS]...", "")
-    assert "Compare agents on the same seeds, with the random and the optimal policy beside them" in shown
+def test_help_lists_every_command_in_a_group_and_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = linmdp("--help").out
+    assert {name for names in GROUPS.values() for name in names} == {
+        c.callback.__name__ for c in app.registered_commands if c.callback
+    }
+    assert [line for line in shown.splitlines() if line.endswith(":")] == ["Options:", *(f"{g}:" for g in GROUPS)]
+    assert "  compare    Compare agents on the same seeds, beside random and optimal play\n" in shown
+    for name in ("", *(name for names in GROUPS.values() for name in names)):
+        lines = linmdp(*name.split(), "--help").out.splitlines()
+        assert len(lines) <= 40, name
+        assert max(map(len, lines)) <= 80, name
+
+
+def test_without_a_command_it_shows_the_few_that_matter_and_they_can_be_given() -> None:
+    lines = linmdp().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[1] for line in lines if line.startswith("linmdp ")] == ["demo", "check", "run", "watch"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

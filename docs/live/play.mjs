@@ -1,4 +1,4 @@
-// For docs/measure_live.py: plays whole runs in Node, and prints the mean return of the last episodes of each seed.
+// For docs/live_page.py: plays whole runs in Node, and prints the mean return of the last episodes of each seed.
 import { readFileSync } from "node:fs";
 import { Learner } from "./linmdp.mjs";
 import { CartPole, Sensor, randomFrom } from "./tasks.mjs";

@@ -1,21 +1,19 @@
-"""Bounded memory (docs, bounded-memory): what the theorem says in numbers, and every way to bound memory, measured.
+"""Bounded memory (docs, bounded-memory): what the theorem says in numbers, and ways to bound memory, measured.
 
-`pareto` draws the picture at the top of the README: hours of one core from an empty store; `bounded_12000` takes 50
-minutes on two.
+`screen` draws README's picture, in two minutes; `bounded_12000` takes 50 on two cores.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator, PercentFormatter
 
 from linmdp.agents.widths import theorem_width
 from linmdp.io.units import human_bytes
-from linmdp.report.plots import drawing, error_bar
+from linmdp.report.plots import drawing
 from linmdp.report.tables import markdown
 from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult
@@ -23,26 +21,20 @@ from research.study import Study, by_env, outcome, save_picture, shown
 
 SIZES = ((10, 5, 1000), (10, 20, 10**6), (30, 50, 12_000), (30, 50, 10**9))
 P, LAM = 0.1, 1.0
-KINDS = {
-    "storage=counts": ("everything kept (exact)", "black"),
-    "M=20000": ("everything kept (exact)", "black"),
-    "random": ("random play", "grey"),
-    "select": ("select: keeps samples that tell most", "C8"),
-    "fixed": ("fixed: forgets all, in fixed phases", "C3"),
-    "adaptive": ("adaptive: forgets all, when it needs to", "C2"),
-    "centres": ("centres: next states merged, with a certificate", "C0"),
-    "merged": ("merged transitions", "C4"),
+POINTS = {
+    "lsvi-ucb:storage=features,replan=0": ("LSVI-UCB", "warm", ("memory", "plans")),
+    "lsvi-ucb-fixed:storage=features": ("", "warm", ("memory", "plans")),
+    "lsvi-ucb-adaptive:storage=features": ("Fixed, Adaptive", "warm", ("memory", "plans")),
+    "auto": ("auto", "accent", ("memory", "plans")),
+    "lsvi-ucb:storage=centres,M=16": ("centres", "accent", ("memory",)),
+    "lsvi-ucb-batch:batches=20": ("batch", "accent", ("plans",)),
 }
-"""What an agent is called and its colour, by the first of these words in its settings."""
+"""Of README's picture: what an agent is called, its colour, and its panels."""
 
-TITLES = {
-    "synthetic:S=1000,A=5,d=10,H=20": "linear MDP, 1,000 states",
-    "synthetic": "the paper's MDP",
-    "gym:MountainCar-v0": "MountainCar",
-    "gym:CartPole-v1": "CartPole",
+THEMES = {
+    "": {"ink": "#1c1f24", "soft": "#8a909a", "warm": "#c2570c", "accent": "#1f5f9f"},
+    "-dark": {"ink": "#e7e7e4", "soft": "#7d8590", "warm": "#f0a45a", "accent": "#7fb8f0"},
 }
-ROWS = ("bytes", "M", "certificate")
-TICKS = {2.0**i: f"{2 ** (i % 10)} {'KMG'[i // 10 - 1]}iB" for i in range(12, 36, 2)}
 
 
 def bound(_: Study) -> str:
@@ -82,85 +74,46 @@ def compared(sweep: str) -> Callable[[Study], str]:
     return table
 
 
-def kind(agent: str) -> str:
-    """What bounds the memory of an agent."""
-    return next(word for word in KINDS if word in agent)
-
-
-def size(summary: Summary, row: str) -> float | None:
-    """Where an agent stands on the axis of a row: the bytes it held, or the M it was given."""
-    if row == "bytes":
-        return float(summary.agent_bytes) or None
-    found = re.search(r"\bM=(\d+)", summary.agent)
-    return float(found[1]) if found else None
-
-
-def draw(axis: Any, summaries: Sequence[Summary], row: str) -> None:
-    """What every kind of agent loses, as a line over its sizes; what has no size as a line across."""
-    for name in dict.fromkeys(kind(s.agent) for s in summaries):
-        mine, (label, colour) = [s for s in summaries if kind(s.agent) == name], KINDS[name]
-        mine.sort(key=lambda s: size(s, row) or 0.0)
-        exact = colour == "black"
-        if row == "certificate":
-            points = [(size(s, row), s.certificate) for s in mine if s.certificate is not None and size(s, row)]
-            if points and not exact:
-                axis.plot(*zip(*points, strict=True), color=colour, marker="o")
-            continue
-        outcomes = [s.regret or s.reward for s in mine]
-        if name == "random" or (exact and row == "M"):
-            axis.axhline(outcomes[0].mean, color=colour, linestyle=":", label=label)
-        elif all(size(s, row) for s in mine):
-            style = {"color": colour, "marker": "*" if exact else "o", "markersize": 12 if exact else 5}
-            sizes, means = [size(s, row) for s in mine], [o.mean for o in outcomes]
-            axis.errorbar(sizes, means, yerr=error_bar(*outcomes), capsize=2, label=label, **style)
-    axis.set_xscale("log", base=2)
-    low, high = axis.get_xlim()
-    ticks = list(TICKS) if row == "bytes" else [4.0**i for i in range(1, 8)]
-    axis.set_xticks([tick for tick in ticks if low <= tick <= high])
-    words = (lambda x, _: TICKS.get(x, "")) if row == "bytes" else (lambda x, _: f"{x:,.0f}")
-    axis.xaxis.set_major_formatter(FuncFormatter(words))
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.grid(alpha=0.3)
-
-
-def pareto(study: Study) -> None:
-    """A column for each environment; above what is lost, against bytes and against M, below the certificate."""
-    groups = whole(study.results("pareto"))
-    envs = [env for env in TITLES if env in groups]
-    with drawing(len(envs), (3.6 * len(envs), 8.6)) as (picture, *_):
-        picture.clear()
-        axes = picture.subplots(len(ROWS), len(envs), squeeze=False, height_ratios=(3, 3, 1.6))
-        for column, env in enumerate(envs):
-            draw_column(axes[:, column], groups[env], TITLES[env])
-        axes[2, 0].set_ylabel("certificate\n(0: nothing lost)")
-        found = [axis.get_legend_handles_labels() for axis in axes.flat]
-        labels = {name: handle for handles, names in found for handle, name in zip(handles, names, strict=True)}
-        names = list(dict.fromkeys(label for label, _ in KINDS.values() if label in labels))
-        picture.legend([labels[n] for n in names], names, loc="lower center", ncols=3, fontsize=9, frameon=False)
-        picture.tight_layout(rect=(0, 0.07, 1, 1))
-        save_picture(picture, "pareto")
-
-
-def draw_column(axes: Any, here: Sequence[Summary], title: str) -> None:
-    """The panels of an environment."""
-    regret = here[0].regret is not None
-    for axis, row in zip(axes, ROWS, strict=True):
-        draw(axis, here, row)
-        axis.set_xlabel("most bytes held" if row == "bytes" else "M: transitions, centres or samples")
-    for axis in axes[:2]:
-        axis.set_ylabel("regret (optimal: 0)" if regret else "mean return (more is better)")
-        if regret:
-            axis.set_ylim(bottom=0)
-    axes[2].set_yscale("symlog", linthresh=1.0)
-    axes[2].set_ylim(bottom=0)
-    axes[2].set_xlim(axes[1].get_xlim())
-    seeds = f"{here[0].seeds} seed" + "s" * (here[0].seeds > 1)
-    axes[0].set_title(f"{title}\n{here[0].episodes:,} episodes, {seeds}", fontsize=10)
+def screen(study: Study) -> None:
+    """README's picture, for light and for dark pages: regret against memory, and against plannings."""
+    (found,) = study.summaries("screen").values()
+    lost = {s.agent: outcome(s) for s in found}
+    size: dict[str, Callable[[Summary], float]] = {
+        "memory": lambda s: s.agent_bytes,
+        "plans": lambda s: s.updates / 20,
+    }  # all 20 steps are planned together
+    words: dict[str, Callable[[Any], str]] = {"memory": human_bytes, "plans": lambda n: f"{n:,.0f} times"}
+    for theme, colours in THEMES.items():
+        with drawing(len(size), (8.2, 3.6), sharey=True) as (picture, *axes):
+            picture.patch.set_alpha(0)
+            for axis, (panel, at), label in zip(axes, size.items(), ("memory held", "plannings"), strict=True):
+                shown = [s for s in found if panel in POINTS.get(s.agent, ("", "", ()))[2]]
+                for s in shown:
+                    x, (name, colour, _) = at(s), POINTS[s.agent]
+                    axis.plot(x, lost[s.agent] / lost["random"], "o", color=colours[colour], markersize=12)
+                    where = {"xytext": (0, 12), "textcoords": "offset points", "ha": "center", "fontsize": 12}
+                    text = f"{name}\n{words[panel](x)}" if name else ""
+                    axis.annotate(text, (x, lost[s.agent] / lost["random"]), color=colours[colour], **where)
+                axis.set(xscale="log", ylim=(-0.04, 1.04), xticks=[])
+                axis.set_xlim(min(map(at, shown)) / 2, max(map(at, shown)) * 2.5)
+                axis.xaxis.set_minor_locator(NullLocator())
+                axis.set_xlabel(f"{label} (log scale)", color=colours["ink"], fontsize=12)
+                axis.axhline(1.0, color=colours["soft"], linestyle=":")
+                axis.tick_params(colors=colours["ink"], labelsize=11)
+                axis.patch.set_alpha(0)
+                axis.grid(visible=False)
+                for spine in axis.spines.values():
+                    spine.set_color(colours["soft"])
+            for y, name, colour in ((0.86, "the paper's algorithms", "warm"), (0.77, "others in linmdp", "accent")):
+                axes[0].text(0.01, y, f"● {name}", color=colours[colour], fontsize=12, transform=axes[0].transAxes)
+            axes[0].set_ylabel("regret (random play: 100%)", color=colours["ink"], fontsize=12)
+            axes[0].yaxis.set_major_formatter(PercentFormatter(1.0))
+            picture.tight_layout()
+            save_picture(picture, f"screen{theme}")
 
 
 PARTS = {
     "centres_bound": bound,
     "bounded_12000": compared("long"),
-    "pareto": pareto,
+    "screen": screen,
 }

@@ -1,9 +1,8 @@
-"""linmdp: online reinforcement learning with regret guarantees, in memory that you choose.
+"""linmdp: reinforcement learning for few episodes and little memory.
 
 import linmdp
-env = linmdp.make_env("synthetic:S=500,A=15,d=30,H=50,seed=0")
-agent = linmdp.make_agent("lsvi-ucb:beta=0.05,lam=0.1", env)
-result = linmdp.run(env, agent, episodes=1_000, seed=0, progress=True)
+learner = linmdp.Learner("CartPole-v1", seed=0).learn(episodes=40, progress=True)
+print(learner.verdict)
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
 _MODULE_OF = {

@@ -82,7 +82,7 @@ def sweep(
     jobs: int | None = None,
     progress: bool = False,
 ) -> Comparison:
-    """Every run of a sweep: a TOML file, or what such a file holds as a dictionary.
+    """Every run of a sweep: a TOML file, or its content as a dictionary.
 
     With `out`, a folder, runs are stored as they finish and those that are stored are not run again; curves are then
     as stored, which may be thinned.

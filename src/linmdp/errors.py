@@ -63,7 +63,7 @@ class InvalidParameter(LinMDPError, ValueError):
 
 
 class InvalidData(LinMDPError, ValueError):
-    """An environment or a feature map delivered something that cannot be learned from."""
+    """An environment or a feature map delivered something unusable."""
 
 
 class Fault(InvalidData):
@@ -119,12 +119,12 @@ class StoreBusy(OutputError):
 
 
 class LinMDPWarning(UserWarning):
-    """The run is valid, but it will not do what was hoped for."""
+    """The run is valid, but it will probably not do what you want."""
 
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Nobody hears of a `LinMDPWarning` inside: it was said before, or is kept elsewhere."""
+    """Inside, no `LinMDPWarning` is shown: it was shown before, or is stored elsewhere."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinMDPWarning)
         yield
@@ -249,18 +249,20 @@ ELSEWHERE = {"gamma": "discount", "lambda": "lam", "regularization": "lam", "hor
 """What other libraries call our parameters."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> NoReturn:
+def unknown(kind: str, name: str, known: Iterable[str], meant: str | None = None) -> NoReturn:
     """Raise `UnknownName` with the name that was probably meant, or all that there are."""
     options = sorted(known)
     name = one_line(name, LONGEST_VALUE)
     near = difflib.get_close_matches(name, options, n=1)
     if ELSEWHERE.get(name.lower()) in options:
         near = [ELSEWHERE[name.lower()]]
+    elif meant:
+        near = [meant]
     elif "gym" in options and re.search(r"-v\d+$", name):
         near = [f"gym:{name}"]
     hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(options) or 'none'}."
     if not near and kind in ("agent", "environment"):
-        hint += " One of your own is made known with --import MODULE."
+        hint += " Import the module of your own with --import MODULE."
     raise UnknownName(f"There is no {kind} '{name}'. {hint}")
 
 

@@ -35,7 +35,7 @@ from linmdp.types import RunResult, State
 
 
 class Learner:
-    """An agent in an environment, shaped as users of Stable-Baselines3 expect.
+    """An agent in an environment, with the methods that users of Stable-Baselines3 expect.
 
     Every episode has a seed of its own, which follows from `seed` and its number: what is learned is the same in one
     call of `learn` or in several, with evaluations between them or without, and after `save` and `load`. The streams of
@@ -113,10 +113,12 @@ class Learner:
     ) -> Learner:
         """Learn from so many more episodes, or from whole episodes until that many more steps are played.
 
-        `callback(record)` hears of every episode; where it returns False, learning stops. Returns the learner.
+        `callback(record)` is called after each episode; if it returns False, learning stops. Returns the learner.
         """
         if (episodes is None) == (steps is None):
             invalid("learn", "episodes", "given, or steps in its place, and not both", episodes)
+        if callback is not None and not callable(callback):
+            invalid("learn", "callback", "a function of the record of an episode", callback)
         what, unit = ("episodes", episodes) if episodes is not None else ("steps", steps)
         budget = check_int("learn", what, unit, low=0, high=MOST_EPISODES)
         self._course.learn(what, budget, progress, callback)
@@ -158,7 +160,7 @@ class Learner:
 
     @property
     def verdict(self) -> str:
-        """Whether it has learned more than random play knows, in one line."""
+        """Whether it does better than random play, in one line."""
         if not self.returns:
             return "nothing learned yet: call learn()"
         if not self._random_returns:
@@ -248,7 +250,7 @@ class Learner:
     # files
 
     def save(self, path: str | Path) -> None:
-        """Write all of it to a file, whole or not at all; `Learner.load` goes on from there, bit for bit."""
+        """Write the learner to a file, whole or not at all; `Learner.load` goes on from there, bit for bit."""
         words: dict[str, Any] = {
             "env": self._made_from,
             "agent": self._given(),

@@ -68,9 +68,9 @@ class Task:
     features : the feature map, `phi(state) -> (A, d)`
     state_bytes : bytes of one state that is not finite, at most; None where it is not known
     stationary : whether the dynamics are the same at every step
-    state_fields : what a state is made of. A finite state counts through their values, those of the last one first.
-        Empty where nobody says
-    action_names : what the actions are called; empty where nobody says
+    state_fields : what a state is made of. A finite state numbers their combinations, and the last field varies first.
+        Empty if unknown
+    action_names : what the actions are called; empty if unknown
     base_models : models of which that of every episode is a mixture, where such are known
 
     Features and the range of rewards may take random play to find. Then they are found when an agent first asks for
@@ -118,7 +118,7 @@ class Task:
 
     @property
     def payable(self) -> tuple[float, float]:
-        """The range of one reward; any number, as long as nobody has asked for more."""
+        """The range of one reward; unlimited until an agent asks for it."""
         return self.reward_range if self.knows("reward_range") else (-math.inf, math.inf)
 
     if not TYPE_CHECKING:
@@ -217,21 +217,21 @@ class RunResult:
     saturated : fraction of Q values at their cap, at the states visited in the last tenth of the episodes
     tied : fraction of those states where several actions share the largest Q
     drift : max |Lambda Lambda^-1 - I| at the end; None for agents without a regression
-    switches : number of plannings after which the policy may be another one
-    chosen : what the environment and the agent chose by themselves for parameters that were left to them
-    diagnostics : what the agent itself has to tell, by name
+    switches : number of plannings that may have changed the policy
+    chosen : values that the environment and the agent chose for parameters that were left open
+    diagnostics : numbers that the agent reports, by name
     random_returns : what episodes of random play earned in the same environment; the one exact value where it is known
     optimal_return : V* of the first state, where the values of all policies in it are known and it is always the same
-    constant_return : what the best of the policies that always take one action earns, where that is known
-    most_return : more than this no episode can earn, where the largest reward is known
+    constant_return : what the best constant action earns, where that is known
+    most_return : the most that an episode can earn, where the largest reward is known
     rerun : the environment and the agent as a command line has them, with its --import; empty where none can
-    verdict : whether this run has learned more than random play knows, in words
+    verdict : whether this run does better than random play, in words
     warnings : what the diagnostics found, in words
     certificate : how far the regressions along an episode are from those on all next states, in sum and at most, on
         average over the episodes (docs, guarantees); None where the storage has no bound
     certificates : its sum over the episodes so far, at those of `cost_points`
-    certified : how much more an episode could earn than the last ones did, on average, as a wider plan on the same data
-        thinks; None where the agent has none. `certified_interval`: its 95% interval; `certified_kind`: "not a proof",
+    certified : how much more than the last episodes one could earn, on average, by a wider plan on the same data;
+        None where the agent has none. `certified_interval`: its 95% interval; `certified_kind`: "not a proof",
         "certified (95%, if linear)": at most that, or "nothing certified"
     interactions : steps that the environment makes for this run alone: random play before the first episode, all
         episodes, and the random play that the verdict compares with; None in a store that did not count them

@@ -22,8 +22,8 @@ class LSVIUCB(LSVIAgent):
         evidence); with any other beta, or cap "H", it is 0.1
     cap : "remaining" clips Q at what the steps left can pay, "H" at what all H steps can (the paper's)
     ties : "random" among the best actions, or "first" (the paper's argmax)
-    memory : what is kept of the past: "samples", "table", "transitions" or "centres", which are "features", "counts" or
-        "sparse", "merged" and "centres" of `storage`, the old name of it; or any of its values
+    memory : another name of `storage`, with plainer values: "samples" (features), "table" (counts or sparse),
+        "transitions" (merged) or "centres"
     storage : "counts" (finite states: exact, and memory does not grow), "sparse" (unit vectors: exact, in memory for
         the transitions seen), "features" (the paper's), "states", "merged" (states that are not finite: at
         most M transitions), "centres" (any states: next states merged into at most M, with a bound of the error),
@@ -48,7 +48,7 @@ class LSVIUCB(LSVIAgent):
         (default 256), or in all with `stationary` (1,000). With storage "sparse": different transitions kept; default:
         all
     inflate : with storage "centres", or "sparse" and M: the share, from 0 to 1, of the bound of its error that widens
-        the bonus; 1 is what the theorem asks (docs, memory)
+        the bonus; the theorem needs 1 (docs, memory)
     """
 
     name, in_lockstep = "lsvi-ucb", True

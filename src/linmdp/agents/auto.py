@@ -41,13 +41,13 @@ def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
     states = "numbers" if task.S is None else f"one of {task.S} numbers"
     clock = [] if task.stationary else [Decision("step", True, "what happens depends on the step: it is a coordinate")]
     return LSVIGP, [
-        Decision("agent", LSVIGP.name, f"states are {states}: what is alike follows from the data"),
+        Decision("agent", LSVIGP.name, f"states are {states}, and the data say which are alike"),
         *clock,
     ]
 
 
 class Auto(Agent):
-    """One learner for every task with discrete actions; `spec` is the agent that it has become, `reasons` say why.
+    """One learner for every task with discrete actions; `spec` is the agent that it chose, `reasons` say why.
 
     On features that a task brings along it is `lsvi-ucb-scouts` with width and lambda from the evidence (`lsvi-ucb`
     from 20,000 states on), on all other tasks `lsvi-gp`, on raw states. A parameter that is given changes that
@@ -56,10 +56,10 @@ class Auto(Agent):
     Parameters
     ----------
     task : what the environment tells an agent
-    beta, replan, discount : of both agents
+    beta, replan, discount : of the agent that it chose; none: that agent's default
     scout, budget, settled : of both, in units of each
-    lam : of `lsvi-ucb`
-    states, features, length, noise, exact, levels, kept, evidence, every : of `lsvi-gp`
+    lam : of `lsvi-ucb` (`linmdp agents lsvi-ucb`)
+    states, features, length, noise, exact, levels, kept, evidence, every : of `lsvi-gp` (`linmdp agents lsvi-gp`)
     """
 
     name = "auto"

@@ -239,7 +239,7 @@ class Agent(Component, ABC):
         """The action for `state` at step h."""
 
     def act_within(self, h: int, state: State, mask: BoolArray | None) -> int:
-        """What `act` chooses or, where that may not be taken, one of the best actions that may."""
+        """The action of `act` or, where that is masked, one of the best that are not."""
         self.mask = mask
         action = self.act(h, state)
         self.mask = None
@@ -256,7 +256,7 @@ class Agent(Component, ABC):
         self.mask = None
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
-        """What came of the action."""
+        """Learn from the result of the action."""
 
     def end_episode(self) -> None:
         """Called after the last step of an episode, also of one that ended early."""
@@ -299,7 +299,7 @@ class Agent(Component, ABC):
         return None
 
     def more_possible(self) -> MorePossible | None:
-        """How much more the last episodes could have earned, as a wider plan on the same data thinks; None: no plan."""
+        """How much more the last episodes could have earned, by a wider plan on the same data; None: no plan."""
         return None
 
     def diagnostics(self) -> dict[str, float]:
@@ -338,7 +338,7 @@ class Agent(Component, ABC):
         return {"identity": _packed(self._identity()), "rng": rng, "counters": counters} | super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what `state_dict` saved, of an agent with the same parameters; if that fails nothing has changed."""
+        """Restore what `state_dict` saved of an agent with the same parameters; if that fails, nothing has changed."""
         saved, mine = _unpacked(state, "identity"), self._identity()
         for name in (*mine, *saved):
             if saved.get(name) != mine.get(name):

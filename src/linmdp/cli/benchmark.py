@@ -19,35 +19,28 @@ if TYPE_CHECKING:
 
 def benchmark(
     agents: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[SUITE] [AGENT...]",
-            help="suite: 1 (the default) or general; agent: name or name:key=value,..., default: lsvi-ucb",
-        ),
+        list[str] | None, typer.Argument(metavar="[SUITE] [AGENT...]", help="1 (default) or general; default: lsvi-ucb")
     ] = None,
-    scale: Annotated[str, typer.Option(help="quick (minutes, few seeds) or full (hours, more seeds)")] = "quick",
+    scale: Annotated[str, typer.Option(help="quick (minutes) or full (hours)")] = "quick",
     out: opt.StoreFolder = Path("benchmark"),
     jobs: opt.Jobs = None,
     perturb: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="general: what these changes of the tasks cost, or all")
+        str | None, typer.Option(metavar="NAME,...", help="general suite: score these changed tasks, or all")
     ] = None,
     leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="what variants of the first agent score more than it")
+        bool, typer.Option("--leave-out", help="look for variants of the first agent that do better")
     ] = False,
     warm_up: Annotated[
-        str | None,
-        typer.Option("--warm-up", help="random play before the first episode is counted (general) or given (1)"),
+        str | None, typer.Option("--warm-up", help="random play first: counted (general) or given (1)")
     ] = None,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="run one part of N, into a folder of its own under --out")
+        str | None, typer.Option(metavar="I/N", help="run one part of N, in its own folder under --out")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object per agent on standard output, nothing else")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per agent, and nothing else")] = False,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Scores from 0 (random policy) to 1 (best known) on a suite. Run it again to resume."""
+    """Score agents on a suite, from 0 (random) to 1 (best known). Run it again to resume."""
     from linmdp.experiments.benchmark import shard_folder
     from linmdp.experiments.suite import LATEST, SUITES
     from linmdp.runner.sweep import parsed_shard

@@ -16,21 +16,18 @@ def export(
     run: opt.RunOrAgent,
     c: Annotated[Path | None, typer.Option("--c", metavar="DIR", help="folder for the C library")] = None,
     wasm: Annotated[
-        Path | None, typer.Option("--wasm", metavar="DIR", help="folder for the learner as WebAssembly; needs clang")
+        Path | None, typer.Option("--wasm", metavar="DIR", help="folder for the WebAssembly module; needs clang")
     ] = None,
     number: opt.Number = None,
-    env: Annotated[str | None, typer.Option(metavar="ENV", help="of a saved agent that does not name it")] = None,
-    real: Annotated[str, typer.Option(help="float or double, on the device")] = "float",
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="policy: the frozen policy alone, of any agent; all: the learner, too; default: what there is"
-        ),
+    env: Annotated[
+        str | None, typer.Option(metavar="ENV", help="environment, if the saved agent does not name it")
     ] = None,
-    steps: Annotated[int, typer.Option(help="steps that the self-test plays")] = 1000,
+    real: Annotated[str, typer.Option(help="float or double on the device")] = "float",
+    only: Annotated[str | None, typer.Option(help="policy, or all: policy and learner; default: what it has")] = None,
+    steps: Annotated[int, typer.Option(help="steps of the self-test")] = 1000,
     modules: opt.Import = None,
 ) -> None:
-    """Write a library with static memory, C99 or WebAssembly: a run's learner from the start, in C also its policy."""
+    """Write a learner or its policy as C99 or WebAssembly."""
     from linmdp.export.learner import check_exportable
     from linmdp.export.wasm import export_wasm, find_clang
     from linmdp.export.write import REALS, export_learner, export_policy

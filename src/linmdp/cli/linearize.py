@@ -18,26 +18,24 @@ def linearize(
     env_id: Annotated[str, typer.Argument(metavar="ENV_ID", help="a Gymnasium id, or ID,key=value,...")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="the model file to write")] = None,
     dim: Annotated[int, typer.Option(help="d, the dimension of phi")] = 512,
-    steps: Annotated[int, typer.Option(help="maximum number of training iterations")] = 50_000,
+    steps: Annotated[int, typer.Option(help="most training iterations")] = 50_000,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    data: Annotated[
-        Path | None, typer.Option(help="dataset file: read if it exists, else collected and written")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="dataset file: read it, or collect and write it")] = None,
     only_data: Annotated[bool, typer.Option("--only-data", help="collect the dataset and stop")] = False,
     transitions: Annotated[int, typer.Option(help="transitions to collect")] = 50_000,
     horizon: Annotated[int, typer.Option(help="steps per episode while collecting")] = 50,
-    form: Annotated[str, typer.Option(help="linear, or energy (the published form)")] = "linear",
+    form: Annotated[str, typer.Option(help="linear, or energy (as published)")] = "linear",
     seed: Annotated[int, typer.Option(help="seed of the data and the training")] = 0,
     batch: Annotated[int, typer.Option(help="transitions per iteration")] = 256,
     hidden: Annotated[int, typer.Option(help="width of the networks")] = 256,
     lr: Annotated[float, typer.Option(help="initial learning rate")] = 3e-3,
-    balance: Annotated[float, typer.Option(help="weight of the term that keeps all dimensions in use")] = 1.0,
+    balance: Annotated[float, typer.Option(help="weight of using all dimensions")] = 1.0,
     reward_weight: Annotated[float, typer.Option(help="weight of the reward error")] = 1.0,
-    held_out: Annotated[float, typer.Option(help="fraction of the episodes kept for evaluation")] = 0.1,
-    patience: Annotated[int, typer.Option(help="evaluations without improvement before training stops")] = 10,
+    held_out: Annotated[float, typer.Option(help="fraction of episodes to evaluate on")] = 0.1,
+    patience: Annotated[int, typer.Option(help="stop after so many without progress")] = 10,
     eval_every: Annotated[int, typer.Option(help="iterations between evaluations")] = 500,
 ) -> None:
-    """Make a linear MDP of a Gymnasium environment, by contrastive representation learning."""
+    """Learn features that make a Gymnasium environment a linear MDP."""
     from linmdp.experiments.linearization import dataset_of, training_settings
     from linmdp.features.learned import FORMS
     from linmdp.io.files import output_folder

@@ -28,11 +28,11 @@ COMMON = {
 }
 """What several share, unless they say more."""
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="one of them, with a line for each parameter")]
+Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="explain this one, parameter by parameter")]
 
 
 def envs(name: Name = None, modules: opt.Import = None) -> None:
-    """List the environments with every parameter and default; or explain one."""
+    """List the environments, or explain one."""
     from linmdp.runner.registry import ENVS, env_parameters
 
     if name is None:
@@ -46,7 +46,7 @@ def envs(name: Name = None, modules: opt.Import = None) -> None:
 
 
 def agents(name: Name = None, modules: opt.Import = None) -> None:
-    """List the agents with every parameter and default; or explain one."""
+    """List the agents, or explain one."""
     from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters
     from linmdp.runner.spec import written_spec
 

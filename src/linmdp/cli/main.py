@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from linmdp import __version__
 from linmdp.cli import options as opt
@@ -35,9 +36,38 @@ if TYPE_CHECKING:
     from linmdp.runner.batch import Job
     from linmdp.types import RunResult
 
+FIRST = """\
+linmdp demo                                          # see it learn, in a minute
+linmdp check gym:CartPole-v1 --agent auto            # what will a learner need?
+linmdp run gym:CartPole-v1 --episodes 60 --out pole  # learn, and keep it all
+linmdp watch pole                                    # see what it has learned
+
+'linmdp --help' lists all commands, 'linmdp COMMAND --help' its options."""
+"""What `linmdp` alone prints: the four commands that matter."""
+
+GROUPS = {
+    "Start": ("demo", "check", "envs", "agents"),
+    "Learn": ("run", "compare", "tune", "sweep", "merge"),
+    "Look at runs": ("watch", "table", "report"),
+    "Deploy": ("export", "record"),
+    "Research": ("benchmark", "reproduce", "linearize"),
+}
+
+
+class Grouped(TyperGroup):
+    """Lists its commands by what they are for, one line each."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the groups."""
+        for title, names in GROUPS.items():
+            formatter.write(f"\n{title}:\n")
+            for name in names:
+                words = str(self.commands[name].help).partition(". Run it again")[0].rstrip(".")
+                formatter.write(f"  {name:<9}  {words}\n")
+
+
 app = typer.Typer(
-    help="Online reinforcement learning with regret guarantees, in memory that you choose.",
-    no_args_is_help=True,
+    cls=Grouped,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -65,7 +95,7 @@ def run(
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Run one agent (auto if none is named) in one environment, with one seed or several."""
+    """Learn: one agent (default: auto) in one environment."""
     saved = {"checkpoint": None if checkpoint is None else str(checkpoint), "every": every}
     sizes = {"episodes": episodes, "seeds": seeds, "seed": seed, "eval_every": eval_every, "device": device}
     plan = checked_start(env, [agent], jobs=jobs, out=out, yes=yes, **sizes, **saved)
@@ -91,7 +121,7 @@ def compare(
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Compare agents on the same seeds, with the random and the optimal policy beside them."""
+    """Compare agents on the same seeds, beside random and optimal play."""
     from linmdp.report.narrative import decisions
     from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
     from linmdp.runner.registry import with_baselines
@@ -112,7 +142,7 @@ def compare(
 
 @app.command()
 def sweep(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="environments x agents x grids x K x seeds")],
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="which environments, agents, grids, K and seeds")],
     out: opt.StoreFolder,
     jobs: opt.Jobs = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="run on the workers of this scheduler")] = None,
@@ -124,7 +154,7 @@ def sweep(
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Run a sweep into a store. Run it again to resume: finished runs are skipped."""
+    """Run many settings from a file. Run it again to resume."""
     from linmdp.io.files import output_folder
     from linmdp.results.store import Store
     from linmdp.results.tracking import make_tracker
@@ -167,14 +197,14 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="[ITEM...|all]", help="fig-..., bounds, table-...; default: all figures"),
     ] = None,
-    scale: Annotated[str, typer.Option(help="quick (K to 800, 3 seeds) or paper (K to 12,000, 20 seeds)")] = "quick",
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the store and the figures")] = Path("reproduced"),
+    scale: Annotated[str, typer.Option(help="quick (minutes) or paper (hours)")] = "quick",
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder of runs and figures")] = Path("reproduced"),
     jobs: opt.Jobs = None,
-    device: Annotated[str, typer.Option(help="cpu, or cuda for the runs whose regret is shown")] = "cpu",
-    seeds: Annotated[int | None, typer.Option(help="of tables and regret; default: the scale's")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    seeds: Annotated[int | None, typer.Option(help="how many seeds; default: 3 (quick) or 20 (paper)")] = None,
     max_memory: opt.MaxMemory = None,
 ) -> None:
-    """The paper's figures and tables. Run it again to resume: finished runs are skipped."""
+    """Make the paper's figures and tables. Run it again to resume."""
     from linmdp.experiments.reproduce import reproduce as reproduced
 
     try:
@@ -186,10 +216,10 @@ def reproduce(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the page and the store")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the page and the runs")] = Path("demo"),
     jobs: opt.Jobs = None,
 ) -> None:
-    """What it is for, in a minute: learn CartPole and a lock, compare memory and regret, and write one page."""
+    """See it learn, in a minute, and get a page of the results."""
     from linmdp.experiments.demo import demo as shown
 
     try:
@@ -202,14 +232,12 @@ def demo(
 @app.command()
 def check(
     env: opt.EnvSpec,
-    agent: Annotated[
-        str | None, typer.Option("--agent", help="will this agent ever learn here? how many bytes?")
-    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="will this agent learn here, in how many bytes?")] = None,
     episodes: opt.Episodes = 1000,
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Is it a linear MDP? Will this agent ever learn? How many bytes?"""
+    """Check an environment: does it behave, what will an agent need?"""
     from linmdp.cli.check import check_env
 
     if not check_env(env, agent, episodes):
@@ -218,10 +246,10 @@ def check(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of run, compare or sweep")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="the page; default: DIR/report.html")] = None,
 ) -> None:
-    """One self-contained HTML page of everything in a folder, which needs no network."""
+    """Write one HTML page about everything in a folder."""
     from linmdp.io.units import human_bytes
     from linmdp.report.html import write_report
 
@@ -232,25 +260,17 @@ def report(
     stop_if_damaged(written.damaged)
 
 
-app.command()(envs)
-app.command()(agents)
-app.command()(merge)
-app.command()(record)
-app.command()(linearize)
-app.command()(export)
-app.command()(table)
-app.command()(tune)
-app.command()(benchmark)
-app.command()(watch)
-for _command in app.registered_commands:  # typer would cut them to what is left of a line
-    _command.short_help = str(_command.callback.__doc__).partition(". Run it again")[0].rstrip(".")
+for _command in (envs, agents, merge, record, linearize, export, table, tune, benchmark, watch):
+    app.command()(_command)
 
 
 @app.callback(invoke_without_command=True)
-def version(show: Annotated[bool, typer.Option("--version", help="print the version")] = False) -> None:
-    """Online reinforcement learning with regret guarantees, in memory that you choose."""
-    if show:
-        print(__version__)
+def version(
+    context: typer.Context, show: Annotated[bool, typer.Option("--version", help="print the version")] = False
+) -> None:
+    """Reinforcement learning for tasks with few episodes and little memory."""
+    if show or context.invoked_subcommand is None:
+        print(__version__ if show else FIRST)
         raise typer.Exit
 
 

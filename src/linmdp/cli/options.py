@@ -33,14 +33,11 @@ def _processes(context: typer.Context, jobs: int | None) -> int | None:
 
 
 EnvSpec = Annotated[
-    str,
-    typer.Argument(metavar="ENV", help="name or name:key=value,...; see 'linmdp envs'", autocompletion=_env_names),
+    str, typer.Argument(metavar="ENV", help="NAME or NAME:key=value,... ('linmdp envs')", autocompletion=_env_names)
 ]
 AgentSpec = Annotated[
     str,
-    typer.Argument(
-        metavar="AGENT", help="name or name:key=value,...; see 'linmdp agents'", autocompletion=_agent_names
-    ),
+    typer.Argument(metavar="AGENT", help="NAME or NAME:key=value,... ('linmdp agents')", autocompletion=_agent_names),
 ]
 AgentSpecs = Annotated[
     list[str], typer.Argument(metavar="AGENT...", help="two or more agents", autocompletion=_agent_names)
@@ -53,33 +50,18 @@ SeedsOrAuto = Annotated[
 ]
 FirstSeed = Annotated[int, typer.Option("--seed", help="the first seed")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=_processes, help="processes; default: all cores")]
-EvalEvery = Annotated[int, typer.Option("--eval-every", help="evaluate regret in every n-th episode only")]
+EvalEvery = Annotated[int, typer.Option("--eval-every", help="regret in every n-th episode only")]
 Device = Annotated[str, typer.Option(help="cpu or cuda")]
-AsJson = Annotated[bool, typer.Option("--json", help="one JSON object per seed on standard output, nothing else")]
-Track = Annotated[
-    str | None, typer.Option(metavar="TRACKER", help="tensorboard, wandb or mlflow: each run, under --out")
-]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="save each run there on its way; the same command goes on from what is saved"),
-]
-Every = Annotated[
-    int | None, typer.Option(metavar="N", help="episodes between checkpoints; default: a twentieth of all")
-]
-Save = Annotated[
-    bool,
-    typer.Option("--save/--no-save", help="save the agent of each run under --out"),
-]
-Verdict = Annotated[
-    bool,
-    typer.Option("--verdict/--no-verdict", help="compare with random play, which is played for that after the runs"),
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="start also what will take more than an hour")]
-StoreFolder = Annotated[Path, typer.Option("--out", "-o", help="folder of the store; what is in it is not run again")]
-RunOrAgent = Annotated[
-    Path, typer.Argument(metavar="RUN", help="folder of 'run', 'compare' or 'sweep', or a saved agent")
-]
-Number = Annotated[int | None, typer.Option(help="which run of the folder, from 1 on, where it has several")]
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object per run, and nothing else")]
+Track = Annotated[str | None, typer.Option(metavar="TRACKER", help="tensorboard, wandb or mlflow, under --out")]
+Checkpoint = Annotated[Path | None, typer.Option(metavar="DIR", help="save runs on the way; the same command resumes")]
+Every = Annotated[int | None, typer.Option(metavar="N", help="episodes between checkpoints; default: K / 20")]
+Save = Annotated[bool, typer.Option("--save/--no-save", help="save the agents under --out")]
+Verdict = Annotated[bool, typer.Option("--verdict/--no-verdict", help="compare with random play")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="start even if it takes more than an hour")]
+StoreFolder = Annotated[Path, typer.Option("--out", "-o", help="folder of the store, which resumes")]
+RunOrAgent = Annotated[Path, typer.Argument(metavar="RUN", help="folder of run, compare or sweep, or a saved agent")]
+Number = Annotated[int | None, typer.Option(help="which run of the folder, from 1 on")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder for results, table and figures")]
 
 
@@ -107,7 +89,7 @@ MaxMemory = Annotated[
         metavar="SIZE",
         callback=_limited,
         is_eager=True,
-        help="the most that it may take, as in 8GiB; default: a quarter of the machine's memory",
+        help="memory limit, as in 8GiB; default: a quarter",
     ),
 ]
 Import = Annotated[
@@ -117,6 +99,6 @@ Import = Annotated[
         metavar="MODULE",
         callback=_imported,
         is_eager=True,
-        help="import a module first, also from the current folder: it registers agents, environments, features",
+        help="import a module that registers agents or tasks",
     ),
 ]

@@ -13,13 +13,13 @@ from linmdp.errors import invalid
 
 
 def table(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of a sweep, or --out of run or compare")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder of run, compare or sweep")],
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as CSV")] = None,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as Parquet")] = None,
     jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="write the runs as --json prints them")] = None,
     curves: Annotated[bool, typer.Option("--curves", help="one row per point of a curve, not per run")] = False,
 ) -> None:
-    """Print the comparisons of a folder, or write its runs as a table."""
+    """Print the results in a folder, or write them as CSV or Parquet."""
     from linmdp.report.comparison import comparison_text
     from linmdp.results import table as tables
     from linmdp.results.run_folder import write_lines

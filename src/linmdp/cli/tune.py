@@ -20,9 +20,9 @@ def tune(
     env: opt.EnvSpec,
     agent: opt.AgentSpec,
     episodes: opt.Episodes = 1000,
-    seeds: Annotated[int, typer.Option(help="seeds of the judgement, which the search does not see")] = 5,
+    seeds: Annotated[int, typer.Option(help="new seeds that judge the best setting")] = 5,
     budget: Annotated[
-        int | None, typer.Option(metavar="N", help="episodes of the search, over all runs; default: 15 K")
+        int | None, typer.Option(metavar="N", help="episodes of the search in all; default: 15 K")
     ] = None,
     out: opt.StoreFolder = Path("tuned"),
     jobs: opt.Jobs = None,
@@ -30,7 +30,7 @@ def tune(
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Search for better parameters than the default ones. Run it again to resume: finished runs are skipped."""
+    """Search for better parameters than the defaults. Run it again to resume."""
     from linmdp.results.store import opened_store
     from linmdp.runner.start import prepared
     from linmdp.runner.tune import Search

@@ -13,14 +13,12 @@ from linmdp.cli.start import say
 
 def watch(
     run: opt.RunOrAgent,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="FILE.html or FILE.gif; default: watch.html beside the run")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="FILE.html or FILE.gif; default: watch.html")] = None,
     number: opt.Number = None,
-    seed: Annotated[int, typer.Option(help="of the episode that is shown")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the episode")] = 0,
     modules: opt.Import = None,
 ) -> None:
-    """An episode as a picture that moves, with Q and bonus beside it."""
+    """Film an episode of a learned policy, with the value of each action."""
     from linmdp.experiments.watch import check_watchable
     from linmdp.experiments.watch import watch as film
 

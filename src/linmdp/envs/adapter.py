@@ -54,8 +54,8 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     reward : what to do with a reward outside its range: "error", "clip", or "auto": an error where reward_low and
         reward_high are given, else clip
     features : onehot, hashed, fourier, auto, or a FeatureMap from observations to (A, d); by default onehot where
-        observations are whole numbers that can be counted, hashed where they cannot but come again, else auto. Of
-        `ALE/` games the RAM is seen
+        observations are whole numbers that can be counted, hashed where they cannot but recur, else auto. `ALE/` games
+        are seen through their RAM
     order : of fourier
     coupling : of fourier, the most coordinates that one cosine joins
     dim, bandwidth : of auto
@@ -71,7 +71,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Attributes
     ----------
-    notes : what a user should hear of it, in words
+    notes : what a user should know about it, in words
     """
 
     made_from: str | None = None
@@ -213,7 +213,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """What was neither given nor known."""
+        """What it chose, since it was neither given nor known."""
         self._settle()
         return {name: value for found in self._chosen.values() for name, value in found.items()}
 
@@ -262,11 +262,11 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._read, self.observation_space, self._sizes = reading.read, reading.space, reading.sizes
 
     def state_of(self, observation: Any) -> State:
-        """What an agent sees where the environment shows this."""
+        """The state that an agent sees for an observation."""
         return self._read(self._door(observation))
 
     def pay(self, reward: float) -> float:
-        """What an agent is paid where the environment pays this."""
+        """The reward that an agent gets for one of the environment."""
         return reward if self._pay is None else float(self._pay(reward))
 
     @property

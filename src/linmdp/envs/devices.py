@@ -128,7 +128,7 @@ def inventory(
     noise: float = 0.0,
     start: str = "fixed",
 ) -> LinearModel:
-    """A store that orders goods ahead of a demand it does not know: too little loses sales, too much costs room.
+    """A store that orders goods before it knows the demand: too little loses sales, too much costs room.
 
     Each step it orders a * `lot` units, a = 0 ... A-1, which arrive `lead` steps later. Then what was ordered `lead`
     steps ago comes in (beyond `capacity` it goes back to the supplier), and the demand, Poisson with mean `demand`, is

@@ -12,7 +12,7 @@ from linmdp.report.style import is_baseline, short_name
 from linmdp.results.adastop import LEVEL, AdaStop
 from linmdp.results.aggregate import FEW, aggregate, improvement
 from linmdp.results.run_folder import Ran
-from linmdp.results.stats import paired_ratio
+from linmdp.results.stats import Interval, paired_ratio
 from linmdp.results.summary import Summary
 from linmdp.results.verdict import number, verdict, without_advice
 from linmdp.types import RunResult

@@ -160,8 +160,8 @@ def possible(runs: Sequence[RunResult]) -> str:
         if len(runs) == 1
         else mean_interval(np.array(found))
     )
-    much = f"{more.text(number)} more an episode possible" if more.mean > 0 else "no more possible"
-    return f"; {UNPROVED}: a wider planner on the same data thinks {much}"
+    much = f"perhaps {more.text(number)} more an episode is" if more.mean > 0 else "no more seems"
+    return f"; {much} possible ({UNPROVED})"
 
 
 def _random(run: RunResult) -> str:

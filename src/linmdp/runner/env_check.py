@@ -25,7 +25,7 @@ class Played(NamedTuple):
 
 
 def check_env(env: Any, episodes: int = EPISODES) -> list[Finding]:
-    """What some episodes of random play show of an environment, which may be whatever `make_env` takes.
+    """Play some random episodes in an environment (whatever `make_env` takes), and report what they show.
 
     Each finding has an `ok` and a `text`. What the environment does wrong is named with its episode and its step.
     """
@@ -47,11 +47,11 @@ def check_behaviour(env: Any, episodes: int = EPISODES) -> list[Finding]:
         Finding(
             True,
             f"{episodes} episodes of random play: {steps}, rewards {min(rewards):.4g} to {max(rewards):.4g} "
-            f"({_known(env)}: {low:g} to {high:g}), states as they must be",
+            f"({_known(env)}: {low:g} to {high:g}), valid states",
         ),
         Finding(
             _same(played[0], again),
-            "the same seed and actions give the same episode, so that runs can be repeated",
+            "the same seed and actions give the same episode: runs can be repeated",
         ),
     ]
     if max(lengths) == 1 < H:

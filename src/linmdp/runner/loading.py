@@ -67,7 +67,7 @@ def trained(path: Path, number: int | None = None, env: Any = None, progress: bo
     """The agent in a file, or of a run of a folder. `env` is an environment, its spec, or its task."""
     if path.is_dir():
         return _of_folder(path, number, env, progress)
-    if number is not None:
+    if number is not None and path.exists():
         raise InvalidParameter("The 'number' of a run must be left out for a file: it holds one agent.")
     return _of_file(path, env)
 

@@ -41,16 +41,16 @@ def run(
     every: int | None = None,
     verdict: bool = True,
 ) -> RunResult:
-    """Let `agent` learn in `env`, which may be whatever `make_env` takes, for that many episodes.
+    """Let `agent` learn in `env` (whatever `make_env` takes) for so many episodes.
 
     Regret is exact: V*(s_1) - V^pi(s_1) of the policy of each episode, by planning in the model. It is computed when
     the policy has changed; with `eval_every` n only in every n-th episode, and the value is held in between.
     One BLAS thread is used, so that the numbers do not depend on the machine's load or on the number of processes.
 
-    With `checkpoint`, a folder, all of it is saved there after every `every` episodes (default: a twentieth of them),
-    and the same call goes on from what is saved, bit for bit as if it had never stopped. `on_episode` hears of the
-    episodes that are played now. If the environment fails, `RunStopped` says where; it carries the `result` of the
-    episodes before, and what was learned is saved in the folder.
+    With `checkpoint`, a folder, the run is saved there after every `every` episodes (default: a twentieth of them), and
+    the same call resumes it bit for bit. `on_episode` is called with the episodes that are played now. If the
+    environment fails, `RunStopped` says where; it carries the `result` of the episodes before, and what was learned is
+    saved in the folder.
 
     The `verdict` of the result compares what it earned at the end with random play: the exact value where it is known,
     else a few episodes, played once for each environment when a run in it is over. `verdict=False` leaves it out, and

@@ -24,13 +24,13 @@ Asked = Callable[[int, State, Any], int]
 
 @dataclass(frozen=True)
 class OfflineValue:
-    """What a policy earns in an episode, by estimate.
+    """An estimate of what a policy earns in an episode.
 
     Attributes
     ----------
     mean : the estimate
     interval : where the value lies with 95% confidence, if it is linear in the features
-    unseen : the part of the half width that is for what the policy does and the data do not show
+    unseen : the part of the half width that stands for actions of the policy that the data do not show
     episodes : how many were logged
     """
 

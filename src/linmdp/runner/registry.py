@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -46,10 +47,8 @@ SB3_AGENTS: dict[str, type[SB3Agent]] = {agent.name: agent for agent in (SB3DQN,
 def _check_agent(name: str, cls: type[Agent]) -> None:
     if not (isinstance(cls, type) and issubclass(cls, Agent)) or inspect.isabstract(cls):
         missing = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
-        raise InvalidParameter(
-            f"The agent '{name}' must be a class derived from linmdp.Agent"
-            + (f" that defines {missing}." if missing else f". Got {cls!r:.80}.")
-        )
+        rule = f"define {missing}." if missing else f"be a class derived from linmdp.Agent. Got {cls!r:.80}."
+        raise InvalidParameter(f"The agent '{name}' must {rule}")
     if getattr(cls, "name", None) != name or name in SB3_AGENTS:
         raise InvalidParameter(
             f"The agent '{name}' must have that name and no built-in one. Got name={getattr(cls, 'name', None)!r}."
@@ -212,11 +211,20 @@ def _made(name: str, parameters: dict[str, Value]) -> Any:
         raise InvalidParameter(words) from error
 
 
+def _meant(name: str) -> str | None:
+    """The Gymnasium environment whose id is nearly this, as a spec."""
+    import gymnasium
+
+    ids = {id.lower(): f"gym:{id}" for id in gymnasium.registry}
+    near = difflib.get_close_matches(name.lower(), ids, n=1, cutoff=0.8)
+    return ids[near[0]] if near else None
+
+
 def make_model(spec: str) -> LinearModel:
     """The model of a spec, where it is known; needs no Gymnasium."""
     name, parameters = parse_spec(spec)
     if name not in ENVS or name in ("drift", "general", "bsuite", "gym"):
-        unknown("environment", name, ENVS)
+        unknown("environment", name, ENVS, _meant(name))
     make: Any = linearized_model if name == "linearized" else ENVS[name]
     check_names(name, parameters, settable(make))
     model: LinearModel = make(**parameters) if name in BUILT_IN else _made(name, parameters)

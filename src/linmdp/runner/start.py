@@ -196,7 +196,7 @@ def job_seconds(job: Job, env: Any, agent: Agent | None = None, seconds: float =
 def in_words(seconds: float) -> str:
     """90 as "about 2 minutes"."""
     if seconds < 90:
-        return f"about {max(1, round(seconds))} seconds"
+        return f"about {(whole := max(1, round(seconds)))} second{'s' * (whole > 1)}"
     if seconds < 5400:
         return f"about {round(seconds / 60)} minutes"
     return f"about {seconds / 3600:.1f} hours"

@@ -236,7 +236,7 @@ def door(rng: np.random.Generator) -> TableInstance:
 
 @family("traps", "made", H=24, episodes={"quick": 120, "full": 300})
 def traps(rng: np.random.Generator) -> TableInstance:
-    """Traps for whoever is content too early: the better choice looks worse until it has been made often enough.
+    """Traps for learners that settle too early: the better choice looks worse until it has been made often enough.
 
     Half of the instances are arms: in each of one to eight steps, several safe arms pay little for certain, and a risky
     one pays more in the mean, but mostly nothing. The other half is a hall with a door: staying pays a little, pushing

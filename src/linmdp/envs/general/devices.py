@@ -232,7 +232,7 @@ def demand_law(rng: np.random.Generator, mean: float, most: int) -> Array:
 
 @family("inventory", "made", H=50, episodes=runs(50))
 def inventory(rng: np.random.Generator) -> TableInstance:
-    """A store that orders goods ahead of a demand that it does not know.
+    """A store that orders goods before it knows the demand.
 
     Each step (a day) it orders nothing or one of two to four sizes, which arrive at once or one or two days later. Then
     demand comes, with a law that is drawn (Poisson, geometric, or a rush on some days), and is met from the stock; the
@@ -335,7 +335,7 @@ def machine(rng: np.random.Generator) -> TableInstance:
 
 @family("sensor", "kept", H=100, episodes=runs(100))
 def sensor_of_either_kind(rng: np.random.Generator) -> TableInstance:
-    """Small machines that have to last: a sensor that lives on harvested energy, and a machine that wears out.
+    """Small machines that must last: a sensor that lives on harvested energy, and a machine that wears out.
 
     Half of the instances are `linmdp`'s own sensor with drawn sizes and weather: it sleeps, samples or transmits, and
     what it delivers pays. The other half is a machine that wears as it runs and earns less the more it has worn, and

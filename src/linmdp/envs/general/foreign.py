@@ -57,7 +57,7 @@ class Foreign(Instance):
 
 @family("box2d_landers", "kept", H=400, episodes=runs(200), extra="box2d")
 def box2d_landers(rng: np.random.Generator) -> Foreign:
-    """Gymnasium's LunarLander with another gravity and another wind (needs the extra `box2d`).
+    """Gymnasium's LunarLander with other gravity and wind (needs the extra `box2d`).
 
     Drawn: gravity, wind and turbulence, and H, at which the episode is cut. The best known return is that of the
     heuristic that Gymnasium ships, braking as it does, or more, or less.
