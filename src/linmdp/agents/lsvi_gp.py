@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Mapping
 
 import numpy as np
@@ -332,8 +333,9 @@ class LSVIGP(Agent):
 
     @property
     def planning_bytes(self) -> int:
-        """The work, and the plan of a scout, where one has been sent."""
+        """The work, the rewards of the longest episode and, where a scout has been sent, its plan."""
         work = self._plan.work_bytes(self.experience.count, self.features, self.experience.closed.shape[2] > 0)
+        work += (sys.getsizeof(0.0) + 8) * int(self.returns.lengths[1])
         return work + (self._plan.nbytes if self.scouts.numbers[5] > self.every else 0)
 
     def bytes_after(self, episodes: int) -> int:
