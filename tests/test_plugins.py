@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pytest
 import linmdp
 from command import linmdp as command
 from linmdp.envs.mapping import MAPS
-from linmdp.plugins import IMPORTED, REGISTERED, import_modules
+from linmdp.plugins import REGISTERED, import_modules
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job, jobs_for, run_jobs, run_units, units
 from linmdp.runner.pool import Dask
@@ -68,16 +67,7 @@ def lock_model(*, H: int = 4) -> linmdp.LinearModel:
     return model
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    known = [(names, dict(names._known)) for names in (AGENTS, ENVS, MAPS)]
-    yield
-    for names, before in known:
-        names._known = before
-    REGISTERED.clear()
-    IMPORTED.clear()
-    sys.modules.pop("my_agents", None)
+pytestmark = pytest.mark.usefixtures("as_before")
 
 
 def test_a_registered_agent_works_by_its_name(tmp_path: Path) -> None:

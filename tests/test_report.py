@@ -165,7 +165,7 @@ def test_the_page_says_what_was_found_and_how(page: str) -> None:
 def test_the_table_shows_the_stored_numbers(folder: Path, page: str) -> None:
     last = [r.final_regret for r in read_folder(folder).results if (r.env, r.agent, r.episodes) == (ENV, "random", 60)]
     assert len(last) == 3
-    assert f"{np.mean(np.array(last, dtype=float)):.1f} [" in Parsed(page).text
+    assert f" {np.mean(np.array(last, dtype=float)):.1f} " in Parsed(page).text
 
 
 def test_a_report_can_be_written_again_and_is_the_same(folder: Path, tmp_path: Path) -> None:

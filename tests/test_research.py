@@ -28,6 +28,7 @@ def test_every_study_can_be_run_by_its_name() -> None:
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 @pytest.mark.filterwarnings("ignore::linmdp.LinMDPWarning")
+@pytest.mark.usefixtures("as_before")  # or every command that a later test suggests would name the module
 def test_every_sweep_of_a_study_is_valid(path: Path) -> None:
     import_modules(["wide"], str(HERE / "headlines"))
     assert plan(read_sweep(path))

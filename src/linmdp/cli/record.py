@@ -20,7 +20,7 @@ def record(
     max_memory: opt.MaxMemory = None,
     modules: opt.Import = None,
 ) -> None:
-    """Record what an agent does while it learns, as a Minari dataset (extra 'minari')."""
+    """Record what an agent does as it learns, as a Minari dataset."""
     from linmdp.runner.recorded import record as recorded
 
     found = recorded(env, agent, out, episodes=episodes, seed=seed, progress=True)
