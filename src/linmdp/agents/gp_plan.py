@@ -102,7 +102,8 @@ class Plan(Component):
         (p, k), (U, A), C, e = self.pivots.shape, self.deviation.shape, self.cells.shape[1], self.w.itemsize
         if not U:
             return 0
-        levels, one = len(self.top), int(np.bincount(self.cells[1]).max())  # cells of one action, at most
+        levels, own = len(self.top), np.bincount(self.cells[1], minlength=A)  # cells of each action
+        three = int((2 * own + np.maximum(np.roll(own, 1), own[-1])).max())  # twice one's, and those of the one before
         chunk = 8 * A * (2 * p + 2) * min(U, CHUNK)
         cells = U * (4 * k + 8 + A * masked) + 32 * m + 40 * C
         phi = cells + U * (e * p + 8) + 8 * p * p + 8 * C * (p + 7)
@@ -110,10 +111,10 @@ class Plan(Component):
         places = (
             m * max(32 * k, 130),  # scales, and which states are the same
             cells + 8 * U * k + 8 * max(U * k, U * min(features, U) + U * p * e // 8 + 10 * U),  # features
-            phi + 16 * (U + m) + max(chunk, 8 * p * (6 * p + max(A * p + C + one, 2 * A * p + 3 * one))),  # shares
+            phi + 16 * (U + m) + max(chunk, 8 * p * (6 * p + max(A * p + C + own[-1], 2 * A * p + three))),  # shares
             fit + 8 * U * A + max(chunk, 8 * U * A),  # deviations
-            fit + 48 * U * A,
-            fit + U * (A * (8 + 4 * e + max(16 + e, 12)) + 40) + e * levels * (p * A + 2 * C),  # levels
+            fit + 48 * U * A,  # hopes
+            fit + U * (A * (24 + 5 * e) + 40) + e * levels * (p * A + 2 * C),  # levels
         )
         return int(max(places)) + SMALL
 
