@@ -256,7 +256,7 @@ class ReferenceGP:
         beta: float = 2.0,
         features: int = 40,
         length: float = 0.8,
-        noise: float = 0.01,
+        noise: float = 0.02,
         exact: float = 1.0,
         levels: int = 200,
         kept: int = 50,

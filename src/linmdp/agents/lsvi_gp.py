@@ -73,7 +73,7 @@ class LSVIGP(Agent):
         states: int = 1024,
         features: int = 40,
         length: float = 0.8,
-        noise: float = 0.01,
+        noise: float = 0.02,
         exact: float = 1.0,
         levels: int = 200,
         kept: int = 50,
