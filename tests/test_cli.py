@@ -20,8 +20,8 @@ from linmdp.results.store import Store
 SMALL = "synthetic:S=12,A=3,d=4,H=5"
 FIELDS = [
     *("env", "agent", "params", "seed", "episodes", "regret", "final_regret", "reward", "agent_bytes"),
-    *("feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "switches", "chosen"),
-    *("random_return", "verdict", "certified", "interactions"),
+    *("planning_bytes", "feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "switches"),
+    *("chosen", "random_return", "verdict", "certified", "interactions"),
 ]
 
 

@@ -236,6 +236,7 @@ HOSTILE = {
     "numbers in place of text": ("$.warnings", [1, [2]]),
     "no episodes": ("$.episodes", 0),
     "bytes below 0": ("$.peak_bytes", -5),
+    "planning below 0": ("$.planning_bytes", -5),
     "time without end": ("$.cpu_seconds", 1e400),
 }
 

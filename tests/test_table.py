@@ -26,7 +26,8 @@ from linmdp.runner.sweep import run_sweep
 
 FIELDS = [
     *("env", "agent", "seed", "episodes", "eval_every", "final_regret", "regret_area", "reward", "agent_bytes"),
-    *("feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "tied", "drift"),
+    *("planning_bytes", "feature_bytes", "cpu_seconds", "wall_seconds", "updates", "resets", "saturated", "tied"),
+    "drift",
 ]
 
 SAID = ("optimal_return", "verdict", "certified", "interactions")

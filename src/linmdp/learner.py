@@ -206,6 +206,7 @@ class Learner:
             gaps=None,
             rewards=np.array(self.returns),
             peak_bytes=self._course.peak,
+            planning_bytes=self._course.planning,
             feature_bytes=self.task.features.nbytes if self.task.knows("features") else 0,
             clock=self._course.clock,
             updates=self.agent.updates,

@@ -209,7 +209,8 @@ class RunResult:
     regret : (K,) cumulative exact expected regret, sum of V*(s_1k) - V^pi_k(s_1k); None where V* is unknown
     rewards : (K,) realised reward of each episode. A run of more than 100,000 episodes, or one from a store, has 2,000
         points of both, evenly spaced, and its rewards are sums up to there from the point before
-    peak_bytes : the most bytes that the agent's arrays ever held
+    peak_bytes : the most bytes that the agent's arrays ever held between episodes
+    planning_bytes : the most that planning took on top of that for a moment; None where the agent has no figure
     feature_bytes : bytes of the feature map, which environment and agent share
     cpu_seconds, wall_seconds : the whole run (planning, acting, the environment), without the evaluation of regret
     updates : number of regressions solved, over steps and episodes
@@ -247,6 +248,7 @@ class RunResult:
     regret: Array | None = field(metadata=column(None, "regret final_regret", "final_regret regret_area"))
     rewards: Array = field(metadata=column(None, "reward"))
     peak_bytes: int = field(metadata=column(int, "agent_bytes"))
+    planning_bytes: int | None = field(default=None, metadata=column((int, type(None)), "planning_bytes"))
     feature_bytes: int = field(metadata=column(int, "feature_bytes"))
     cpu_seconds: float = field(metadata=column(NUMBER, "cpu_seconds"))
     wall_seconds: float = field(metadata=column(NUMBER, "wall_seconds"))
@@ -354,6 +356,7 @@ class RunResult:
         if self.final_regret is not None:
             facts["regret"] = f"{self.final_regret:.4g}"
         facts["return, mean"] = f"{self.reward / self.episodes:.4g}"
-        facts |= {"agent memory": human_bytes(self.peak_bytes), "CPU": f"{self.cpu_seconds:.1f} s"}
+        facts |= {"agent memory": human_bytes(self.peak_bytes), "while planning": human_bytes(self.planning_bytes)}
+        facts["CPU"] = f"{self.cpu_seconds:.1f} s"
         body = "".join(f"<tr><th>{escape(key)}</th><td>{escape(str(value))}</td></tr>" for key, value in facts.items())
         return f"<p><b>{escape(self.verdict)}</b></p><table><tbody>{body}</tbody></table>"

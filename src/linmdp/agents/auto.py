@@ -157,6 +157,10 @@ class Auto(Agent):
         """Bytes of the agent inside."""
         return self.inner.nbytes
 
+    @property
+    def planning_bytes(self) -> int | None:
+        return self.inner.planning_bytes
+
     def bytes_after(self, episodes: int) -> int:
         return self.inner.bytes_after(episodes)
 

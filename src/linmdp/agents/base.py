@@ -270,9 +270,9 @@ class Agent(Component, ABC):
         """The policy on finite states: (S,) actions or, where they are drawn, (S, A) probabilities."""
 
     @property
-    def planning_bytes(self) -> int:
-        """The most bytes that planning has taken so far on top of `nbytes`."""
-        return 0
+    def planning_bytes(self) -> int | None:
+        """The most bytes that planning has taken so far on top of `nbytes`; None where there is no figure."""
+        return None
 
     def bytes_after(self, episodes: int) -> int:
         """Bytes that the agent will own after that many episodes, at most."""

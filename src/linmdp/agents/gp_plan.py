@@ -13,6 +13,12 @@ from linmdp.agents.gaussian import Weights, distances, kernel
 from linmdp.errors import InvalidData
 from linmdp.types import Array, IntArray
 
+CHUNK = 128
+"""States whose deviations are computed together, so that planning takes little memory."""
+
+SMALL = 16384
+"""What arrays of a few numbers take together, and the objects around them."""
+
 
 class Plan(Component):
     """What acting needs of a planning, for levels of steps left that lie `stride` apart.
@@ -86,6 +92,31 @@ class Plan(Component):
         q = np.minimum(q + self.top[i] + beta * self.scale[i] * deviation, self.cap[i])
         found: Array = np.maximum(q + unknown * np.minimum(hope, self.cap[i] - q), self.low[i])
         return found
+
+    def work_bytes(self, m: int, features: int, masked: bool) -> int:
+        """The most bytes of what a planning that made this takes for a while: m transitions, features at most.
+
+        The arrays of `LSVIGP._planned` that are there together, at each place where they are many; with those of the
+        new plan, but for the old one.
+        """
+        (p, k), (U, A), C, e = self.pivots.shape, self.deviation.shape, self.cells.shape[1], self.w.itemsize
+        if not U:
+            return 0
+        levels, own = len(self.top), np.bincount(self.cells[1], minlength=A)  # cells of each action
+        three = int((2 * own + np.maximum(np.roll(own, 1), own[-1])).max())  # twice one's, and those of the one before
+        chunk = 8 * A * (2 * p + 2) * min(U, CHUNK)
+        cells = U * (4 * k + 8 + A * masked) + 32 * m + 40 * C
+        phi = cells + U * (e * p + 8) + 8 * p * p + 8 * C * (p + 7)
+        fit = phi + 8 * p * p * (A + 1)
+        places = (
+            m * max(32 * k, 130),  # scales, and which states are the same
+            cells + 8 * U * k + 8 * max(U * k, U * min(features, U) + U * p * e // 8 + 10 * U),  # features
+            phi + 16 * (U + m) + max(chunk, 8 * p * (6 * p + max(A * p + C + own[-1], 2 * A * p + three))),  # shares
+            fit + 8 * U * A + max(chunk, 8 * U * A),  # deviations
+            fit + 48 * U * A,  # hopes
+            fit + U * (A * (24 + 5 * e) + 40) + e * levels * (p * A + 2 * C),  # levels
+        )
+        return int(max(places)) + SMALL
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         for name in self._arrays:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Mapping
 
 import numpy as np
@@ -22,15 +23,12 @@ import numpy as np
 from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, prefixed, saved_array, under
 from linmdp.agents.experience import Cells, Experience, code_of, coordinates, vectors
 from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
-from linmdp.agents.gp_plan import Plan, no_plan
+from linmdp.agents.gp_plan import CHUNK, Plan, no_plan
 from linmdp.agents.held import check_range
 from linmdp.agents.returns import Returns
 from linmdp.agents.scouts import Scouts
 from linmdp.errors import InvalidData, check_choice, check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, MorePossible, State, Task
-
-CHUNK = 128
-"""States whose deviations are computed together, so that planning takes little memory."""
 
 START = Shares(1.0, 1.0, 1.0, 0.3)
 """Before the first data, in units of the mean square of the targets."""
@@ -300,15 +298,8 @@ class LSVIGP(Agent):
             return
         if not self._shares.any() or self._shares[0] == 1e-12:
             self._shares[:] = np.array(START) * power
-        found = evidence(
-            data,
-            self.task.A,
-            Shares(*self._shares),
-            floor=self.exact * self.experience.come_again,
-            quiet=self.noise,
-            steps=self.evidence,
-        )
-        self._shares[:] = found
+        floor, before = self.exact * self.experience.come_again, Shares(*self._shares)
+        self._shares[:] = evidence(data, self.task.A, before, floor=floor, quiet=self.noise, steps=self.evidence)
 
     def _deviations(self, cells: Cells, S: Smooth, fit: Weights, shares: Shares, omega: Array) -> tuple[Array, Array]:
         """Posterior deviations (U, A), and the part of its error that a cell keeps as its own, (C,)."""
@@ -339,6 +330,13 @@ class LSVIGP(Agent):
     def nbytes(self) -> int:
         parts = (self.experience, self.returns, self.scouts, self._plan, self._wide)
         return sum(part.nbytes for part in parts) + self._shares.nbytes + self._numbers.nbytes + self._tie_draws.nbytes
+
+    @property
+    def planning_bytes(self) -> int:
+        """The work, the rewards of the longest episode and, where a scout has been sent, its plan."""
+        work = self._plan.work_bytes(self.experience.count, self.features, self.experience.closed.shape[2] > 0)
+        work += (sys.getsizeof(0.0) + 8) * int(self.returns.lengths[1])
+        return work + (self._plan.nbytes if self.scouts.numbers[5] > self.every else 0)
 
     def bytes_after(self, episodes: int) -> int:
         """Everything as large as it can be."""

@@ -18,6 +18,7 @@ from linmdp.report.benchmark import Benchmark, Score
 from linmdp.report.style import is_baseline
 from linmdp.results.curves import whole
 from linmdp.results.store import Store, existing_store
+from linmdp.results.summary import most
 from linmdp.results.verdict import LEARNED
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters, make_env
@@ -185,6 +186,7 @@ def _score(chosen: Suite, cell: Cell, runs: dict[str, RunResult], failed: dict[J
         constant=float("nan") if np.isnan(task.anchor.constant) else float(task.score(task.anchor.constant)),
         false=np.array([_says_too_much(run, task) for run in mine], dtype=np.bool_),
         agent_bytes=held,
+        planning_bytes=most(run.planning_bytes for run in mine),
         before=float(np.mean(before)) if mine else 0.0,
         steps=float(np.mean([steps(run) for run in mine])) if mine else 0.0,
         cpu_seconds=float(np.mean([run.cpu_seconds for run in mine])) if mine else 0.0,

@@ -10,8 +10,10 @@ def memory_unit(largest: float) -> tuple[str, int]:
     return next(((unit, size) for unit, size in UNITS if largest >= size), UNITS[-1])
 
 
-def human_bytes(count: float) -> str:
-    """1536 as "1.5 KiB"."""
+def human_bytes(count: float | None) -> str:
+    """1536 as "1.5 KiB", and a dash where there is no figure."""
+    if count is None:
+        return "-"
     if count < 1024:
         return f"{count:.0f} B"
     unit, size = memory_unit(count)

@@ -16,6 +16,7 @@ from linmdp.report.style import RC, line_styles, pyplot
 from linmdp.report.tables import markdown
 from linmdp.results.aggregate import aggregate, difference, improvement, iqm, mean, profile
 from linmdp.results.stats import Interval, two
+from linmdp.results.summary import most
 from linmdp.types import Array, BoolArray
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Score(NamedTuple):
     constant: float
     false: BoolArray
     agent_bytes: int
+    planning_bytes: int | None
     before: float
     steps: float
     cpu_seconds: float
@@ -127,21 +129,22 @@ class Benchmark:
         constant = np.array([s.constant for s in self.of(self.agents[0], half)])
         if not np.isnan(constant).any():
             fixed = [two(float(statistic(constant))) for statistic in (iqm, mean)]
-            rows.append((CONSTANT, *fixed, *fixed, "", "", "", "", ""))
-        return markdown((*head, "memory", "CPU ms", "before", "steps"), rows)
+            rows.append((CONSTANT, *fixed, *fixed, *[""] * 6))
+        return markdown((*head, "memory", "while planning", "CPU ms", "before", "steps"), rows)
 
     def _row(self, agent: str, half: str) -> tuple[str, ...]:
         scores = (self.counted(agent, half, measure) for measure in ("end", "whole"))
         figures = [aggregate(x, statistic).text(two) for x in scores for statistic in (iqm, mean)]
         ran = [s for s in self.of(agent, half) if not s.reason]
         if not ran:
-            return (agent, *figures, "-", "-", "-", "-", "-")
+            return (agent, *figures, *["-"] * 6)
         false, steps = sum(int(s.false.sum()) for s in ran), sum(s.steps for s in ran)
         return (
             agent,
             *figures,
             f"{false} of {sum(len(s.end) for s in ran)}",
             human_bytes(max(s.agent_bytes for s in ran)),
+            human_bytes(most(s.planning_bytes for s in ran)),
             f"{1e3 * sum(s.cpu_seconds for s in ran) / max(1.0, steps):.2g}",
             f"{np.mean([s.before for s in ran]):,.0f}",
             f"{steps / len(ran):,.0f}",

@@ -22,7 +22,10 @@ from linmdp.types import RunResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = ("agent", "seeds", "regret [95% interval]", "return at the end", "interactions", "agent memory", "CPU s")
+COLUMNS = (
+    *("agent", "seeds", "regret [95% interval]", "return at the end", "interactions"),
+    *("agent memory", "while planning", "CPU s"),
+)
 
 
 class Comparison(Sequence[RunResult]):
@@ -112,7 +115,8 @@ class Comparison(Sequence[RunResult]):
 def _shown(s: Summary) -> tuple[str, ...]:
     regret, end = ("-" if i is None else str(i) for i in (s.regret, s.end))
     steps = "-" if s.interactions is None else f"{s.interactions:,.0f}"
-    return s.agent, str(s.seeds), regret, end, steps, human_bytes(s.agent_bytes), f"{s.cpu_seconds:.1f}"
+    taken = (human_bytes(s.agent_bytes), human_bytes(s.planning_bytes), f"{s.cpu_seconds:.1f}")
+    return s.agent, str(s.seeds), regret, end, steps, *taken
 
 
 def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:

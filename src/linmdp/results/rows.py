@@ -141,7 +141,7 @@ def check_record(said: dict[str, Any]) -> dict[str, Any]:
     if wrong := _wrong(tuple(said), tuple(map(type, said.values()))):
         raise ValueError(f"its record must have known fields, each of its type, not {', '.join(wrong)}")
     for name, value in said.items():
-        if KINDS[name] is int:
+        if KINDS[name] in (int, (int, type(None))) and value is not None:
             check_int("a run", name, value, low=int(name in ("episodes", "eval_every")))
         elif KINDS[name] is not dict and name != "tied" and isinstance(value, float):
             check_number("a run", name, value)

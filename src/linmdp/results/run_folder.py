@@ -37,6 +37,7 @@ class Ran(NamedTuple):
     final_regret: float | None
     reward: float
     peak_bytes: int
+    planning_bytes: int | None
     feature_bytes: int
     cpu_seconds: float
     warnings: list[str]

@@ -35,6 +35,7 @@ class Summary(NamedTuple):
     scores: Array
     end: Interval
     agent_bytes: int
+    planning_bytes: int | None
     cpu_seconds: float
     updates: float
     resets: float
@@ -64,6 +65,7 @@ def summarize(results: Sequence[RunResult]) -> Summary:
         scores=np.array([score(r) for r in results]),
         end=mean_interval(np.array([late_return(r) for r in results])),
         agent_bytes=max(r.peak_bytes for r in results),
+        planning_bytes=most(r.planning_bytes for r in results),
         **{name: float(np.mean([getattr(r, name) for r in results])) for name in MEANS},
         curve=curve,
         bytes_each=np.array([float(r.peak_bytes) for r in results]),
@@ -79,6 +81,11 @@ def summarize(results: Sequence[RunResult]) -> Summary:
 def score(run: RunResult) -> float:
     """What a run is compared by, more is better: regret below 0 or, where that is unknown, the return of an episode."""
     return run.reward / run.episodes if run.regret is None else -float(run.regret[-1])
+
+
+def most(values: Iterable[int | None]) -> int | None:
+    """The largest of those that are known; None where none is."""
+    return max((value for value in values if value is not None), default=None)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

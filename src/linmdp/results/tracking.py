@@ -160,5 +160,7 @@ def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
             values["regret"] = float(result.regret[k])
         if k == K - 1:
             values |= {"agent bytes": result.peak_bytes, "saturated": result.saturated, "resets": result.resets}
+            if result.planning_bytes is not None:
+                values["planning bytes"] = result.planning_bytes
         yield int(played[k]), values
         last = k

@@ -22,6 +22,7 @@ from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, in
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.io.tensorfile import Damaged, TensorFile, packed, read_tensors
+from linmdp.results.summary import most
 
 if TYPE_CHECKING:
     from linmdp.runner.loop import RunState
@@ -113,6 +114,7 @@ class Checkpoints:
             "k": run.k,
             "steps": run.steps,
             "peak": run.peak,
+            "planning": run.planning,
             "before": list(run.before),
             "costs": run.costs,
             "certificates": [run.certified[0], *run.certificates],
@@ -157,6 +159,7 @@ class Checkpoints:
         run.probe.restore(state["probe"])
         updates, resets, switches = [*map(int, state["before"]), 0][:3]  # older checkpoints do not have the last
         run.peak, run.before = int(state["peak"]), (updates, resets, switches)
+        run.planning = most((state.get("planning"), run.agent.planning_bytes))
         cpu, wall = map(float, state["seconds"])
         run.clock.cpu, run.clock.wall = run.clock.cpu + cpu, run.clock.wall + wall
         run.costs[:] = [[float(x) for x in point] for point in state["costs"]]

@@ -12,6 +12,7 @@ from linmdp.agents.base import Agent
 from linmdp.envs.guard import Guard, as_it_is
 from linmdp.envs.streams import Lived, Row, Streams
 from linmdp.errors import check_int
+from linmdp.results.summary import most
 from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.loop import steps_of
 from linmdp.runner.progress import RECENT, progress_bar, recent
@@ -33,7 +34,7 @@ class Course:
     ----------
     guard : the environment as it is played
     steps, returns : what was played so far; what each episode earned
-    peak : the most bytes that the agent has held
+    peak, planning : the most bytes that the agent has held, and that planning has taken on top, where that is known
     clock : the time that was spent on it
     """
 
@@ -42,7 +43,8 @@ class Course:
         env_seed, agent_seed = np.random.SeedSequence(seed).spawn(2)
         agent.rng = np.random.default_rng(agent_seed)
         self._first_seed: int | None = int(env_seed.generate_state(1)[0])
-        self.steps, self.returns, self.peak, self.clock = 0, list[float](), agent.nbytes, Stopwatch()
+        self.steps, self.returns, self.clock = 0, list[float](), Stopwatch()
+        self.peak, self.planning = agent.nbytes, agent.planning_bytes
         self._begun, self._observed = False, 0
         """Whether an episode of the agent has begun, and how many of its steps it has observed."""
         self._continuing = bool(getattr(env.unwrapped, "continuing", False))
@@ -78,7 +80,7 @@ class Course:
                 finally:
                     self._end()
             self._begin()
-        self.peak = max(self.peak, self.agent.nbytes)
+        self._weigh()
 
     def _learn_one(self, played: Iterator[Lived]) -> int:
         """Plan, play and learn from one episode; its steps. An episode that fails ends where it failed."""
@@ -90,8 +92,11 @@ class Course:
             self._end()
         self.returns.append(earned)
         self.steps += length
-        self.peak = max(self.peak, self.agent.nbytes)
+        self._weigh()
         return length
+
+    def _weigh(self) -> None:
+        self.peak, self.planning = max(self.peak, self.agent.nbytes), most((self.planning, self.agent.planning_bytes))
 
     def _begin(self) -> None:
         """Begin an episode of the agent, unless one has begun that has no step."""
@@ -171,6 +176,7 @@ class Course:
         self._begin_anew()
         inner = self.env.unwrapped
         found: dict[str, Any] = {"steps": self.steps, "peak": self.peak, "first": self._first_seed}
+        found["planning"] = self.planning
         return found | ({"random": inner.random_state()} if hasattr(inner, "random_state") else {})
 
     def restore(self, state: Mapping[str, Any], returns: np.ndarray) -> None:
@@ -178,6 +184,10 @@ class Course:
         self.returns[:] = [float(x) for x in returns]
         self.steps = check_int("a learner file", "steps", state["steps"], low=len(returns))
         self.peak = check_int("a learner file", "peak", state["peak"], low=0)
+        planning = state.get("planning")  # older files do not have it
+        if planning is not None:
+            check_int("a learner file", "planning", planning, low=0)
+        self.planning = most((planning, self.agent.planning_bytes))
         first = state["first"]
         self._first_seed = None if first is None else check_int("a learner file", "first", first, low=0)
         if "random" in state:

@@ -14,6 +14,7 @@ from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.guard import Guard, as_it_is, task_of
 from linmdp.envs.planning import policy_value
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int
+from linmdp.results.summary import most
 from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.curve_log import CurveLog
@@ -101,6 +102,7 @@ class RunState:
     ----------
     k, steps : episodes that are finished, and their steps
     next_seed : with what the environment is reset next; None where its own randomness goes on
+    peak, planning : the most bytes that the agent has held, and that planning has taken on top, where that is known
     log : what they earned and lost
     notes : what the result has to tell beside its numbers
     """
@@ -123,6 +125,7 @@ class RunState:
         self.meter, self.probe = RegretMeter(env.unwrapped, agent, self.eval_every), Probe(agent)
         self.log = CurveLog(self.episodes)
         self.k, self.steps, self.peak, self.before = 0, 0, agent.nbytes, counters(agent)
+        self.planning = agent.planning_bytes
         self.feature_bytes = task.features.nbytes if task.knows("features") else 0
         self.clock, self.notes = Stopwatch(), list[str]()
         self.costs, self._points = list[list[float]](), set(cost_points(self.episodes))
@@ -152,7 +155,7 @@ class RunState:
     def finish_episode(self, reward: float, gap: float, cpu: float) -> None:
         """Note what one more episode earned and lost, and what the run has cost after it."""
         self.log.add(reward, gap)
-        self.peak = max(self.peak, self.agent.nbytes)
+        self.peak, self.planning = max(self.peak, self.agent.nbytes), most((self.planning, self.agent.planning_bytes))
         self.k += 1
         if self.k in self._points:
             self.costs.append([self.k, self.peak, cpu, self.steps])
@@ -192,6 +195,7 @@ class RunState:
             gaps=gaps if self.meter.known else None,
             rewards=rewards,
             peak_bytes=self.peak,
+            planning_bytes=self.planning,
             feature_bytes=self.feature_bytes,
             clock=self.clock,
             updates=updates,
