@@ -296,6 +296,9 @@ def test_its_spec_makes_the_same_agent() -> None:
     assert learner.spec == "lsvi-ucb:beta=0.05,lam=0.5"
     assert linmdp.Learner("lock:H=4", learner.spec).learn(20).returns == learner.learn(20).returns
     assert any(line.startswith("d=") for line in linmdp.Learner("CartPole-v1", "lsvi-ucb").reasons)
+    given = linmdp.Learner(linmdp.make_env("gym:CartPole-v1,features=fourier")).reasons[0]
+    assert given.endswith("; it does without the features that were given")
+    assert "features" not in linmdp.Learner("CartPole-v1").reasons[0]
     assert len(repr(learner).splitlines()) == 1
 
 

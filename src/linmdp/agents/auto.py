@@ -39,9 +39,10 @@ def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
             Decision("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
         ]
     states = "numbers" if task.S is None else f"one of {task.S} numbers"
+    unused = "; it does without the features that were given" if task.S is None and task.knows("features") else ""
     clock = [] if task.stationary else [Decision("step", True, "what happens depends on the step: it is a coordinate")]
     return LSVIGP, [
-        Decision("agent", LSVIGP.name, f"states are {states}, and the data say which are alike"),
+        Decision("agent", LSVIGP.name, f"states are {states}, and the data say which are alike{unused}"),
         *clock,
     ]
 
