@@ -56,7 +56,8 @@ def test_steps_of_stream_q_are_those_of_its_paper(
     for _ in range(3):
         x, action, target = rng.normal(size=size), int(rng.integers(A)), float(rng.normal(scale=3.0))
         q, passed = net.forward(x[None])
-        np.testing.assert_allclose(q[0], reference.q(x), rtol=1e-9, atol=1e-9)
+        # gradients of the reference are differences over 2e-6, which err by about 1e-9
+        np.testing.assert_allclose(q[0], reference.q(x), rtol=1e-6, atol=1e-6)
         net.accumulate(decay, passed, action)
         net.step(target - float(q[0, action]), lr, kappa)
         reference.learn(x, action, target, decay, lr, kappa)
