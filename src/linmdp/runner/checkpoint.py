@@ -18,6 +18,7 @@ import numpy as np
 from linmdp.agents.base import load_array, prefixed, under
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.base import LinearModel
+from linmdp.envs.linear import LinearMDPEnv
 from linmdp.errors import InvalidData, LinMDPError, LinMDPWarning, check_int, invalid
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.io.files import output_folder, write_atomic
@@ -94,7 +95,7 @@ class Checkpoints:
     def _seed_afresh(self) -> None:
         """Where the randomness of the environment cannot be saved, the next episode has a seed of its own."""
         run = self.run
-        if not hasattr(run.env.unwrapped, "random_state"):
+        if not isinstance(run.env.unwrapped, LinearMDPEnv):
             sequence = np.random.SeedSequence(run.seed, spawn_key=(2, run.k))  # 0 and 1 are the run's own
             run.next_seed = int(sequence.generate_state(1)[0])
 
@@ -104,7 +105,7 @@ class Checkpoints:
 
         run = self.run
         own = {"env": run.name, "seed": run.seed, "episodes": run.episodes, "eval_every": run.eval_every}
-        if not hasattr(run.env.unwrapped, "random_state"):
+        if not isinstance(run.env.unwrapped, LinearMDPEnv):
             own["every"] = self.every
         return own | {"linmdp": __version__, "numpy": np.__version__, "environment": _fingerprint(run.env)}
 
@@ -122,7 +123,7 @@ class Checkpoints:
             "evaluated": run.meter.version,
             "probe": run.probe.state(),
         }
-        if hasattr(run.env.unwrapped, "random_state"):
+        if isinstance(run.env.unwrapped, LinearMDPEnv):
             state["random"] = run.env.unwrapped.random_state()
         log, n = run.log, run.log.points(run.k)
         curves = {"rewards": log.rewards[:n], "regret": log.gaps[:n], "gaps": run.meter.gaps}

@@ -10,6 +10,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.envs.guard import Guard, as_it_is
+from linmdp.envs.linear import LinearMDPEnv
 from linmdp.envs.streams import Lived, Row, Streams
 from linmdp.errors import check_int
 from linmdp.results.summary import most
@@ -142,7 +143,7 @@ class Course:
 
     def _reset_seed(self, k: int) -> int | None:
         """With what episode k is reset; None where the environment's own random stream goes on."""
-        if not (hasattr(self.env.unwrapped, "random_state") or self._continuing):
+        if not (isinstance(self.env.unwrapped, LinearMDPEnv) or self._continuing):
             return self._seed_of(EPISODES, k)
         first, self._first_seed = self._first_seed, None
         return first
@@ -156,7 +157,7 @@ class Course:
     def aside(self) -> Iterator[None]:
         """What is played inside leaves no trace in what is learned afterwards."""
         inner = self.env.unwrapped
-        before = inner.random_state() if hasattr(inner, "random_state") else None
+        before = inner.random_state() if isinstance(inner, LinearMDPEnv) else None
         self._asides += 1
         try:
             with as_it_is(self.env):
@@ -177,7 +178,7 @@ class Course:
         inner = self.env.unwrapped
         found: dict[str, Any] = {"steps": self.steps, "peak": self.peak, "first": self._first_seed}
         found["planning"] = self.planning
-        return found | ({"random": inner.random_state()} if hasattr(inner, "random_state") else {})
+        return found | ({"random": inner.random_state()} if isinstance(inner, LinearMDPEnv) else {})
 
     def restore(self, state: Mapping[str, Any], returns: np.ndarray) -> None:
         """Become what `state` saved."""
