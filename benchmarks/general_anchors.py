@@ -25,8 +25,8 @@ from linmdp.envs.general.arcade import Ball
 from linmdp.envs.general.bandits import Bandit
 from linmdp.envs.general.base import Instance, TableInstance
 from linmdp.envs.general.carts import GRAVITY
-from linmdp.envs.general.landers import LEFT, MAIN, RIGHT
 from linmdp.envs.general.physics import Floats, Numbers
+from linmdp.envs.general.swings import LEFT, MAIN, RIGHT
 from linmdp.envs.planning import uniform_policy
 from linmdp.errors import InvalidData, unknown
 from linmdp.experiments import study

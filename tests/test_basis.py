@@ -15,8 +15,7 @@ from hypothesis.extra.numpy import arrays
 import linmdp
 from linmdp.features import BlockFeatures, FeatureMap, Fourier, RandomFourier, Scaling
 from linmdp.features.base import NORM_SLACK
-from linmdp.features.basis import coefficients
-from linmdp.features.blocks import LARGEST_D
+from linmdp.features.basis import LARGEST_D, coefficients
 from linmdp.types import Array
 
 LOW, HIGH = np.array([-2.0, 0.0, 5.0]), np.array([3.0, 1.0, 9.0])

@@ -15,9 +15,8 @@ import pytest
 import linmdp
 from linmdp import LSVIUCB, TableFeatures, Task
 from linmdp.agents.base import Agent
-from linmdp.export.draws import DeviceDraws
 from linmdp.export.learner import check_exportable
-from linmdp.export.vectors import c_state
+from linmdp.export.vectors import DeviceDraws, c_state
 from linmdp.export.write import Exported, export_learner, export_policy
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")

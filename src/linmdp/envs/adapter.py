@@ -20,8 +20,7 @@ from linmdp.envs.images import SIDE, is_image
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
 from linmdp.envs.names import gym_names
 from linmdp.envs.observations import Reading, counted, numbers, whole
-from linmdp.envs.rewards import FEW_EPISODES, Pay, is_guessed, reward_rule
-from linmdp.envs.trial import LONGEST_H, Trials
+from linmdp.envs.rewards import FEW_EPISODES, LONGEST_H, Pay, RewardRule, Trials
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
 from linmdp.types import BoolArray, State, Task
@@ -71,6 +70,7 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Attributes
     ----------
+    action_map : how actions are numbered, and which may be taken
     notes : what a user should know about it, in words
     """
 
@@ -118,32 +118,31 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             if continuing:
                 kwargs.setdefault("max_episode_steps", -1)
             env = make_gym(id, kwargs)
-        self.id, self._h, self._actions = id, 0, Actions(id, env.action_space, actions, masks=masks)
+        self.id, self._h, self.action_map = id, 0, Actions(id, env.action_space, actions, masks=masks)
         self.history = check_int(id, "history", history, low=1, high=LONGEST_HISTORY)
         env = self._remembering(env)
         self.continuing = check_flag("continuing", continuing)
         self._left: Any = None
         super().__init__(env)
         self._chosen, self._sizes = {name: dict[str, Any]() for name in ("H", "features", "rewards")}, tuple[int, ...]()
-        A, self._door, self._between = self._actions.A, Door(env.observation_space), True
+        A, self._door, self._between = self.action_map.A, Door(env.observation_space), True
         self._pay: Pay | None = None
         self.action_mask: BoolArray | None = None
-        if self._actions.each is not None and actions is None:
-            self._chosen["H"]["actions"] = self._actions.each
+        if self.action_map.each is not None and actions is None:
+            self._chosen["H"]["actions"] = self.action_map.each
         self.action_space = gymnasium.spaces.Discrete(A)
         limit = env.spec.max_episode_steps if env.spec else None
-        bare = Guard(env, Bare(A, S=1), read=self._unread, actions=self._actions, during=" of random play")
+        bare = Guard(env, Bare(A, S=1), read=self._unread, actions=self.action_map, during=" of random play")
         self._trial = Trials(bare, limit or LONGEST_H)
         if H is None and limit is None:
             H = self._chosen["H"]["H"] = self._trial.H(FEW_EPISODES)
         # no step beyond the environment's own limit is ever seen, and an optimistic agent would value it for ever
         H = check_int(id, "H", limit if H is None else H, low=1, high=limit)
-        self._view = EnvView(id, env, self._actions, H, self._door)
-        reported = getattr(env.unwrapped, "reward_range", None)
-        bounds = (id, reward, reward_low, reward_high, reported)
-        find_rewards, find_features = partial(self._paid, bounds), partial(self._mapped, features, given)
-        later, known = dict[str, Callable[[], dict[str, Any]]](), dict[str, Any]()
-        if is_guessed(*bounds):
+        self._view = EnvView(id, env, self.action_map, H, self._door)
+        rule = RewardRule(id, reward, reward_low, reward_high, getattr(env.unwrapped, "reward_range", None))
+        find_rewards, find_features = partial(self._paid, rule), partial(self._mapped, features, given)
+        later, known = dict[str, Callable[[], Any]](), dict[str, Any](A=A, H=H, stationary=True)
+        if rule.known is None:
             later["reward_range"] = find_rewards
         else:
             known |= find_rewards()
@@ -152,14 +151,10 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             known |= self._described(None)
         else:
             known |= find_features()
-        self.task = (
-            Task.put_off(later, A=A, H=H, stationary=True, **known)
-            if later
-            else Task(A=A, H=H, stationary=True, **known)
-        )
+        self.task = Task.put_off(later, **known) if later else Task(**known)
 
     def _remembering(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-        return env if self.history == 1 else History(env, self._actions, self.history)
+        return env if self.history == 1 else History(env, self.action_map, self.history)
 
     @property
     def outside(self) -> gymnasium.Env[Any, Any]:
@@ -173,15 +168,15 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         """
         if self.history == 1:
             return lambda observation, action=None: self.state_of(observation)
-        window = Window(self.outside.observation_space, self._actions, self.history)
+        window = Window(self.outside.observation_space, self.action_map, self.history)
         return lambda observation, action=None: self.state_of(window(observation, action))
 
-    def _paid(self, bounds: tuple[str, str, float | None, float | None, Any]) -> dict[str, Any]:
+    def _paid(self, rule: RewardRule) -> dict[str, Any]:
         """The range of rewards; random play where nobody knows it."""
         self._check_between()
-        found = reward_rule(*bounds, self._trial)
-        self._pay, self._chosen["rewards"] = found.pay, found.chosen
-        return {"reward_range": (found.low, found.high)}
+        low, high, self._chosen["rewards"] = rule.found(self._trial)
+        self._pay = None if rule.strict else Pay(low, high, warns=rule.warns)
+        return {"reward_range": (low, high)}
 
     def _seen_plainly(self) -> bool:
         """Whether observations are vectors as long as nobody asks for features; they are read so then."""
@@ -193,13 +188,13 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             plain = numbers(view.id, view.space)
         except InvalidParameter:  # as they say who make the features
             return False
-        self._read, self.observation_space = plain.read, plain.space
+        self._read_by(plain)
         return True
 
     def _described(self, S: int | None) -> dict[str, Any]:
         """What is known of states as they are read."""
         shape = self.observation_space.shape
-        names = gym_names(self.id, S, self._actions.A, math.prod(shape or ()), self._sizes)
+        names = gym_names(self.id, S, self.action_map.A, math.prod(shape or ()), self._sizes)
         size = None if shape is None else 8 * math.prod(shape)
         return {"S": S, "state_bytes": size, "state_fields": names.fields, "action_names": names.actions}
 
@@ -225,37 +220,25 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _mapped(self, features: str | FeatureMap | None, given: dict[str, Any]) -> dict[str, Any]:
         """Features and what is known of states; how observations are read follows them."""
         self._check_between()
-        S, phi = self._read_for(features, given)
-        return self._described(S) | {"features": phi, "d": phi.d}
-
-    def _read_for(self, features: str | FeatureMap | None, given: dict[str, Any]) -> tuple[int | None, FeatureMap]:
-        """Number of states and features; `_read` and the observation space follow them."""
-        id, A, view = self.id, self._actions.A, self._view
+        id, A, view = self.id, self.action_map.A, self._view
         if features is None or isinstance(features, str):
             name = usual_map(view, given) if features is None else features
             reading, phi = map_by_name(name, view, given)
-            said = self._chosen["features"]
-            self._read_by(reading)
             if features is None:
-                said |= {"features": name, "d": phi.d}
+                self._chosen["features"] |= {"features": name, "d": phi.d}
             if any(is_image(part) for part in leaves(view.space).values()):
-                said["image"] = f"{SIDE}x{SIDE} grey levels"
-            return reading.S, phi
-        if given:
-            name, value = next(iter(given.items()))
-            invalid(f"'{id}'", name, "left out where 'features' is a FeatureMap", value)
-        if getattr(features, "A", A) != A:
-            raise InvalidParameter(f"The features of '{id}' must be for {A} actions. Got {features.A}.")
-        if not isinstance(features, FeatureMap):
-            raise InvalidParameter(
-                f"The 'features' parameter of '{id}' must be a name or a FeatureMap. Got {features!r}."
-            )
-        finite = finite_reading(view, features)
-        if finite is None:
-            self._read = np.array
-            return None, features
-        self._read_by(finite)
-        return finite.S, features
+                self._chosen["features"]["image"] = f"{SIDE}x{SIDE} grey levels"
+        else:
+            if given:
+                name, value = next(iter(given.items()))
+                invalid(f"'{id}'", name, "left out where 'features' is a FeatureMap", value)
+            if getattr(features, "A", A) != A:
+                raise InvalidParameter(f"The features of '{id}' must be for {A} actions. Got {features.A}.")
+            if not isinstance(features, FeatureMap):
+                invalid(f"'{id}'", "features", "a name or a FeatureMap", features)
+            phi, reading = features, finite_reading(view, features) or Reading(read=np.array, space=view.space)
+        self._read_by(reading)
+        return self._described(reading.S) | {"features": phi, "d": phi.d}
 
     def _read_by(self, reading: Reading) -> None:
         """From observations to states."""
@@ -268,11 +251,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
     def pay(self, reward: float) -> float:
         """The reward that an agent gets for one of the environment."""
         return reward if self._pay is None else float(self._pay(reward))
-
-    @property
-    def action_map(self) -> Actions:
-        """How actions are numbered, and which may be taken."""
-        return self._actions
 
     def beside(self, env: gymnasium.Env[Any, Any]) -> GymTask:
         """The same task in another copy of the environment: what is read, paid and numbered is the same."""
@@ -337,14 +315,14 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._pay.earned = 0.0
         goes_on = self._left if seed is None else None
         state, info = goes_on or self.env.reset(seed=seed, options=options)
-        self.action_mask = self._actions.mask(self.env, info)
+        self.action_mask = self.action_map.mask(self.env, info)
         return self.state_of(state), info
 
     def step(self, action: int) -> tuple[State, Any, bool, bool, dict[str, Any]]:
         """One step; truncated also after step H."""
         if not 0 <= action < self.task.A:
             raise InvalidParameter(f"The action of '{self.id}' must be in [0, {self.task.A - 1}]. Got {action!r}.")
-        state, reward, terminated, truncated, info = self.env.step(self._actions(action))
+        state, reward, terminated, truncated, info = self.env.step(self.action_map(action))
         self._h += 1
         if self._pay is not None:
             reward = self._pay(reward)
@@ -352,5 +330,5 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._left = (state, info) if self.continuing and not (ended or cut) else None
         cut |= self._h >= self.task.H
         self._between = ended or cut
-        self.action_mask = None if self._between else self._actions.mask(self.env, info)
+        self.action_mask = None if self._between else self.action_map.mask(self.env, info)
         return self.state_of(state), reward, ended, cut, info

@@ -15,7 +15,7 @@ import numpy as np
 
 from linmdp.envs.base import LinearModel, stationary_model
 from linmdp.errors import InvalidParameter, check_int, check_number
-from linmdp.features.blocks import LARGEST_D
+from linmdp.features.basis import LARGEST_D
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array
 

@@ -17,7 +17,7 @@ import numpy as np
 from linmdp.envs.base import LinearModel
 from linmdp.envs.families import FAMILIES
 from linmdp.envs.linear import LinearMDPEnv
-from linmdp.envs.planning import Optimum, backup, optimum, policy_value, uniform_policy
+from linmdp.envs.planning import Optimum, backed_up, optimum, policy_value, uniform_policy
 from linmdp.errors import check_choice, check_int, check_number, invalid, unknown
 from linmdp.types import Array
 
@@ -75,9 +75,7 @@ class Simulator(NamedTuple):
 
     def q(self, h: int, V: Array) -> Array:
         """r_h + P_h V for all state-action pairs, (A, S)."""
-        m = self.model
-        found: Array = backup(m.theta[h], m.mu[h], m.features.columns, V).reshape(m.A, m.S)
-        return found
+        return backed_up(self.model, h, V)
 
     def value(self, h: int, state: int, action: int, V: Array) -> float:
         """The same for one of them."""
@@ -119,7 +117,7 @@ class DriftingEnv(LinearMDPEnv):
         if place not in self._kept:
             if len(self._kept) >= KEPT:
                 del self._kept[next(iter(self._kept))]  # the oldest
-            model = self._mixed(place)
+            model = self._mixture(place)
             self._kept[place] = model, optimum(model)
         return self._kept[place]
 
@@ -153,22 +151,19 @@ class DriftingEnv(LinearMDPEnv):
 
     def variation(self, episodes: int) -> tuple[float, float]:
         """B_theta and B_mu: how far theta (2-norm) and mu (2-norm of total variations) move, over all h and k."""
-        known: dict[tuple[Place, Place], tuple[float, float]] = {}
+        known: dict[tuple[Place, Place], Array] = {}
         total = np.zeros(2)
         for k in self.changes(episodes):
             step = self.path.place(k - 1), self.path.place(k)
             if step not in known:
-                known[step] = _distances(*(self._mixed(place) for place in step))
+                one, two = (self._mixture(place) for place in step)
+                moved = two.theta - one.theta, np.abs(two.mu - one.mu).sum(axis=-1)
+                known[step] = np.array([np.linalg.norm(parts, axis=-1).sum() for parts in moved])
             total += known[step]
         return float(total[0]), float(total[1])
 
-    def _mixed(self, place: Place) -> LinearModel:
+    def _mixture(self, place: Place) -> LinearModel:
         return mixture(self.models[place.one], self.models[place.two], place.parts / PARTS)
-
-
-def _distances(one: LinearModel, two: LinearModel) -> tuple[float, float]:
-    theta = np.linalg.norm(two.theta - one.theta, axis=-1).sum()
-    return float(theta), float(np.linalg.norm(np.abs(two.mu - one.mu).sum(axis=-1), axis=-1).sum())
 
 
 def mixture(one: LinearModel, two: LinearModel, share: float) -> LinearModel:

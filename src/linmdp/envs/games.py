@@ -26,8 +26,7 @@ from linmdp.features.learned import Layout, width_of
 LARGEST_WIDTH = 4096
 """Numbers in one observation: beyond it (pictures) a network of dense layers is the wrong tool."""
 
-TWINS = {"Taxi-v3": "Taxi-v4", "Taxi-v4": "Taxi-v3"}
-TWINS |= {"CliffWalking-v0": "CliffWalking-v1", "CliffWalking-v1": "CliffWalking-v0"}
+TWINS = (("Taxi-v3", "Taxi-v4"), ("CliffWalking-v0", "CliffWalking-v1"))
 """Versions that are the same task with default parameters: a release of Gymnasium has one or the other."""
 
 
@@ -37,10 +36,13 @@ def make_gym(id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     The `-ram-v5` ids of older ale-py versions, `ALE/Alien-ram-v5`, are taken as `ALE/Alien-v5` seen through its RAM.
     """
     name, extra = resolved(id)
-    if name not in gymnasium.registry and TWINS.get(name) in gymnasium.registry:
-        name = TWINS[name]
+    if name not in gymnasium.registry:
+        name = next((twin for pair in TWINS if name in pair for twin in pair if twin in gymnasium.registry), name)
     if name.startswith("ALE/"):
-        _register_atari(id)
+        fix = "pip install 'linmdp[linearize]' (ale-py is GPL-2.0)"
+        ale_py = needed("ale_py", f"'{id}' needs ale-py, which is not installed: {fix}.")
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
+        gymnasium.register_envs(ale_py)
     elif name.startswith(("MiniGrid-", "BabyAI-")):
         needed("minigrid", f"'{id}' needs minigrid, which is not installed: pip install 'linmdp[minigrid]'.")
     try:
@@ -67,14 +69,6 @@ def resolved(id: str) -> tuple[str, dict[str, Any]]:
     """An id and its keyword arguments, with the alias of RAM games resolved."""
     game = re.fullmatch(r"(ALE/\w+)-ram-v5", id)
     return (f"{game[1]}-v5", {"obs_type": "ram"}) if game else (id, {})
-
-
-def _register_atari(id: str) -> None:
-    ale_py = needed(
-        "ale_py", f"'{id}' needs ale-py, which is not installed: pip install 'linmdp[linearize]' (ale-py is GPL-2.0)."
-    )
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner
-    gymnasium.register_envs(ale_py)
 
 
 def layout_of(id: str, space: spaces.Space[Any]) -> Layout:
@@ -125,19 +119,15 @@ def text_notes(id: str, space: spaces.Space[Any]) -> list[str]:
     return [f"Observations of '{id}' have text, which is left out: {', '.join(words)}."] if words else []
 
 
-def flat(space: spaces.Space[Any], observation: Any) -> list[np.ndarray]:
-    """The numbers of an observation, part by part; whole numbers count from 0, and words are left out."""
-    if isinstance(space, spaces.Discrete):
-        return [np.atleast_1d(np.asarray(observation) - space.start)]
-    if isinstance(space, spaces.MultiDiscrete):
-        return [(np.asarray(observation) - space.start).ravel()]
-    if isinstance(space, spaces.Dict):
-        return [piece for key, one in space.spaces.items() for piece in flat(one, observation[key])]
-    if isinstance(space, spaces.Tuple):
-        return [piece for one, part in zip(space.spaces, observation, strict=True) for piece in flat(one, part)]
-    if is_text(space):
-        return []
-    return [np.asarray(observation).ravel()]
+def flat(space: spaces.Space[Any], observation: Any) -> np.ndarray:
+    """The numbers of an observation in one row; whole numbers count from 0, and words are left out."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        pieces = (flat(one, observation[key]) for key, one in inner_spaces(space).items() if not is_text(one))
+        return np.concatenate([np.empty(0, np.bool_), *pieces])  # of one part, too, a new array
+    numbers: np.ndarray = np.asarray(observation)
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        numbers = np.asarray(numbers - space.start)
+    return numbers.ravel()
 
 
 class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -169,7 +159,7 @@ class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Start a game."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._lives = int(info.get("lives", 0))
-        return self._flat(observation), info
+        return flat(self._space, observation).astype(self.dtype), info
 
     def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step; terminated also where a life is lost."""
@@ -177,9 +167,5 @@ class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
         lives = int(info.get("lives", 0))
         lost, self._lives = lives < self._lives, lives
         ended = check_flag("terminated", terminated) or lost
-        return self._flat(observation), one_number(reward), ended, check_flag("truncated", truncated), info
-
-    def _flat(self, observation: Any) -> np.ndarray:
-        pieces = flat(self._space, observation)
-        joined = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return joined.astype(self.dtype)  # always a copy: some environments keep writing into theirs
+        state = flat(self._space, observation).astype(self.dtype)  # a copy: some environments keep writing into theirs
+        return state, one_number(reward), ended, check_flag("truncated", truncated), info

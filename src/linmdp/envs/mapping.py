@@ -18,8 +18,7 @@ from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.observations import Reading, counted, numbers, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import Fourier, RandomFourier
-from linmdp.features.blocks import LARGEST_D
+from linmdp.features.basis import LARGEST_D, Fourier, RandomFourier
 from linmdp.features.scaling import Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
 from linmdp.features.unit import HashedFeatures, UnitFeatures
@@ -42,12 +41,10 @@ Mapped = tuple[Reading, FeatureMap]
 class EnvView:
     """What a feature map may use of an environment: its observations, their bounds, and a warm-up where needed."""
 
-    def __init__(
-        self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int, door: Door | None = None
-    ) -> None:
+    def __init__(self, id: str, env: gymnasium.Env[Any, Any], actions: Actions, H: int, door: Door) -> None:
         self.id, self.env, self.actions, self.A, self.H = id, env, actions, actions.A, H
         self.space: gymnasium.Space[Any] = env.observation_space
-        self._door, self._seen = door or Door(self.space), dict[tuple[int, int], Array]()
+        self._door, self._seen = door, dict[tuple[int, int], Array]()
         self.steps = 0
         """Steps that were played for features, so far."""
 
@@ -74,8 +71,9 @@ class EnvView:
         """
         if known := [states for (n, first), states in self._seen.items() if first == seed and n >= steps]:
             return known[0][:steps]
-        rng, states = np.random.default_rng(seed), list[Array]()
-        guard = self._guard(observations.flattened(self.space))
+        rng, states, read = np.random.default_rng(seed), list[Array](), observations.flattened(self.space)
+        how: Any = {"read": lambda o: read(self._door(o)), "actions": self.actions, "during": " of the warm-up"}
+        guard = Guard(self.env, Bare(self.A), **how)
         for k in count():
             for step in guard.random_episode(k, rng, seed=None if k else seed):
                 states.append(step.state)
@@ -88,11 +86,6 @@ class EnvView:
         self.steps += guard.steps
         self._seen[steps, seed] = found = np.array(states[:steps], dtype=np.float64)
         return found
-
-    def _guard(self, read: Callable[[Any], Any]) -> Guard:
-        """The environment before it has a task, its observations read so."""
-        words = " of the warm-up"
-        return Guard(self.env, Bare(self.A), read=lambda o: read(self._door(o)), actions=self.actions, during=words)
 
 
 def fourier(

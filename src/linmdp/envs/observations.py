@@ -59,10 +59,10 @@ def counted(id: str, space: spaces.Space[Any]) -> Reading | None:
         sizes = tuple(n for _, n in layout)
     if math.prod(sizes) > MOST_STATES:
         nvec = spaces.MultiDiscrete(np.array(sizes))
-        return Reading(read=lambda o: _vector(space, o).astype(np.int64), space=nvec, sizes=sizes)
+        return Reading(read=lambda o: flat(space, o).astype(np.int64), space=nvec, sizes=sizes)
     S = math.prod(sizes)
     return Reading(
-        read=lambda o: int(np.ravel_multi_index(tuple(_vector(space, o).astype(np.int64)), sizes)),
+        read=lambda o: int(np.ravel_multi_index(tuple(flat(space, o).astype(np.int64)), sizes)),
         space=spaces.Discrete(S),
         S=S,
         sizes=sizes,
@@ -73,7 +73,7 @@ def hashed(id: str, space: spaces.Space[Any]) -> Reading:
     """States are numbers below 2^40, made of all whole numbers of an observation."""
     if not whole(space):
         raise InvalidParameter(f"Observations of '{id}' must be whole numbers for hashed features. Got {space}.")
-    return Reading(read=lambda o: code_of(_vector(space, o)), space=spaces.Discrete(CODES))
+    return Reading(read=lambda o: code_of(flat(space, o)), space=spaces.Discrete(CODES))
 
 
 def numbers(id: str, space: spaces.Space[Any]) -> Reading:
@@ -90,8 +90,8 @@ def flattened(space: spaces.Space[Any]) -> Callable[[Any], np.ndarray]:
     plain, simplified = _without_images(space)
     dtype = plain.dtype if isinstance(plain, spaces.Box) else np.dtype(np.float64)
     if simplified is None:
-        return lambda o: _vector(space, o).astype(dtype)
-    return lambda o: _vector(plain, simplified(o)).astype(dtype)
+        return lambda o: flat(space, o).astype(dtype)
+    return lambda o: flat(plain, simplified(o)).astype(dtype)
 
 
 def _without_images(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Callable[[Any], Any] | None]:
@@ -132,8 +132,3 @@ def bounds(space: spaces.Space[Any]) -> tuple[Array, Array]:
     else:
         high = np.ones(int(np.prod(space.shape or ())))
     return np.zeros_like(high), high
-
-
-def _vector(space: spaces.Space[Any], observation: Any) -> np.ndarray:
-    pieces = flat(space, observation)
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

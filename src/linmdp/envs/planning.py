@@ -40,7 +40,7 @@ def optimum(model: LinearModel | Model) -> Optimum:
     H, S, A = model.H, model.S, model.A
     Q, V = np.empty((H, A, S)), np.zeros((H + 1, S))
     for h in reversed(range(H)):
-        Q[h] = _q(model, h, V[h + 1])
+        Q[h] = backed_up(model, h, V[h + 1])
         V[h] = Q[h].max(axis=0)
     return Optimum(Q.transpose(0, 2, 1), V)
 
@@ -55,9 +55,9 @@ def policy_value(model: LinearModel | Model, policy: Policy) -> Array:
         if pi.shape == (S,) and isinstance(model, LinearModel):
             V[h] = backup(model.theta[h], model.mu[h], _chosen(model.features, states, pi), V[h + 1])
         elif pi.shape == (S,):
-            V[h] = _q(model, h, V[h + 1])[pi, states]
+            V[h] = backed_up(model, h, V[h + 1])[pi, states]
         elif pi.shape == (S, A):
-            V[h] = np.einsum("as,sa->s", _q(model, h, V[h + 1]), pi)
+            V[h] = np.einsum("as,sa->s", backed_up(model, h, V[h + 1]), pi)
         else:
             raise InvalidData(f"A policy must have shape ({S},) or ({S}, {A}) at each step. Got {pi.shape}.")
     return V
@@ -81,7 +81,7 @@ def backup(theta: Any, mu: Any, columns: Any, V: Any) -> Any:
     return (theta + V @ mu.T) @ columns
 
 
-def _q(model: LinearModel | Model, h: int, V: Array) -> Array:
+def backed_up(model: LinearModel | Model, h: int, V: Array) -> Array:
     """r_h + P_h V for all state-action pairs, (A, S)."""
     if not isinstance(model, LinearModel):
         return model.q(h, V)

@@ -1,12 +1,67 @@
-"""What one reward may be, and what becomes of rewards outside that range: an error, or clipped to it."""
+"""What one reward may be, what becomes of one outside that range, and the random play that tells where nobody does."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
-from linmdp.envs.trial import Trials
+import numpy as np
+
+from linmdp.envs.guard import Guard
 from linmdp.errors import check_choice, check_number, one_number
+
+STEPS_PER_EPISODE = 100
+"""Random play ends with the episode in which its steps reach so many times the episodes: some steps take long."""
+LONGEST_H = 200
+"""The longest episode of an environment that has no limit of its own, where H is not given."""
+
+
+class Episode(NamedTuple):
+    """One of them: its steps, whether the environment itself cut it off, and its different rewards."""
+
+    length: int
+    cut: bool
+    rewards: frozenset[float]
+
+
+class Trials:
+    """Always the same episodes of random play, of at most H steps; each is played once, however often it is asked for.
+
+    Attributes
+    ----------
+    steps : how many have been played
+    """
+
+    def __init__(self, guard: Guard, H: int) -> None:
+        self._guard, self._H, self._rng, self._episodes = guard, H, np.random.default_rng(0), list[Episode]()
+
+    @property
+    def steps(self) -> int:
+        return sum(episode.length for episode in self._episodes)
+
+    def H(self, episodes: int) -> int:
+        """A length for episodes that have none: twice the longest seen, or where the environment cuts them off."""
+        longest, cut, _ = max(self._seen(episodes), key=lambda episode: episode[:2])
+        return min(longest if cut else 2 * longest, LONGEST_H)
+
+    def rewards(self, episodes: int) -> tuple[float, ...]:
+        """The different rewards that were seen, from the least to the largest."""
+        return tuple(sorted(frozenset[float]().union(*(episode.rewards for episode in self._seen(episodes)))))
+
+    def _seen(self, episodes: int) -> list[Episode]:
+        """So many of them, or fewer where they are long."""
+        seen, total = list[Episode](), 0
+        while len(seen) < episodes and total < STEPS_PER_EPISODE * episodes:
+            if len(seen) == len(self._episodes):
+                self._episodes.append(self._played(len(seen)))
+            seen.append(self._episodes[len(seen)])
+            total += seen[-1].length
+        return seen
+
+    def _played(self, k: int) -> Episode:
+        steps = list(self._guard.random_episode(k, self._rng, H=self._H, seed=k))
+        return Episode(len(steps), steps[-1].truncated, frozenset(step.reward for step in steps))
+
 
 RULES = ("auto", "error", "clip")
 FEW_EPISODES = 20
@@ -48,43 +103,35 @@ class Pay:
         return min(max(value, self.low), self.high)
 
 
-class Rewards(NamedTuple):
-    """The range of what an agent is paid, how, and what of it was found by random play."""
+class RewardRule:
+    """The range of one reward, and what becomes of one outside.
 
-    low: float
-    high: float
-    pay: Pay | None
-    chosen: dict[str, float]
+    "error": the run loop refuses it. "clip": it is brought into the range. "auto" is "error" where both bounds are
+    given, else "clip", so that no run ends with a reward that nobody could know of.
 
-
-def reward_rule(id: str, rule: str, low: float | None, high: float | None, reported: Any, play: Trials) -> Rewards:
-    """The range of one reward, and how rewards are brought into it.
-
-    "error" has no `Pay`: the run loop refuses a reward outside. "auto" is "error" where both bounds are given, else
-    "clip", so that no run ends with a reward that nobody could know of. `reported` is the environment's own range.
+    Attributes
+    ----------
+    known : the range, with the environment's own for a bound that is not given; None where it has to be guessed
     """
-    check_choice(id, "reward", rule, RULES)
-    given = low is not None and high is not None
-    chosen = dict[str, float]()
-    known = _finite(reported)
-    if known is None and not given:
-        known = observed_range(play.rewards(FEW_EPISODES))
-        chosen = {"reward_low": known[0]} if low is None else {}
-        chosen |= {"reward_high": known[1]} if high is None else {}
-    usual = known or (0.0, 1.0)
-    low = check_number(id, "reward_low", usual[0] if low is None else low)
-    high = check_number(id, "reward_high", usual[1] if high is None else high, low=low)
-    strict = rule == "error" or (rule == "auto" and given)
-    return Rewards(low, high, None if strict else Pay(low, high, warns=rule == "auto"), chosen)
 
+    def __init__(self, id: str, rule: str, low: float | None, high: float | None, reported: Any) -> None:
+        check_choice(id, "reward", rule, RULES)
+        self.id, self.given = id, {"reward_low": low, "reward_high": high}
+        for name, bound in self.given.items():
+            if bound is not None:
+                check_number(id, name, bound)
+        given = low is not None and high is not None
+        self.strict, self.warns = rule == "error" or (rule == "auto" and given), rule == "auto"
+        self.known = (0.0, 1.0) if given else _finite(reported)
 
-def is_guessed(id: str, rule: str, low: float | None, high: float | None, reported: Any) -> bool:
-    """Whether the range of one reward is taken from random play because nobody says what it is."""
-    check_choice(id, "reward", rule, RULES)
-    for name, bound in (("reward_low", low), ("reward_high", high)):
-        if bound is not None:
-            check_number(id, name, bound)
-    return (low is None or high is None) and _finite(reported) is None
+    def found(self, play: Trials) -> tuple[float, float, dict[str, float]]:
+        """The range, and what of it was found by random play."""
+        usual = self.known or observed_range(play.rewards(FEW_EPISODES))
+        names = dict(zip(self.given, usual, strict=True))
+        chosen = {} if self.known else {name: value for name, value in names.items() if self.given[name] is None}
+        low, high = (names[name] if bound is None else bound for name, bound in self.given.items())
+        low = check_number(self.id, "reward_low", low)
+        return low, check_number(self.id, "reward_high", high, low=low), chosen
 
 
 def _finite(reported: Any) -> tuple[float, float] | None:

@@ -1,7 +1,8 @@
-"""What of an agent goes onto a device: its sizes and parameters, checked to be ones that the C library has."""
+"""What of an agent goes onto a device, checked to be what the C library has, and the memory that it takes there."""
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.lsvi_gp import LSVIGP
-from linmdp.agents.memory.centres import Centres
+from linmdp.agents.memory.centres import NEIGHBOURS, Centres
 from linmdp.agents.schedules.base import Growing
 from linmdp.errors import InvalidParameter, invalid
 from linmdp.export.gp import check_gp, inner
@@ -44,17 +45,17 @@ class Learner:
     A: int
     d: int
     S: int
-    groups: int
-    levels: int
-    discount: float
-    beta: float
-    auto: bool
-    lam: float
-    cap: float
     cap_step: float
-    cap_remaining: bool
-    random_ties: bool
     reward_range: tuple[float, float]
+    groups: int = 1
+    levels: int = 1
+    discount: float = 1.0
+    beta: float = 0.0
+    auto: bool = False
+    lam: float = 1.0
+    cap: float = 0.0
+    cap_remaining: bool = False
+    random_ties: bool = False
     centres: int = 0
     room: int = 0
     replan: float = 0.0
@@ -100,38 +101,74 @@ def learner_of(agent: Agent) -> Learner:
     storage, S = agent._planner.storage, agent.task.S or LARGEST
     assert isinstance(storage, Centres)
     replan = agent.schedule.fraction if isinstance(agent.schedule, Growing) else 0.0
-    learner = Learner(**common_of(agent), centres=min(storage.M, S), room=min(storage.M + 1, S), replan=replan)
+    learner = policy_of(agent, centres=min(storage.M, S), room=min(storage.M + 1, S), replan=replan)
     for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of centres", learner.room)):
         if size > LARGEST:
             raise InvalidParameter(f"The {name} of an exported learner must be at most {LARGEST}. Got {size}.")
     return learner
 
 
-def common_of(agent: Agent) -> dict[str, Any]:
-    """Sizes and parameters that every optimistic agent has; those of an agent without them are zero."""
-    task = agent.task
-    found: dict[str, Any] = {
-        "agent": agent.name,
-        "H": task.H,
-        "A": task.A,
-        "d": task.d,
-        "S": task.S or 0,
-        "reward_range": task.reward_range,
-        "cap_step": max(task.reward_range[1], 0.0),
-    }
-    if not isinstance(agent, LSVIAgent):
-        nothing = {"ahead": task.H, "groups": 1, "levels": 1, "discount": 1.0, "beta": 0.0, "auto": False, "lam": 1.0}
-        return found | nothing | {"cap": 0.0, "cap_remaining": False, "random_ties": False}
-    assert agent.caps is not None
-    return found | {
-        "ahead": agent.horizon.H,
-        "groups": agent.horizon.groups,
-        "levels": agent.horizon.levels,
-        "discount": agent.horizon.discount,
-        "beta": agent.beta_value,
-        "auto": agent._auto_beta is not None,
-        "cap": float(agent.caps[0]),
-        "lam": agent.lam_value,
-        "cap_remaining": agent.cap == "remaining" and not agent.horizon.discounted,
-        "random_ties": agent.ties == "random",
-    }
+def policy_of(agent: Agent, **kept: Any) -> Learner:
+    """Sizes and parameters of what acts, which an agent that is not optimistic has by default; nothing else is kept."""
+    task, found = agent.task, dict[str, Any]()
+    if isinstance(agent, LSVIAgent):
+        assert agent.caps is not None
+        found = {
+            "groups": agent.horizon.groups,
+            "levels": agent.horizon.levels,
+            "discount": agent.horizon.discount,
+            "beta": agent.beta_value,
+            "auto": agent._auto_beta is not None,
+            "lam": agent.lam_value,
+            "cap": float(agent.caps[0]),
+            "cap_remaining": agent.cap == "remaining" and not agent.horizon.discounted,
+            "random_ties": agent.ties == "random",
+        }
+    return Learner(
+        agent=agent.name,
+        H=task.H,
+        ahead=agent.horizon.H if isinstance(agent, LSVIAgent) else task.H,
+        A=task.A,
+        d=task.d,
+        S=task.S or 0,
+        reward_range=task.reward_range,
+        cap_step=max(task.reward_range[1], 0.0),
+        **found,
+        **kept,
+    )
+
+
+def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
+    """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
+    quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
+    wide, d, M, p = ctypes.c_double, learner.d, learner.room, learner.d // blocks
+    merging = {"radius": wide, "stays": ctypes.c_uint8 * M} if learner.merges else {}
+    centre = _struct(sums=wide * (d + 1), point=state if learner.S else wide * p)
+    store = _struct(centre=centre * M, **merging, count=ctypes.c_uint16)
+    core = _core(learner, wide, quick, blocks * p * (p + 1) // 2)
+    return ctypes.sizeof(_struct(core=core, store=store * max(learner.groups - 1, 1), clock=ctypes.c_uint32 * 2))
+
+
+def stack_bytes(learner: Learner, numbers: int) -> int:
+    """Stack that a call takes at most, where a state has so many numbers (0: states are finite)."""
+    # the weights of centres, and what they are solved from
+    sharing = 2 * NEIGHBOURS * (NEIGHBOURS + 2) * learner.merges
+    return 8 * (10 * learner.d + 4 * learner.A + numbers + sharing) + 800
+
+
+def _core(learner: Learner, wide: Any, quick: Any, packed: int) -> Any:
+    d, L = learner.d, learner.levels
+    group = _struct(sums=wide * (packed + d), factor=quick * packed)
+    width = _struct(w=wide * (L * d), returns=wide * 15, counters=ctypes.c_uint32 * 2, arm=ctypes.c_uint8 * 2)
+    return _struct(
+        group=group * learner.groups,
+        weights=wide * (L * d + packed + 1),
+        **({"width": width} if learner.auto else {}),
+        seed=ctypes.c_uint32 * 3,
+        next=ctypes.c_uint16,
+        flags=ctypes.c_uint8 * 2,
+    )
+
+
+def _struct(**fields: Any) -> Any:
+    return type("Memory", (ctypes.Structure,), {"_fields_": list(fields.items())})

@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linmdp.agents.lsvi_gp import LSVIGP
-from linmdp.export.learner import Learner
 from linmdp.export.names import CNames
 from linmdp.export.numbers import filled, in_markdown
 
-
-def learner_readme(learner: Learner, names: CNames, *, sizes: dict[str, int], run: str) -> str:
-    """Of a learner and its policy; `sizes` are in bytes."""
-    low, high = learner.reward_range
-    values = {
-        "run": _origin(run),
-        "centres": f"{learner.centres:,}" if learner.merges else None,
-        "low": f"{low:g}",
-        "high": f"{high:g}",
-    }
-    bytes_of = {name: f"{n:,}" for name, n in sizes.items()}
-    return filled("README.md", {**values, **bytes_of, **_meaning(learner.S, learner.H, names)})
+PARTS = {
+    "experience": "transitions",
+    "plan": "a plan; there are two",
+    "job": "planning",
+    "returns": "sums of rewards",
+}
+"""What the structs of `lsvi-gp` hold."""
 
 
-def gp_readme(
-    agent: LSVIGP, names: CNames, *, held: dict[str, int], flash: int, stack: int, kind: str, run: str
-) -> str:
+def readme(template: str, names: CNames, S: int, H: int, *, run: str, **values: int | str | None) -> str:
+    """The template with its values, and what states and actions are; whole numbers are sizes, mostly in bytes."""
+    written = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+    origin = f"From this run: {in_markdown(run)}." if run else "From an agent in Python."
+    return filled(template, {"run": origin, **written, **_meaning(S, H, names)})
+
+
+def gp_readme(agent: LSVIGP, names: CNames, *, held: dict[str, int], run: str, **values: int | str) -> str:
     """Of `lsvi-gp`, whose structs are so many bytes each."""
-    task = agent.task
-    parts = {
-        "experience": "transitions",
-        "plan": "a plan; there are two",
-        "job": "planning",
-        "returns": "sums of rewards",
-    }
-    values = {
-        "run": _origin(run),
-        "ram": f"{held['learner']:,}",
-        "stack": f"{stack:,}",
-        "flash": f"{flash:,}",
-        "parts": "\n".join(_row(words, f"{held[name]:,}") for name, words in parts.items()),
-        "kind": kind,
-        "spec": f"{agent.name}:states={agent.states},features={agent.features},kept={agent.kept}",
-    }
-    return filled("README_gp.md", values | _meaning(task.S or 0, task.H, names))
-
-
-def policy_readme(learner: Learner, names: CNames, *, flash: int, run: str) -> str:
-    """Of a policy alone."""
-    return filled(
-        "README_policy.md", {"run": _origin(run), "flash": f"{flash:,}"} | _meaning(learner.S, learner.H, names)
-    )
-
-
-def _origin(run: str) -> str:
-    return f"From this run: {in_markdown(run)}." if run else "From an agent in Python."
+    parts = "\n".join(_row(words, f"{held[name]:,}") for name, words in PARTS.items())
+    spec = f"{agent.name}:states={agent.states},features={agent.features},kept={agent.kept}"
+    own: dict[str, Any] = {"ram": held["learner"], "parts": parts, "spec": spec}
+    return readme("README_gp.md", names, agent.task.S or 0, agent.task.H, run=run, **own, **values)
 
 
 def _row(*cells: str) -> str:
@@ -64,15 +41,12 @@ def _meaning(S: int, H: int, names: CNames) -> dict[str, str]:
     if S:
         first = "static const unsigned state = 0;"
         words = f"A state is a number 0 .. {S - 1}. It counts through these fields, the last one fastest:"
-        rows = [_row(f"`{name}`", f"0 .. {size - 1}") for name, size in names.fields]
-        table = ["| field | values |", "|---|---|", *rows]
+        table = [("field", "values"), *((f"`{name}`", f"0 .. {size - 1}") for name, size in names.fields)]
     else:
         first = f"static const linmdp_real state[] = {{{', '.join(['0'] * len(names.fields))}}};"
         words = "A state is a pointer to these numbers, in this order:"
-        table = [
-            "| place | number |",
-            "|---|---|",
-            *(_row(str(i), f"`{name}`") for i, (name, _) in enumerate(names.fields)),
-        ]
+        table = [("place", "number"), *((str(i), f"`{name}`") for i, (name, _) in enumerate(names.fields))]
+    header, *rows = (_row(*cells) for cells in table)
     actions = "\n".join(_row(str(a), f"`LINMDP_ACTION_{name.upper()}`") for a, name in enumerate(names.actions))
-    return {"states": "\n".join([words, "", *table]), "actions": actions, "H": f"{H:,}", "state": first}
+    states = "\n".join([words, "", header, "|---|---|", *rows])
+    return {"states": states, "actions": actions, "H": f"{H:,}", "state": first}

@@ -1,4 +1,4 @@
-"""What the Python agent sees, chooses and believes, recorded for the self-test of the C library."""
+"""What the Python agent sees, chooses and believes, with the random numbers of a device: for the self-test in C."""
 
 from __future__ import annotations
 
@@ -9,9 +9,43 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.guard import Guard
-from linmdp.export.draws import DeviceDraws
 from linmdp.export.numbers import braces, filled, real, reals
 from linmdp.types import Array, State
+
+_32 = 0xFFFFFFFF
+
+
+def mixed(x: int) -> int:
+    """A fixed mixing of 32 bits."""
+    x = (x ^ (x >> 16)) * 0x7FEB352D & _32
+    x = (x ^ (x >> 15)) * 0x846CA68B & _32
+    return x ^ (x >> 16)
+
+
+def draw(key: int, index: int) -> int:
+    """Number `index` under a key, even over 32 bits."""
+    return mixed((key + mixed((index + 0x9E3779B9) & _32)) & _32)
+
+
+class DeviceDraws:
+    """Stands in for the generator of an agent, so that it draws what the learner in C draws.
+
+    Each call of a method is one use, with a key of its own.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.uses = seed & _32, 0
+
+    def _key(self) -> int:
+        key = draw(self.seed, self.uses)
+        self.uses += 1
+        return key
+
+    def random(self, size: int) -> Array:
+        """`size` numbers in [0, 1)."""
+        key = self._key()
+        return np.array([draw(key, i) / 2**32 for i in range(size)])
+
 
 GAP = 1e-3
 """Choices of the frozen policy are recorded where the best action is better by so much: no rounding turns them."""
@@ -93,21 +127,11 @@ def decisions(agent: Agent, states: list[State], most: int = 100) -> list[Policy
 
 def vectors_code(steps: list[Step], decided: list[PolicyStep], seed: int, kind: str) -> str:
     """selftest_vectors.c"""
-    lines = [
-        "    "
-        + braces(
-            (
-                c_state(s.state, kind),
-                c_state(s.next_state, kind),
-                real(s.reward, kind),
-                str(s.action),
-                str(int(s.first)),
-                str(int(s.terminated)),
-                braces(reals(s.q, "double")),
-            )
-        )
-        for s in steps
-    ]
+    lines = []
+    for s in steps:
+        states = c_state(s.state, kind), c_state(s.next_state, kind)
+        plain = real(s.reward, kind), str(s.action), str(int(s.first)), str(int(s.terminated))
+        lines.append("    " + braces((*states, *plain, braces(reals(s.q, "double")))))
     asked = ["    " + braces((c_state(x.state, kind), str(x.h), str(x.action))) for x in decided]
     values = {
         "seed": seed,

@@ -14,13 +14,12 @@ from linmdp.errors import check_choice, check_int
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
 from linmdp.export.header import config, quick_kind
-from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
-from linmdp.export.memory import learner_bytes, stack_bytes
-from linmdp.export.names import c_names, example_code, names_code
+from linmdp.export.learner import Learner, check_exportable, learner_bytes, learner_of, policy_of, stack_bytes
+from linmdp.export.names import CNames, c_names, example_code, names_code
 from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
-from linmdp.export.readme import gp_readme, learner_readme, policy_readme
-from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
+from linmdp.export.readme import gp_readme, readme
+from linmdp.export.vectors import PolicyStep, Step, decisions, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
 
 REALS = ("float", "double")
@@ -56,22 +55,20 @@ def export_learner(
     recorded = record(env, new_agent(agent, seed), steps, seed, real)
     state = _kept_state(learner, recorded[0], real)
     ram = learner_bytes(learner, code.blocks, quick_kind(real, code, learner.d), state)
-    chosen, names = decisions(agent, [s.state for s in recorded]), c_names(agent.task, code.states)
+    names, (low, high) = c_names(agent.task, code.states), learner.reward_range
     sizes = {"ram": ram, "stack": stack_bytes(learner, code.states), "flash": code.flash + flash}
+    said: dict[str, Any] = {"low": f"{low:g}", "high": f"{high:g}", **sizes}
+    said["centres"] = learner.centres if learner.merges else None
     written = {
         "linmdp_config.h": config(learner, code, real, run),
-        "README.md": learner_readme(learner, names, sizes=sizes, run=run),
-        "example/main.c": example_code(names, learner.S > 0, real),
-        "linmdp_names.h": names_code(names, learner.S > 0),
+        "README.md": readme("README.md", names, learner.S, learner.H, run=run, **said),
         "linmdp_features.h": template(code.header),
         "linmdp_features.c": code.source,
         "linmdp_memory.h": template("memory_centres.h"),
         "linmdp_learner.c": template("learner_centres.c"),
-        "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
-        "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
-        **{name: template(name) for name in (*VALUE, *LEARNER, *SELFTEST, *BOARD)},
-        **{name: template(name) for name in (WIDTH if learner.auto else ())},
+        **_copied("linmdp_policy.h", *VALUE, *LEARNER, *(WIDTH if learner.auto else ())),
+        **_tried(names, learner.S > 0, recorded, decisions(agent, [s.state for s in recorded]), seed, real),
     }
     return Exported(write_texts(folder, written), **sizes)
 
@@ -83,35 +80,47 @@ def _export_gp(agent: LSVIGP, env: Any, folder: Path, *, real: str, steps: int, 
     policy, flash = policy_code(agent, real, 1) if finite else ("", 0)
     chosen, stack = decisions(agent, [s.state for s in recorded]) if finite else [], gp_stack(agent)
     close = CLOSE[real] * max(1.0, max(float(np.abs(s.q).max()) for s in recorded))
-    written = gp_code(agent, real, run, close) | {
-        "README.md": gp_readme(agent, names, held=held, flash=flash, stack=stack, kind=real, run=run),
-        "example/main.c": example_code(names, finite, real),
-        "linmdp_names.h": names_code(names, finite),
-        "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
-        **{name: template(name) for name in (*SELFTEST, *BOARD)},
-    }
-    written |= {"linmdp_policy.h": template("linmdp_policy.h"), "linmdp_policy.c": policy} if finite else {}
+    written = gp_code(agent, real, run, close) | _tried(names, finite, recorded, chosen, seed, real)
+    written["README.md"] = gp_readme(agent, names, held=held, flash=flash, stack=stack, kind=real, run=run)
+    written |= _copied("linmdp_policy.h") | {"linmdp_policy.c": policy} if finite else {}
     return Exported(write_texts(folder, written), ram=held["learner"], stack=stack, flash=flash)
 
 
 def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:
     """The policy of `agent` alone: it needs no RAM."""
     check_choice("export", "real", real, REALS)
-    code = feature_code(agent, real)
+    code, finite = feature_code(agent, real), agent.task.S is not None
     policy, flash = policy_code(agent, real, code.blocks)
-    nobody, names = Learner(**common_of(agent)), c_names(agent.task, code.states)
-    flash += code.flash if agent.task.S is None else 0  # a table of actions needs no features
+    nobody, names = policy_of(agent), c_names(agent.task, code.states)
+    flash += 0 if finite else code.flash  # a table of actions needs no features
     written = {
-        "README.md": policy_readme(nobody, names, flash=flash, run=run),
-        "linmdp_names.h": names_code(names, agent.task.S is not None),
+        "README.md": readme("README_policy.md", names, nobody.S, nobody.H, run=run, flash=flash),
+        "linmdp_names.h": names_code(names, finite),
         "linmdp_config.h": config(nobody, code, real, run),
         "linmdp_features.h": template(code.header),
-        "linmdp_policy.h": template("linmdp_policy.h"),
         "linmdp_policy.c": policy,
+        **_copied("linmdp_policy.h", *(() if finite else VALUE)),
     }
-    if agent.task.S is None:
-        written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
+    if not finite:
+        written["linmdp_features.c"] = code.source
     return Exported(write_texts(folder, written), ram=0, stack=0, flash=flash)
+
+
+def _copied(*names: str) -> dict[str, str]:
+    """Files that are the same for all."""
+    return {name: template(name) for name in names}
+
+
+def _tried(
+    names: CNames, finite: bool, recorded: list[Step], chosen: list[PolicyStep], seed: int, real: str
+) -> dict[str, str]:
+    """The names of states and actions, an application that speaks of them, and the self-test."""
+    return {
+        "example/main.c": example_code(names, finite, real),
+        "linmdp_names.h": names_code(names, finite),
+        "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
+        **_copied(*SELFTEST, *BOARD),
+    }
 
 
 def _kept_state(learner: Learner, step: Step, real: str) -> Any:

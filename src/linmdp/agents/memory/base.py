@@ -18,7 +18,7 @@ from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge, quadratic_forms
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features.base import CheckedFeatures, FeatureMap
-from linmdp.features.blocks import BlockFeatures
+from linmdp.features.basis import BlockFeatures
 from linmdp.types import Array, BoolArray, IntArray, State, all_finite
 
 FADED = 1e-10

@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import gymnasium
@@ -108,7 +108,7 @@ class Table:
 
     def values(self) -> tuple[float, float, Array]:
         """What an episode is worth to the best policy, to random play, and to each constant action, (A,)."""
-        constant = [self.worth(partial(_always, np.full(self.S, a))) for a in range(self.A)]
+        constant = [self.worth(([np.full(self.S, a)] * self.H).__getitem__) for a in range(self.A)]
         return float(self.start @ self.optimum.V[0]), self.worth(uniform_policy(self)), np.array(constant)
 
     def worth(self, policy: planning.Policy) -> float:
@@ -119,10 +119,6 @@ class Table:
     def optimum(self) -> Optimum:
         """Q* and V*, computed once."""
         return planning.optimum(self)
-
-
-def _always(actions: IntArray, h: int) -> IntArray:
-    return actions
 
 
 Outcomes = Iterable[tuple[float, Any, float]]

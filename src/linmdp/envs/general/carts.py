@@ -41,10 +41,6 @@ class Poles(Cart):
     The state is (position, velocity, angle, angular velocity), near 0 at the start, with the law of motion of Barto,
     Sutton and Anderson (1983). The episode ends when the pole leans too far or the cart leaves the track, or after H
     steps.
-
-    Drawn: the masses, the length of the pole, the force, the limits, the noise on velocities, the actions, whether the
-    angle is seen as it is or as its sine and cosine, H, and what is paid: something for each step, or more the closer
-    to upright in the middle, or nothing but a fine for a fall. The best known return is that of a linear controller.
     """
 
     tau = 0.02
@@ -109,11 +105,6 @@ class Swingups(Cart):
 
     The state is (position, velocity, angle, angular velocity) with the law of motion of a pole on a cart; angle 0 is
     upright, and the pole hangs at the start. At the ends of the track the cart stops, or the episode ends with a fine.
-
-    Drawn: the masses, the length, the force, the track, what its ends do, whether the angle is seen as it is or as its
-    cosine and sine, whether a day ends by termination, H, and what a step pays: the height of the pole, the height less
-    the distance from the middle, or 1 while the pole is nearly upright. The best known return is that of a beam search;
-    there is no noise, so a policy can earn it.
     """
 
     tau = 0.04

@@ -1,4 +1,4 @@
-"""Chains, locks, doors and seas: small numbered states, where what pays well lies far away."""
+"""Small numbered states: chains, locks, doors and seas, where what pays well lies far away, and random linear MDPs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ def chains(rng: np.random.Generator) -> TableInstance:
     stream may push back; on a slide (NChain: Dearden, Friedman and Russell 1998) going back leads to the start at once,
     and the two actions are confused with some chance. Going back pays a little at place 0, going on pays much at the
     last.
-
-    Drawn: N, the kind, all chances, what is paid, which action does what (in most instances at each place anew), noise
-    on rewards, H, and whether a place is shown as its number, a float or a one-hot vector. The best return is exact.
     """
     N, A, H = int(rng.integers(5, 13)), int(rng.integers(2, 4)), int(rng.integers(25, 61))
     river = bool(rng.random() < 0.5)
@@ -64,10 +61,6 @@ def locks(rng: np.random.Generator) -> TableInstance:
     States are the number of right actions so far, 0 to L-1, and a stuck lock in some instances. At each place one
     action is right. A wrong one goes back to the start, goes back one place, or sticks the lock until the day is over.
     The last right action pays the prize, and the lock closes again: a day has time for one to three openings.
-
-    Drawn: L, the number of actions, the combination, what a wrong action does and pays (nothing, or a small lure), the
-    chance that an action slips to a random one, noise on rewards, whether a place is shown as its number, a float or a
-    one-hot vector. The best return is exact.
     """
     wrong = str(rng.choice(["start", "back", "stuck"], p=[0.5, 0.25, 0.25]))
     L, A = int(rng.integers(4, 8 if wrong == "stuck" else 11)), int(rng.integers(2, 6))
@@ -103,9 +96,6 @@ def deep_sea(rng: np.random.Generator) -> TableInstance:
     A diver sinks one row of an N x N grid at each of N steps, to the left or to the right; the first cell is at the top
     left. A step to the right costs 0.01/N of the treasure, and the treasure lies at the bottom right (Osband et al.
     2019, "Behaviour suite"). Which action is right is drawn for each cell.
-
-    Drawn: N, whether a step to the right fails with chance 1/N, what the treasure pays, noise on the reward, and
-    whether a cell is shown as its number or as a board with a 1 in it. The best return is exact.
     """
     N = int(rng.integers(5, 13))
     right = rng.integers(2, size=N * N)
@@ -244,3 +234,32 @@ def traps(rng: np.random.Generator) -> TableInstance:
     every step until the end pays much; in some instances only until the door is pushed again, which shuts it.
     """
     return arms(rng) if rng.random() < 0.5 else door(rng)
+
+
+@family("linear_mdps", "kept", H=30, episodes=runs(20))
+def linear_mdps(rng: np.random.Generator) -> TableInstance:
+    """Random linear MDPs: what an action does is a hidden mixture of a few things that may happen.
+
+    P(s' | s, a) = <phi(s, a), mu(s')> and r(s, a) = <phi(s, a), theta>, with phi(s, a) drawn from the unit simplex;
+    each of its d numbers stands for a distribution of the next state and for a reward.
+    """
+    S, A, d, H = (int(rng.integers(low, high + 1)) for low, high in ((8, 30), (2, 5), (3, 8), (10, 30)))
+    phi = rng.dirichlet(np.full(d, rng.uniform(0.1, 0.5)), size=(S, A))
+    mu = rng.dirichlet(np.full(S, rng.uniform(0.05, 0.5)), size=d)
+    unit = rng.uniform(0.3, 5.0)
+    theta = unit * (rng.beta(0.5, 1.0, size=d) + rng.choice([0.0, 0.0, -1.0]))
+    start = np.full(S, 1 / S) if rng.random() < 0.5 else np.eye(S)[0]
+    model = Table(
+        H=H,
+        chance=phi @ mu,
+        next=np.broadcast_to(np.arange(S), (S, A, S)),
+        reward=np.broadcast_to((phi @ theta)[:, :, None], (S, A, S)),
+        over=np.zeros((S, A, S), dtype=np.bool_),
+        start=start,
+    )
+    noise, ends = unit * float(rng.choice([0.0, 0.1])), bool(rng.random() < 0.5)
+    if rng.random() < 0.5:
+        return TableInstance(model, noise=noise, ends=ends)
+    seen = phi.reshape(S, A * d).astype(np.float32)
+    space = spaces.Box(0.0, 1.0, (A * d,), np.float32)
+    return TableInstance(model, space=space, shown=lambda s: seen[s].copy(), noise=noise, ends=ends)

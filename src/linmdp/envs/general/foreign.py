@@ -57,11 +57,7 @@ class Foreign(Instance):
 
 @family("box2d_landers", "kept", H=400, episodes=runs(200), extra="box2d")
 def box2d_landers(rng: np.random.Generator) -> Foreign:
-    """Gymnasium's LunarLander with other gravity and wind (needs the extra `box2d`).
-
-    Drawn: gravity, wind and turbulence, and H, at which the episode is cut. The best known return is that of the
-    heuristic that Gymnasium ships, braking as it does, or more, or less.
-    """
+    """Gymnasium's LunarLander with other gravity and wind (needs the extra `box2d`)."""
     windy = bool(rng.random() < 0.5)
     weather = {"enable_wind": windy, "wind_power": rng.uniform(0, 12), "turbulence_power": rng.uniform(0, 1.2)}
     inner = make_gym("LunarLander-v3", {"gravity": -rng.uniform(6.0, 11.0), **weather})
@@ -89,9 +85,6 @@ def minigrids(rng: np.random.Generator) -> Foreign:
 
     The observation is MiniGrid's partial picture of 7 x 7 cells, three codes each; the goal pays 1 - 0.9 h/H and ends
     the episode. Actions that a task does not need are left out in some instances.
-
-    Drawn: the task, whether its rooms are the same in all episodes, the number of actions, H. The best return is exact:
-    the shortest way, by breadth-first search of each room.
     """
     door = bool(rng.random() < 0.3)
     name = str(rng.choice(DOORS if door else WALKS))
@@ -128,11 +121,9 @@ GAMES = (
 class RamGame(Foreign):
     """The first seconds of Atari games, seen through the 128 bytes of their memory (needs the extra `linearize`).
 
-    An episode has 50 to 100 steps of four frames each, and a lost life ends it. Rewards are the scores of the game.
-
-    Drawn: the game, whether actions stick (each is replaced by the one before with chance 0.25), what scores are
-    multiplied by, H. The best known return is the mean of the best episodes that searches find; they can go back, and
-    with actions that stick they know in hindsight which did, so no policy reaches all of it.
+    An episode has 50 to 100 steps of four frames each, and a lost life ends it. Rewards are the scores of the game. The
+    best known return is the mean of the best episodes that searches find; they can go back, and where actions stick
+    they know in hindsight which did, so no policy reaches all of it.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:

@@ -111,10 +111,6 @@ def grids(rng: np.random.Generator) -> TableInstance:
     two sides instead; at walls and edges it stays. A pit ends the episode, or costs and puts the walker back to its
     start; the goal pays and ends the episode, or pays and puts the walker back to its start, so that a day has many
     walks.
-
-    Drawn: the size, the cells of start, goal, walls and pits (so that a path is left), the slip, what steps, pits and
-    the goal pay, noise on rewards, H, and what is seen: the number of the cell, its row and column as whole numbers or
-    as floats, a board with a 1 in the cell, or a small picture of everything. The best return is exact.
     """
     rows, columns = (int(n) for n in rng.integers(4, 8, size=2))
     while True:

@@ -74,9 +74,6 @@ def mazes(rng: np.random.Generator) -> TableInstance:
 
     It sees the 3 x 3 or 5 x 5 cells around it, or ahead of it where it steers, as codes: a box of bytes, whole numbers
     one by one, or one number that is a hash of them all. Different places may look the same.
-
-    Drawn: the rooms, what lies where, steering, lava, the view and its form, the chance that an action does nothing,
-    what the goal, the key and a step pay, H. The best return is that of who knows the place (exact).
     """
     steers, size, idle = bool(rng.random() < 0.5), int(rng.choice([3, 5])), float(rng.choice([0.0, 0.0, 0.1]))
     unit = rng.uniform(0.5, 5.0)

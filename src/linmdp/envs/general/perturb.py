@@ -141,10 +141,6 @@ def _actions(env: Env) -> int:
     return int(space.n)
 
 
-def _shown_as(env: Env, space: spaces.Space[Any], function: Callable[[Any], Any]) -> Env:
-    return TransformObservation(env, function, space)
-
-
 def _refuse(what: str, env: Env) -> DoesNotApply:
     return DoesNotApply(f"This perturbation is for {what}. Got {env.observation_space}.")
 
@@ -196,7 +192,7 @@ def _linear(env: Env, matrix: Array, offset: Array) -> Env:
     low, high = np.minimum(*ends).sum(axis=1) + offset - slack, np.maximum(*ends).sum(axis=1) + offset + slack
     with np.errstate(over="ignore"):
         after = _box(low, high, space.dtype)
-    return _shown_as(env, after, lambda x: (matrix @ np.asarray(x, dtype=np.float64) + offset).astype(space.dtype))
+    return TransformObservation(env, lambda x: (matrix @ x.astype(np.float64) + offset).astype(space.dtype), after)
 
 
 def _scaled(env: Env, rng: Rng) -> Env:
@@ -216,10 +212,10 @@ def _shifted(env: Env, rng: Rng) -> Env:
     space = env.observation_space
     if isinstance(space, spaces.Discrete):
         by = int(rng.integers(2, 100))
-        return _shown_as(env, spaces.Discrete(int(space.n), start=int(space.start) + by), lambda x: int(x) + by)
+        return TransformObservation(env, lambda x: int(x) + by, spaces.Discrete(space.n, start=space.start + by))
     if isinstance(space, spaces.MultiDiscrete):
         add = rng.integers(2, 100, size=space.shape)
-        return _shown_as(env, _numbers(space.nvec, space.start + add, space.dtype), lambda x: x + add)
+        return TransformObservation(env, lambda x: x + add, _numbers(space.nvec, space.start + add, space.dtype))
     k = _vector(env).shape[0]
     return _linear(env, np.eye(k), rng.uniform(-10, 10, size=k) * _spans(env))
 
@@ -231,9 +227,9 @@ def _twice(x: Any) -> Any:
 def _doubled(env: Env, rng: Rng) -> Env:
     space: Any = env.observation_space
     if (whole := _counted(space)) is not None:
-        return _shown_as(env, _numbers(_twice(whole.nvec), _twice(whole.start), whole.dtype), _twice)
+        return TransformObservation(env, _twice, _numbers(_twice(whole.nvec), _twice(whole.start), whole.dtype))
     if _is_box(space, "fiu"):
-        return _shown_as(env, _box(_twice(space.low), _twice(space.high), space.dtype), _twice)
+        return TransformObservation(env, _twice, _box(_twice(space.low), _twice(space.high), space.dtype))
     raise _refuse("numbers and arrays that are no picture", env)
 
 
@@ -271,7 +267,8 @@ def _as_floats(env: Env, rng: Rng) -> Env:
         low, high = space.low, space.high
     else:
         raise _refuse("whole numbers", env)
-    return _shown_as(env, _box(low, high, np.float32), lambda x: np.asarray(x, dtype=np.float32).reshape(low.shape))
+    shown = _box(low, high, np.float32)
+    return TransformObservation(env, lambda x: np.asarray(x, dtype=np.float32).reshape(low.shape), shown)
 
 
 def _onehot(env: Env, rng: Rng) -> Env:
@@ -289,7 +286,7 @@ def _onehot(env: Env, rng: Rng) -> Env:
         row[np.asarray(x).ravel() + first] = 1
         return row
 
-    return _shown_as(env, _box(np.zeros(n), np.ones(n), np.float32), shown)
+    return TransformObservation(env, shown, _box(np.zeros(n), np.ones(n), np.float32))
 
 
 def _of_type(kind: Any) -> Wrap:
@@ -297,20 +294,24 @@ def _of_type(kind: Any) -> Wrap:
         space: Any = env.observation_space
         if not _is_box(space, "f") or space.dtype == kind:
             raise _refuse("real numbers of another type", env)
-        return _shown_as(env, _box(space.low, space.high, kind), lambda x: np.asarray(x, dtype=kind))
+        return _typed(env, _box(space.low, space.high, kind))
 
     return wrap
+
+
+def _typed(env: Env, space: Any) -> Env:
+    return TransformObservation(env, lambda x: np.asarray(x, dtype=space.dtype), space)
 
 
 def _integers(env: Env, rng: Rng) -> Env:
     space: Any = env.observation_space
     kind: Any = np.int32 if space.dtype == np.int64 else np.int64
     if isinstance(space, spaces.Discrete):
-        return _shown_as(env, space, np.int64)
+        return TransformObservation(env, np.int64, space)
     if isinstance(space, spaces.MultiDiscrete):
-        return _shown_as(env, _numbers(space.nvec, space.start, kind), lambda x: np.asarray(x, dtype=kind))
+        return _typed(env, _numbers(space.nvec, space.start, kind))
     if _is_box(space, "iu"):
-        return _shown_as(env, _box(space.low, space.high, kind), lambda x: np.asarray(x, dtype=kind))
+        return _typed(env, _box(space.low, space.high, kind))
     raise _refuse("whole numbers", env)
 
 

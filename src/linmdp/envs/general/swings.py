@@ -1,4 +1,4 @@
-"""What has to swing to get up: pendulums, arms and cars between hills."""
+"""What has to swing to get up, pendulums, arms and cars between hills; and landers, which have to come down softly."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ class Pendulums(Physics):
     The state is (angle, angular velocity), anywhere at the start or hanging; each step applies one of some torques.
     There is no early end: an episode has H steps, and their end is a termination in some instances, a truncation in
     others.
-
-    Drawn: gravity, length, mass, friction, the torques, the noise on the velocity, whether the angle is seen as it is
-    or as its cosine and sine, H, and what is paid: the costs of Gymnasium's Pendulum, or the height of the rod. The
-    best known return is that of planning on a grid.
     """
 
     tau, fastest = 0.05, 8.0
@@ -67,10 +63,6 @@ class Arms(Physics):
     The state is (angle 1, angle 2, velocity 1, velocity 2), hanging nearly at rest at the start; the law of motion is
     that of Sutton's acrobot (1996), integrated by Runge and Kutta. The episode ends when the tip is above the line, or,
     where the height itself is paid, when the day is over.
-
-    Drawn: masses and lengths of the links, gravity, the torque, the line, the actions, whether angles are seen as they
-    are or as sines and cosines, H, and what is paid: -c a step until the line is reached, a prize there, or the height
-    of the tip at each step. The best known return is that of a beam search; there is no noise, so a policy can earn it.
     """
 
     tau, fastest = 0.2, (4 * np.pi, 9 * np.pi)
@@ -145,11 +137,6 @@ class Hills(Physics):
     The height of the ground is a sine of the place, and gravity pulls along its slope. Each step the engine pushes to
     the left, to the right or, in some instances, not at all. The state is (place, velocity); the episode ends at the
     flag high on one side, or after H steps. So the car has to swing (Moore 1990).
-
-    Drawn: gravity and force, the width of the valley, the side and the place of the flag, the noise on the velocity, H,
-    and what is paid: -c a step until the flag is reached, a prize at the flag with or without a cost of each push, or
-    the height that is held (dense, without an end at the flag). The best known return is that of planning on a grid, or
-    of pushing the way that the car rolls, whichever earns more.
     """
 
     fastest = 0.07
@@ -194,3 +181,60 @@ class Hills(Physics):
     def observed(self, x: Numbers) -> Numbers:
         """The state, from the side that the flag is on."""
         return self.side * x[0], self.side * x[1]
+
+
+TAU, SIDES, TOP = 0.1, 1.5, 2.2
+LEFT, MAIN, RIGHT = 1, 2, 3
+
+
+@family("landers", "kept", H=160, episodes=runs(80))
+class Landers(Physics):
+    """Landers: bring a small craft down on a pad, softly and upright, with one main engine and two that turn it.
+
+    The state is (place, height, their velocities, angle, angular velocity). The actions do nothing, turn to the left,
+    fire the main engine along the axis of the craft, turn to the right; gravity pulls and wind blows all the time. The
+    episode ends on the ground (a prize on the pad, a fine for a hard or tilted touch, else nothing), with a fine out of
+    sight or upside down, or after H steps. Engines cost fuel, and in most instances each step pays what it brings
+    closer to resting upright on the pad, as in Gymnasium's LunarLander.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.gravity = rng.uniform(0.15, 0.4)
+        self.thrust, self.turn = self.gravity * rng.uniform(1.8, 3.0), rng.uniform(0.8, 1.6)
+        self.wind = self.gravity * rng.choice([0.0, rng.uniform(-0.15, 0.15)])
+        gusts = rng.choice([0.0, 0.01]) * np.array([0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+        self.pad, self.spread = rng.uniform(0.15, 0.35), rng.uniform(0.1, 0.5)
+        self.unit = rng.uniform(0.01, 1.0)
+        self.shaped, self.fuel = bool(rng.random() < 0.75), rng.uniform(0.0, 0.6)
+        high = np.array([SIDES, TOP, 2.0, 2.0, np.pi / 2, 4.0])
+        super().__init__(H=int(rng.integers(100, 161)), A=4, low=-high, high=high, noise=gusts)
+
+    def begin(self) -> None:
+        """High up, with some speed to the side."""
+        x, vx, vy, angle = self.np_random.uniform(-1.0, 1.0, size=4).tolist()
+        self.state = self.spread * x, 1.4, 0.2 * vx, 0.1 * vy, 0.1 * angle, 0.0
+
+    def law(self, x: Numbers, action: int, m: Any) -> tuple[Numbers, Any, Any]:
+        """One step of Euler, velocities first."""
+        at, height, vx, vy, angle, spin = x
+        lift = self.thrust * (action == MAIN)
+        vx = vx + TAU * (self.wind - lift * m.sin(angle))
+        vy = vy + TAU * (lift * m.cos(angle) - self.gravity)
+        spin = m.clip(0.98 * spin + TAU * self.turn * ((action == LEFT) - (action == RIGHT)), -4.0, 4.0)
+        after = at + TAU * vx, height + TAU * vy, vx, vy, angle + TAU * spin, spin
+        down = after[1] <= 0
+        hard = (abs(vy) > 0.35) | (abs(vx) > 0.25) | (abs(after[4]) > 0.35)
+        lost = (abs(after[0]) > SIDES) | (after[1] > TOP) | (abs(after[4]) > math.pi / 2)
+        failed = lost | (down & hard)
+        landed = m.where(failed, False, down & (abs(after[0]) < self.pad))
+        reward = (
+            100.0 * landed - 100.0 * failed - self.fuel * (1.0 * (action == MAIN) + 0.1 * (action in (LEFT, RIGHT)))
+        )
+        if self.shaped:
+            reward = reward + self.closeness(after) - self.closeness(x)
+        return after, self.unit * reward, down | lost
+
+    def closeness(self, x: Numbers) -> Any:
+        """How close a state is to resting upright on the pad; 0 there."""
+        at, height, vx, vy, angle, _ = x
+        return -100 * ((at**2 + height**2) ** 0.5 + (vx**2 + vy**2) ** 0.5 + abs(angle))
