@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import linmdp
+from command import linmdp as command
 from linmdp import LSVIUCB, TableFeatures, Task
 from linmdp.agents.base import Agent
 from linmdp.export.learner import check_exportable
@@ -75,6 +75,14 @@ def built(folder: Path, *flags: str, compiler: str = "gcc", main: Path | None = 
     return program
 
 
+def said_by(main: Path, *sources: Path) -> list[str]:
+    """The words that a program of its own says."""
+    program = main.with_name("said")
+    command = ["gcc", *STRICT, f"-I{main.parent}", "-o", program, main, *sources, "-lm"]
+    subprocess.run([*map(str, command)], check=True)
+    return subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+
+
 def report(program: Path, *prefix: str) -> dict[str, str]:
     done = subprocess.run([*prefix, str(program)], capture_output=True, text=True)
     found = {line.partition(" ")[0]: line.partition(" ")[2] for line in done.stdout.splitlines()}
@@ -91,6 +99,7 @@ def assert_agrees(found: dict[str, str], real: str, *, strict: bool) -> None:
 
 
 OVERLAPPING = "gym:CartPole-v1,H=60,features=auto"
+LOCK = "lsvi-ucb:storage=centres,beta=0.5"
 
 
 @needs_gcc
@@ -260,18 +269,8 @@ def test_it_needs_math_alone_and_has_no_globals(tmp_path: Path, env: str, agent:
     listed = subprocess.run(["nm", tmp_path / "all.o"], capture_output=True, text=True, check=True).stdout
     symbols = [line.split()[-2:] for line in listed.splitlines()]
     needed = {name for kind, name in symbols if kind == "U"}
-    assert needed <= {
-        "sqrt",
-        "sqrtf",
-        "log",
-        "cos",
-        "cosf",
-        "exp",
-        "expf",
-        "floor",
-        "memcpy",
-        "memset",
-    }  # the last two: the compiler's own
+    own = {"memcpy", "memset"}  # of the compiler
+    assert needed - own <= {"sqrt", "sqrtf", "log", "cos", "cosf", "exp", "expf", "floor"}
     assert not {name for kind, name in symbols if kind in "BbDdC"}
 
 
@@ -311,19 +310,15 @@ def test_the_frozen_policy_of_any_agent_is_its_policy(tmp_path: Path, agent: str
     made = linmdp.make_agent(agent, env, 50)
     linmdp.run(env, made, episodes=50)
     export_policy(made, tmp_path, real="float")
-    main = tmp_path / "main.cc"
-    main.write_text(
+    (main := tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "linmdp_policy.h"\nint main(void) { for (unsigned h = 0; h < LINMDP_H; h++)'
         ' for (unsigned s = 0; s < LINMDP_S; s++) printf("%d ", linmdp_policy(h, s));'
         " return linmdp_policy(LINMDP_H, 0) != -1; }\n"
     )
-    program = tmp_path / "program"
-    sources = [str(path) for path in tmp_path.glob("*.c")]
-    subprocess.run(["gcc", *STRICT, "-x", "c", str(main), *sources, "-o", str(program), "-lm"], check=True)
-    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    found = said_by(main, *tmp_path.glob("linmdp*.c"))
     policies = [made.policy(h) for h in range(5)]
     expected = [p if p.ndim == 1 else (p > 0).argmax(axis=1) for p in policies]
-    assert [int(a) for a in done.stdout.split()] == np.array(expected).ravel().tolist()
+    assert [int(a) for a in found] == np.array(expected).ravel().tolist()
 
 
 def test_the_draws_of_a_device_are_even() -> None:
@@ -334,32 +329,17 @@ def test_the_draws_of_a_device_are_even() -> None:
     assert np.histogram(uniform, 10, (0, 1))[0].min() > 1800
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=600)
-
-
 @needs_gcc
 def test_a_stored_run_becomes_a_library(tmp_path: Path) -> None:
-    ran = command(
-        "run",
-        "lock:H=4",
-        "lsvi-ucb:storage=centres,beta=0.5",
-        "-k",
-        "60",
-        "--seeds",
-        "2",
-        "--out",
-        str(tmp_path / "run"),
-    )
-    assert ran.returncode == 0
+    ran = command("run", "lock:H=4", LOCK, "-k", "60", "--seeds", "2", "--out", str(tmp_path / "run"))
+    assert ran.status == 0
     done = command("export", str(tmp_path / "run"), "--c", str(tmp_path / "c"), "--number", "2", "--steps", "100")
-    assert done.returncode == 0, done.stderr
-    assert "seed 1, after 60 episodes" in done.stderr
+    assert done.status == 0, done.err
+    assert "seed 1, after 60 episodes" in done.err
     assert_agrees(report(built(tmp_path / "c", "-O1")), "float", strict=True)
     refused = command("export", str(tmp_path / "run"), "--c", str(tmp_path / "c"), "--number", "0")
-    assert refused.returncode == 2
-    assert "'number' parameter of export must be a whole number in [1, 2]" in refused.stderr
+    assert refused.status == 2
+    assert "'number' parameter of export must be a whole number in [1, 2]" in refused.err
 
 
 def test_a_run_that_comes_out_otherwise_when_it_is_run_again_is_refused(tmp_path: Path) -> None:
@@ -368,33 +348,33 @@ def test_a_run_that_comes_out_otherwise_when_it_is_run_again_is_refused(tmp_path
     agent = "lsvi-ucb:storage=centres,lam=0.1,stationary=true,discount=0.95,M=30"
     env = "gym:CartPole-v1,H=20,features=fourier,order=1"
     ran = command("run", env, agent, "-k", "20", "--checkpoint", saved, "--every", "5", "--out", run)
-    assert ran.returncode == 0
+    assert ran.status == 0
     exported = command("export", run, "--c", c)
-    assert exported.returncode == 0
-    assert "training" not in exported.stderr
+    assert exported.status == 0
+    assert "training" not in exported.err
     shutil.rmtree(tmp_path / "run" / "agents")
     refused = command("export", run, "--c", c)
-    assert refused.returncode == 2
-    said, words = refused.stderr.strip().splitlines()
+    assert refused.status == 2
+    said, words = refused.err.strip().splitlines()
     assert f"no saved agent in {run}: training it again" in said
     assert "must give the same rewards when it is run again" in words
     file = f"{saved}/seed-0.episode-0000000020.safetensors"
-    assert command("export", file, "--c", c, "--number", "1").returncode == 2
+    assert command("export", file, "--c", c, "--number", "1").status == 2
     done = command("export", file, "--c", c, "--steps", "100")
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.err
 
 
 def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
     env = linmdp.make_env("lock:H=4")
-    agent = linmdp.make_agent("lsvi-ucb:storage=centres,beta=0.5", env)
+    agent = linmdp.make_agent(LOCK, env)
     linmdp.run(env, agent, episodes=40)
     agent.save(tmp_path / "agent.safetensors")
     line = ("export", str(tmp_path / "agent.safetensors"), "--c", str(tmp_path / "c"), "--steps", "40")
-    assert command(*line).returncode == 0  # the file names the environment
+    assert command(*line).status == 0  # the file names the environment
     linmdp.LSVIUCB(env.task, beta=0.5, storage="centres").save(tmp_path / "nameless.safetensors")
     refused = command("export", str(tmp_path / "nameless.safetensors"), "--c", str(tmp_path / "d"))
-    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert "must be given (--env)" in refused.stderr
+    assert (refused.status, len(refused.err.splitlines())) == (2, 1)
+    assert "must be given (--env)" in refused.err
     export_policy(agent, tmp_path / "policy", real="float")
     assert (tmp_path / "c" / "linmdp_policy.c").read_text() == (tmp_path / "policy" / "linmdp_policy.c").read_text()
 
@@ -413,11 +393,11 @@ def test_a_saved_agent_is_exported_as_it_is(tmp_path: Path) -> None:
 def test_what_can_not_be_exported_is_refused_in_one_line(
     tmp_path: Path, agent: str, options: tuple[str, ...], words: str
 ) -> None:
-    assert command("run", "lock:H=3", agent, "-k", "3", "--out", str(tmp_path / "run")).returncode == 0
+    assert command("run", "lock:H=3", agent, "-k", "3", "--out", str(tmp_path / "run")).status == 0
     done = command("export", str(tmp_path / "run"), "--c", str(tmp_path / "c"), *options)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert words in done.stderr
+    assert done.status == 2
+    assert len(done.err.splitlines()) == 1
+    assert words in done.err
     assert not (tmp_path / "c").exists()
 
 
@@ -451,18 +431,16 @@ def test_the_frozen_policy_of_numbers_is_that_of_the_agent(tmp_path: Path, agent
     rng = np.random.default_rng(0)
     steps, states = rng.integers(20, size=300), rng.normal(size=(300, 4)) * (0.5, 0.5, 0.05, 0.5)
     rows = ",".join(f"{{{h}, {c_state(state, 'double')}}}" for h, state in zip(steps, states, strict=True))
-    (tmp_path / "main.c").write_text(
+    (main := tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "linmdp_policy.h"\n'
         f"static const struct {{ unsigned h; linmdp_kept x; }} asked[] = {{{rows}}};\n"
         "int main(void) { for (int i = 0; i < 300; i++)"
         ' printf("%d ", linmdp_policy(asked[i].h, linmdp_recall(&asked[i].x))); return 0; }\n'
     )
-    sources = [str(path) for path in tmp_path.glob("*.c")]
-    subprocess.run(["gcc", *STRICT, *sources, "-o", tmp_path / "program", "-lm"], check=True)
-    said = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
+    said = said_by(main, *tmp_path.glob("linmdp*.c"))
     tied = [made._planner.storage.tied(made.horizon.acting(h), x) for h, x in zip(steps, states, strict=True)]  # type: ignore[attr-defined]
-    assert [int(a) for a in said.split()] == [int(first[0]) for first in tied]
-    assert len(set(said.split())) == 2
+    assert [int(a) for a in said] == [int(first[0]) for first in tied]
+    assert len(set(said)) == 2
 
 
 def test_features_without_a_form_in_c_are_refused() -> None:
@@ -491,8 +469,8 @@ def test_the_four_lines_of_its_readme_compile_and_run(env: str, agent: str, tmp_
     linmdp.run(made, learner, episodes=3)
     learner.save(tmp_path / "agent.safetensors")
     done = command("export", str(tmp_path / "agent.safetensors"), "--c", str(tmp_path / "c"), "--steps", "20")
-    assert done.returncode == 0, done.stderr
-    assert ("the policy alone" in done.stderr) == (agent == "lsvi-ucb:storage=centres")
+    assert done.status == 0, done.err
+    assert ("the policy alone" in done.err) == (agent == "lsvi-ucb:storage=centres")
     page = (tmp_path / "c" / "README.md").read_text()
     code, line = re.search("```c\n(.*?)```", page, re.DOTALL), re.search("`(cc .*?)`", page)
     assert code is not None

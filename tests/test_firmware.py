@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,11 +13,10 @@ import linmdp
 from linmdp.export.names import c_names, names_code
 from linmdp.export.write import Exported, export_learner, export_policy
 from linmdp.types import Task
+from test_export import STRICT, needs_gcc, said_by
 
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 CENTRES = "lsvi-ucb:storage=centres,stationary=true,discount=0.95,lam=0.001,beta=1"
 CARTPOLE = "gym:CartPole-v1,H=20,features=fourier,order=1"
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 
 def exported(env_spec: str, agent_spec: str, folder: Path) -> Exported:
@@ -30,17 +28,14 @@ def exported(env_spec: str, agent_spec: str, folder: Path) -> Exported:
 def test_every_state_is_encoded_and_decoded_as_the_task_counts_it(tmp_path: Path) -> None:
     env = linmdp.make_env("inventory:lead=2,capacity=4")
     export_policy(linmdp.make_agent("optimal", env), tmp_path, real="float")
-    main = tmp_path / "main.c"
-    main.write_text(
+    (main := tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "linmdp_names.h"\nint main(void) {\n'
         "  for (unsigned s = 0; s < LINMDP_S; s++) { const linmdp_fields f = linmdp_decode(s);\n"
         '    printf("%u %u %u %u\\n", f.stock, f.lots_due_in_1, f.lots_due_in_2, linmdp_encode(f)); }\n'
         "  const linmdp_fields wrong = {LINMDP_S, 0, 0};\n"
         "  return linmdp_is_state(linmdp_encode(wrong)) || LINMDP_ACTION_ORDER_6 != 2; }\n"
     )
-    subprocess.run(["gcc", *STRICT, "-o", tmp_path / "main", main], check=True)
-    said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
-    found = np.array([line.split() for line in said.splitlines()], dtype=int)
+    found = np.array(said_by(main), dtype=int).reshape(-1, 4)
     sizes = [size for _, size in env.task.state_fields]
     every = np.arange(np.prod(sizes))
     np.testing.assert_array_equal(found, np.stack((*np.unravel_index(every, sizes), every), axis=1))

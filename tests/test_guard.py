@@ -15,39 +15,12 @@ from gymnasium import spaces
 import command
 import linmdp
 from linmdp.envs.guard import Guard
-from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.measured import RunStopped
 from linmdp.runner.registry import AGENTS
-
-RANGE: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
-
-
-class Odd(gymnasium.Env[Any, Any]):
-    """Five steps that pay 0.5 on two numbers; from step `at` of all on, `wrong` says what is shown, paid and said."""
-
-    action_space = spaces.Discrete(2)
-    observation_space: Any = spaces.Box(-1, 1, (2,), np.float32)
-
-    def __init__(self, wrong: Any = None, at: int = 13) -> None:
-        self.wrong, self.at, self.count, self.h = wrong, at, 0, 0
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        super().reset(seed=seed)
-        self.h = 0
-        return self._shown(), {}
-
-    def _shown(self) -> Any:
-        return np.array([0.1, 0.2 * self.h / 5], dtype=np.float32)
-
-    def step(self, action: int) -> Any:
-        self.h, self.count = self.h + 1, self.count + 1
-        found = {"state": self._shown(), "reward": 0.5, "terminated": False, "truncated": self.h == 5}
-        if self.wrong is not None and self.count > self.at:
-            found |= self.wrong() if callable(self.wrong) else self.wrong
-        return *found.values(), {}
+from test_hostile_envs import FAULTS, KNOWN, Hostile, Pair, leaves
 
 
-class InPlace(Odd):
+class InPlace(Hostile):
     """The same, always in the same array."""
 
     def __init__(self) -> None:
@@ -59,79 +32,23 @@ class InPlace(Odd):
         return self.room
 
 
-class Pair(linmdp.FeatureMap):
-    """Features of two numbers for two actions; what they look at is not copied."""
-
-    A, d, bound, nbytes = 2, 4, 1.0, 0
-
-    def phi(self, state: Any) -> Any:
-        return np.kron(np.eye(2), np.asarray(state, dtype=float)).reshape(2, 4)
-
-    def batch(self, states: Any) -> Any:
-        return np.array([self.phi(s) for s in states]).reshape(-1, 2, 4)
-
-
-def leaves() -> Any:
-    sys.exit()
-
-
-LEFT = {"state": np.array([51.0, 0], dtype=np.float32)}
-FAULTS: dict[str, tuple[Any, str]] = {
-    "sys.exit": (leaves, "Episode 2, step 3 must not fail. Got SystemExit"),
-    "complex": ({"reward": np.complex128(0.5 + 1j)}, "The reward of episode 2, step 3 must be one number"),
-    "complex array": ({"reward": np.array(0.5 + 1j)}, "The reward of episode 2, step 3 must be one number"),
-    "too large": ({"reward": 10**400}, "The reward of episode 2, step 3 must be one number"),
-    "masked reward": (
-        {"reward": np.ma.masked_array(0.5, mask=True)},
-        "The reward of episode 2, step 3 must be one num",
-    ),
-    "terminated text": ({"terminated": "False"}, "The terminated of episode 2, step 3 must be True or False. Got 'Fa"),
-    "terminated none": ({"terminated": None}, "The terminated of episode 2, step 3 must be True or False. Got None"),
-    "truncated text": ({"truncated": "no"}, "The truncated of episode 2, step 3 must be True or False. Got 'no'"),
-    "masked": (
-        {"state": np.ma.masked_array([0.1, 0.2], mask=[True, False], dtype=np.float32)},
-        "The observation after episode 2, step 3 must be an array without a mask",
-    ),
-    "far": (LEFT, "after episode 2, step 3 must be within 10 ranges of its Box, -1 to 1. Got float32 of shape"),
-    "type": ({"state": np.zeros(2)}, "after episode 2, step 3 must be float32 of shape .2,., as the first one"),
-    "shape": ({"state": np.zeros((1, 2), dtype=np.float32)}, "after episode 2, step 3 must be float32 of shape .2,.,"),
-}
-
-
-@pytest.mark.parametrize("own", [False, True], ids=["named map", "own map"])
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_stops_a_run_keeps_its_episodes_and_is_found_by_check(name: str, own: bool) -> None:
-    wrong, words = FAULTS[name]
-
-    def made() -> Any:
-        return linmdp.GymTask(Odd(wrong), H=5, features=Pair() if own else "fourier", **RANGE)
-
-    env = made()
-    with pytest.raises(RunStopped, match=words) as stopped:
-        linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=9)
-    assert stopped.value.result is not None
-    assert stopped.value.result.rewards.tolist() == [2.5, 2.5]
-    (finding,) = check_behaviour(made())
-    assert not finding.ok
-
-
 @pytest.mark.parametrize("value", [True, np.True_, 1, np.int64(1), np.array(True)])
 def test_what_is_true_without_doubt_ends_an_episode(value: Any) -> None:
-    env = linmdp.GymTask(Odd({"terminated": value}), H=5, features="fourier", **RANGE)
-    assert linmdp.run(env, linmdp.RandomAgent(env.task), episodes=3).rewards.tolist() == [2.5, 2.5, 2.0]
+    env = linmdp.GymTask(Hostile({"terminated": value}), features="fourier", **KNOWN)
+    assert linmdp.run(env, linmdp.RandomAgent(env.task), episodes=4).rewards.tolist() == [2.5, 2.5, 2.5, 1.5]
 
 
 def test_the_user_can_still_interrupt() -> None:
     def interrupted() -> Any:
         raise KeyboardInterrupt
 
-    env = linmdp.GymTask(Odd(interrupted), H=5, features="fourier", **RANGE)
+    env = linmdp.GymTask(Hostile(interrupted), features="fourier", **KNOWN)
     with pytest.raises(KeyboardInterrupt):
         linmdp.run(env, linmdp.RandomAgent(env.task), episodes=9)
 
 
 def test_an_observation_a_little_outside_its_box_is_a_warning() -> None:
-    env = linmdp.GymTask(Odd({"state": np.array([0, 3.5], dtype=np.float32)}), H=5, features="fourier", **RANGE)
+    env = linmdp.GymTask(Hostile({"state": np.array([0, 3.5], dtype=np.float32)}), features="fourier", **KNOWN)
     with pytest.warns(linmdp.LinMDPWarning, match="was outside its space: number 1 of observation was 3.5, and the Bo"):
         linmdp.run(env, linmdp.RandomAgent(env.task), episodes=4)
 
@@ -139,8 +56,8 @@ def test_an_observation_a_little_outside_its_box_is_a_warning() -> None:
 def test_an_array_that_is_rewritten_in_place_is_as_good_as_a_new_one() -> None:
     """The same run, whether the environment shows new arrays or goes on writing into one."""
     results = []
-    for make in (Odd, InPlace):
-        env = linmdp.GymTask(make(), H=5, features=Pair(), **RANGE)
+    for make in (Hostile, InPlace):
+        env = linmdp.GymTask(make(), features=Pair(), **KNOWN)
         agent = linmdp.LSVIUCB(env.task, beta=0.1, lam=0.1)
         linmdp.run(env, agent, episodes=12, seed=1)
         results.append([agent.q_values(h, np.array([0.1, 0.04 * h])) for h in range(5)])
@@ -152,7 +69,7 @@ def test_an_array_that_is_rewritten_in_place_is_as_good_as_a_new_one() -> None:
 
 def make_leaving(*, where: str = "step", **options: Any) -> Any:
     """An environment that calls sys.exit() in its twelfth step or, while it is played, in a reset."""
-    env: Any = Odd(leaves, at=11) if where == "step" else Odd()
+    env: Any = Hostile(leaves, at=11) if where == "step" else Hostile()
     plain, resets = env.reset, 0
 
     def reset(**options: Any) -> Any:
@@ -202,20 +119,20 @@ def test_sys_exit_of_an_agent_is_no_success_either() -> None:
 @pytest.mark.parametrize("agent", ["sb3-dqn:learning_starts=5", "sb3-ppo:n_steps=8,batch_size=4"])
 def test_agents_of_other_libraries_keep_their_episodes_too(agent: str) -> None:
     pytest.importorskip("stable_baselines3")
-    env = linmdp.GymTask(Odd(leaves), H=5, features="fourier", **RANGE)
-    with pytest.raises(RunStopped, match=r"Episode 2, step 3 must not fail\. Got SystemExit") as stopped:
+    env = linmdp.GymTask(Hostile(leaves), features="fourier", **KNOWN)
+    with pytest.raises(RunStopped, match=FAULTS["sys.exit"][1]) as stopped:
         linmdp.run(env, linmdp.make_agent(agent, env, episodes=9), episodes=9)
     assert stopped.value.result is not None
-    assert stopped.value.result.rewards.tolist() == [2.5, 2.5]
+    assert stopped.value.result.rewards.tolist() == [2.5, 2.5, 2.5]
 
 
-@pytest.mark.parametrize("name", ["sys.exit", "terminated text", "masked", "type", "too large"])
+@pytest.mark.parametrize("name", ["sys.exit", "terminated text", "box masked", "box of double", "reward too large"])
 def test_random_play_before_the_first_episode_is_guarded(name: str) -> None:
     wrong, words = FAULTS[name]
-    place = words.partition("must")[2]
-    for task, asked in (({}, "reward_range"), ({"features": "fourier", "scaling": "data", **RANGE}, "features")):
-        with pytest.raises(linmdp.InvalidData, match=f"pisode 2, step 3( of random play| of the warm-up)? must{place}"):
-            getattr(linmdp.GymTask(Odd(wrong), H=5, **task).task, asked)
+    place = words.partition("must")[2].partition("Got")[0]
+    for task, asked in (({"H": 5}, "reward_range"), ({"features": "fourier", "scaling": "data", **KNOWN}, "features")):
+        with pytest.raises(linmdp.InvalidData, match=f"pisode 3, step 2( of random play| of the warm-up)? must{place}"):
+            getattr(linmdp.GymTask(Hostile(wrong), **task).task, asked)
 
 
 def test_random_faults_end_in_one_line_in_every_loop() -> None:

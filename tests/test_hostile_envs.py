@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,94 +20,39 @@ from linmdp.runner.env_check import check_behaviour
 from linmdp.runner.loop import play
 from linmdp.runner.measured import RunStopped
 
-GOOD = object()
 RANGE = "reward_low=0,reward_high=1"  # without it rewards would be looked at in random play first
+KNOWN: dict[str, Any] = {"H": 5, "reward_low": 0.0, "reward_high": 1.0}
 
 
-class Misbehaving(gymnasium.Env[Any, Any]):
-    """Five steps that pay 0.5, on four states or two numbers; in step 2 of episode `episode` it does one bad thing."""
+class Hostile(gymnasium.Env[Any, Any]):
+    """Five steps that pay 0.5, on four states or two numbers; step `at` of all shows, pays and says what is `wrong`."""
 
     action_space = spaces.Discrete(2)
 
-    def __init__(self, fault: str = "none", episode: int = 3, box: bool = False) -> None:
-        self.fault, self.bad_episode, self.box = fault, episode, box
+    def __init__(self, wrong: Any = None, at: int = 17, *, box: bool = True, ends: str = "after five") -> None:
+        self.wrong, self.at, self.box, self.ends = wrong, at, box, ends
         self.observation_space = spaces.Box(-1, 1, (2,), np.float32) if box else spaces.Discrete(4)
-        self.k, self.h = -2, 0  # one reset is a trial when the environment is made
+        self.count = self.h = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
-        self.k, self.h = self.k + 1, 0
-        return self._state(), {}
+        self.h = 0
+        return self._shown(), {}
 
-    def _state(self) -> Any:
+    def _shown(self) -> Any:
         return np.array([0.1, 0.2 * self.h / 5], dtype=np.float32) if self.box else self.h % 4
 
     def step(self, action: int) -> Any:
-        self.h += 1
-        state, reward = self._state(), 0.5
-        if self.fault == "ends at once":
-            return state, reward, True, False, {}
-        if self.fault == "never ends":
-            return state, reward, False, False, {}
-        if self.k == self.bad_episode and self.h == 3:
-            if self.fault == "raises":
-                raise RuntimeError("the motor is stuck\nand hot")
-            if self.fault == "returns four things":
-                return state, reward, True, {}
-            state, reward = FAULTS.get(self.fault, (GOOD, GOOD))
-            state, reward = self._state() if state is GOOD else state, 0.5 if reward is GOOD else reward
-        return state, reward, False, self.h == 5, {}
+        self.h, self.count = self.h + 1, self.count + 1
+        found = {"state": self._shown(), "reward": 0.5, "terminated": self.ends == "at once"}
+        found |= {"truncated": self.ends == "after five" and self.h == 5, "info": {}}
+        if self.wrong is not None and self.count == self.at + 1:
+            found |= self.wrong() if callable(self.wrong) else self.wrong
+        return tuple(value for value in found.values() if value is not MISSING)
 
 
-FAULTS: dict[str, tuple[Any, Any]] = {
-    "reward nan": (GOOD, float("nan")),
-    "reward inf": (GOOD, -float("inf")),
-    "reward 7": (GOOD, 7.0),
-    "reward vector": (GOOD, np.array([0.5])),
-    "reward list": (GOOD, [0.5, 0.5]),
-    "reward words": (GOOD, "0.5"),
-    "reward none": (GOOD, None),
-    "state 99": (99, GOOD),
-    "state 1.5": (1.5, GOOD),
-    "state nan": (float("nan"), GOOD),
-    "state vector": (np.array([1, 2]), GOOD),
-    "box nan": (np.array([np.nan, 0], dtype=np.float32), GOOD),
-    "box inf": (np.array([0, np.inf], dtype=np.float32), GOOD),
-    "box longer": (np.zeros(3, dtype=np.float32), GOOD),
-    "box of double": (np.zeros(2), GOOD),
-    "box of words": ({"x": 1}, GOOD),
-}
-WORDS = {
-    "reward nan": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got nan",
-    "reward inf": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got -inf",
-    "reward 7": r"The reward of episode 3, step 2 must be in \[0, 1\]. Got 7.0. Give reward_high=7, or reward=clip",
-    "reward vector": "The reward of episode 3, step 2 must be one number. Got array",
-    "reward list": "The reward of episode 3, step 2 must be one number. Got ",
-    "reward words": "The reward of episode 3, step 2 must be one number. Got '0.5'",
-    "reward none": "The reward of episode 3, step 2 must be one number. Got None",
-    "state 99": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got 99",
-    "state 1.5": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got 1.5",
-    "state nan": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got nan",
-    "state vector": r"The state after episode 3, step 2 must be a whole number in \[0, 3\]. Got .*array",
-    "box nan": r"The state after episode 3, step 2 must be finite. Got float32 of shape \(2,\)",
-    "box inf": "The state after episode 3, step 2 must be finite. Got ",
-    "box longer": r"must be float32 of shape \(2,\), as the first one. Got float32 of shape \(3,\)",
-    "box of double": r"must be float32 of shape \(2,\), as the first one. Got float64 of shape \(2,\)",
-    "box of words": "must be made of numbers. Got ",
-    "raises": "Episode 3, step 2 must not fail. Got RuntimeError: the motor is stuck.",
-    "returns four things": "Episode 3, step 2 must not fail. Got ValueError",
-}
-
-
-def make_misbehaving(**options: Any) -> gymnasium.Env[Any, Any]:
-    return Misbehaving(**options)
-
-
-gymnasium.register("Hostile-v0", entry_point=make_misbehaving, max_episode_steps=8, disable_env_checker=True)
-
-
-class Pair:
-    """Features of two numbers for two actions."""
+class Pair(linmdp.FeatureMap):
+    """Features of two numbers for two actions; what they look at is not copied."""
 
     A, d, bound, nbytes = 2, 4, 1.0, 0
 
@@ -117,65 +63,121 @@ class Pair:
         return np.array([self.phi(s) for s in states]).reshape(-1, 2, 4)
 
 
-def hostile(fault: str, episode: int = 3) -> Any:
+def leaves() -> Any:
+    sys.exit()
+
+
+def breaks() -> Any:
+    raise RuntimeError("the motor is stuck\nand hot")
+
+
+MISSING = object()
+REWARD = r"The reward of episode 3, step 2 must be "
+STATE = r"The state after episode 3, step 2 must be "
+SHAPE = r"after episode 3, step 2 must be float32 of shape \(2,\), as the first one. Got "
+MASKED = np.ma.masked_array([0.1, 0.2], mask=[True, False], dtype=np.float32)
+FAULTS: dict[str, tuple[Any, str]] = {
+    "reward nan": ({"reward": float("nan")}, REWARD + r"in \[0, 1\]. Got nan"),
+    "reward inf": ({"reward": -float("inf")}, REWARD + r"in \[0, 1\]. Got -inf"),
+    "reward 7": ({"reward": 7.0}, REWARD + r"in \[0, 1\]. Got 7.0. Give reward_high=7, or reward=clip"),
+    "reward vector": ({"reward": np.array([0.5])}, REWARD + "one number. Got array"),
+    "reward list": ({"reward": [0.5, 0.5]}, REWARD + "one number. Got "),
+    "reward words": ({"reward": "0.5"}, REWARD + "one number. Got '0.5'"),
+    "reward none": ({"reward": None}, REWARD + "one number. Got None"),
+    "reward complex": ({"reward": np.complex128(0.5 + 1j)}, REWARD + "one number"),
+    "reward complex array": ({"reward": np.array(0.5 + 1j)}, REWARD + "one number"),
+    "reward too large": ({"reward": 10**400}, REWARD + "one number"),
+    "reward masked": ({"reward": np.ma.masked_array(0.5, mask=True)}, REWARD + "one number"),
+    "state 99": ({"state": 99}, STATE + r"a whole number in \[0, 3\]. Got 99"),
+    "state 1.5": ({"state": 1.5}, STATE + r"a whole number in \[0, 3\]. Got 1.5"),
+    "state nan": ({"state": float("nan")}, STATE + r"a whole number in \[0, 3\]. Got nan"),
+    "state vector": ({"state": np.array([1, 2])}, STATE + r"a whole number in \[0, 3\]. Got .*array"),
+    "box nan": ({"state": np.array([np.nan, 0], dtype=np.float32)}, STATE + r"finite. Got float32 of shape \(2,\)"),
+    "box inf": ({"state": np.array([0, np.inf], dtype=np.float32)}, STATE + "finite. Got "),
+    "box longer": ({"state": np.zeros(3, dtype=np.float32)}, SHAPE + r"float32 of shape \(3,\)"),
+    "box of another shape": ({"state": np.zeros((1, 2), dtype=np.float32)}, SHAPE),
+    "box of double": ({"state": np.zeros(2)}, SHAPE + r"float64 of shape \(2,\)"),
+    "box of words": ({"state": {"x": 1}}, "must be made of numbers. Got "),
+    "box masked": ({"state": MASKED}, "The observation after episode 3, step 2 must be an array without a mask"),
+    "box far": (
+        {"state": np.array([51.0, 0], dtype=np.float32)},
+        "after episode 3, step 2 must be within 10 ranges of its Box, -1 to 1. Got float32 of shape",
+    ),
+    "terminated text": ({"terminated": "False"}, "The terminated of episode 3, step 2 must be True or False. Got 'Fa"),
+    "terminated none": ({"terminated": None}, "The terminated of episode 3, step 2 must be True or False. Got None"),
+    "truncated text": ({"truncated": "no"}, "The truncated of episode 3, step 2 must be True or False. Got 'no'"),
+    "raises": (breaks, "Episode 3, step 2 must not fail. Got RuntimeError: the motor is stuck."),
+    "returns four things": ({"info": MISSING}, "Episode 3, step 2 must not fail. Got ValueError"),
+    "sys.exit": (leaves, "Episode 3, step 2 must not fail. Got SystemExit"),
+}
+
+
+def make_hostile(*, fault: str | None = None, episode: int = 3, ends: str = "after five") -> Hostile:
+    return Hostile(fault and FAULTS[fault][0], 5 * episode + 2, box=False, ends=ends)
+
+
+gymnasium.register("Hostile-v0", entry_point=make_hostile, max_episode_steps=8, disable_env_checker=True)
+
+
+def hostile(fault: str, features: Any = "fourier") -> Any:
     if fault.startswith("box"):
-        inner = gymnasium.make("Hostile-v0", fault=fault, box=True, episode=episode - 1)  # no trial reset
-        return linmdp.GymTask(inner, H=5, features=Pair(), reward_low=0, reward_high=1)
-    return linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},fault={fault},episode={episode}")
+        return linmdp.GymTask(Hostile(FAULTS[fault][0]), features=features, **KNOWN)
+    return linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},fault={fault}")
 
 
-@pytest.mark.parametrize("fault", WORDS)
+def finds(fault: str, make: Any) -> bool:
+    """Whether `check` finds it in one line, at its place."""
+    (finding,) = check_behaviour(make())
+    said = finding.text.lower()
+    return not finding.ok and "\n" not in said and "episode 3, step 2" in said
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("spec", ["lsvi-ucb", "lsvi-ucb:storage=centres,lam=0.1,M=3", "random"])
-def test_a_fault_stops_the_run_in_one_line_with_its_place(fault: str, spec: str, tmp_path: Path) -> None:
-    env = hostile(fault)
-    with pytest.raises(RunStopped, match=WORDS[fault]) as stopped:
+def test_a_fault_stops_the_run_in_one_line_with_its_place_and_is_found_by_check(
+    fault: str, spec: str, tmp_path: Path
+) -> None:
+    env = hostile(fault, Pair() if "centres" in spec else "fourier")
+    with pytest.raises(RunStopped, match=FAULTS[fault][1]) as stopped:
         linmdp.run(env, linmdp.make_agent(spec, env), episodes=9, checkpoint=tmp_path)
     words, result = str(stopped.value), stopped.value.result
     assert "\n" not in words
     assert "is saved in" in words
     assert result is not None
-    assert result.episodes == 3
-    np.testing.assert_allclose(result.rewards, 2.5)
+    assert result.rewards.tolist() == [2.5, 2.5, 2.5]
     learned = linmdp.load_agent(tmp_path / "seed-0.stopped.safetensors", env)
     learned.begin_episode()
     assert learned.updates >= 1 or spec == "random"
-
-
-@pytest.mark.parametrize("fault", WORDS)
-def test_check_finds_the_same_fault(fault: str) -> None:
-    (finding,) = check_behaviour(hostile(fault))
-    assert not finding.ok
-    assert "\n" not in finding.text
-    assert any(part in finding.text for part in ("episode 3, step 2", "Episode 3, step 2"))
+    assert finds(fault, lambda: hostile(fault, Pair() if "centres" in spec else "fourier"))
 
 
 def test_an_environment_that_behaves_passes_and_is_told_that_it_is_cut() -> None:
-    done = command.linmdp("check", "gym:Hostile-v0,H=5,fault=never ends")
+    done = command.linmdp("check", "gym:Hostile-v0,H=5,ends=never")
     assert done.status == 0
     assert "no episode ended by itself: each was cut after H=5 steps" in done.out
     assert "It behaves." in done.out
 
 
 def test_an_environment_that_never_ends_is_cut_at_H() -> None:
-    env = hostile("never ends")
+    env = linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},ends=never")
     assert linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=4).reward == pytest.approx(4 * 5 * 0.5)
 
 
 def test_an_environment_that_ends_at_once_is_learned_from_and_named_by_check() -> None:
-    env = hostile("ends at once")
+    env = linmdp.make_env(f"gym:Hostile-v0,H=5,{RANGE},ends=at once")
     assert linmdp.run(env, linmdp.LSVIUCB(env.task), episodes=4).reward == pytest.approx(4 * 0.5)
-    done = command.linmdp("check", "gym:Hostile-v0,H=5,fault=ends at once")
+    done = command.linmdp("check", "gym:Hostile-v0,H=5,ends=at once")
     assert done.status == 1
     assert "every episode ends with its first step" in done.out
 
 
 def test_an_environment_that_forgets_its_seed_is_named_by_check() -> None:
-    class Forgetful(Misbehaving):
+    class Forgetful(Hostile):
         def step(self, action: int) -> Any:
             state, _, terminated, truncated, info = super().step(action)
-            return state, 1 / (2 + self.k), terminated, truncated, info
+            return state, 1 / (2 + self.count), terminated, truncated, info
 
-    findings = check_behaviour(linmdp.GymTask(Forgetful(), H=5))
+    findings = check_behaviour(linmdp.GymTask(Forgetful(box=False), H=5))
     assert [f.ok for f in findings if "the same seed" in f.text] == [False]
 
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import linmdp
+from command import linmdp as command
 from linmdp.envs.checks import check_linear
 from linmdp.envs.families import synthetic
 from linmdp.envs.games import Game, layout_of, resolved
@@ -399,11 +400,6 @@ def test_spaces_that_can_not_be_learned_are_refused(odd: str, observations: Any,
         Game(odd, observations=observations, actions=actions)
 
 
-def linearize(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
-
-
 def without(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command line on a machine where `module` is not installed."""
     code = f"import sys; sys.modules[{module!r}] = None; from linmdp.cli import main; main()"
@@ -414,22 +410,22 @@ def test_command_line_from_nothing_to_a_checked_model(tmp_path: Path) -> None:
     data, model = tmp_path / "d.safetensors", tmp_path / "m.safetensors"
     small = ("--dim", "4", "--steps", "40", "--hidden", "8", "--batch", "16", "--eval-every", "20")
     sizes = ("--transitions", "400", "--horizon", "20", "--data", str(data))
-    done = linearize("linearize", "FrozenLake-v1,is_slippery=false", *sizes, *small, "--only-data")
-    assert (done.returncode, done.stdout) == (0, "")
-    done = linearize("linearize", "FrozenLake-v1,is_slippery=false", *sizes, *small, "--out", str(model))
-    assert done.returncode == 0, done.stderr
-    assert "x chance" in done.stdout
+    done = command("linearize", "FrozenLake-v1,is_slippery=false", *sizes, *small, "--only-data")
+    assert (done.status, done.out) == (0, "")
+    done = command("linearize", "FrozenLake-v1,is_slippery=false", *sizes, *small, "--out", str(model))
+    assert done.status == 0, done.err
+    assert "x chance" in done.out
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d.safetensors", "m.safetensors"]
     for mode in ("game", "published", "model"):
-        done = linearize("check", f"linearized:model={model},mode={mode},H=10,anchors=20")
-        assert done.returncode == 0, done.stderr
-        assert "Bellman error" in done.stdout
-        assert ("It is a linear MDP" in done.stdout) == (mode == "model")
-    done = linearize("linearize", "FrozenLake-v1", *sizes, *small, "--out", str(model))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "with {}. Got one with {'is_slippery': False}" in done.stderr
-    done = linearize("linearize", "CartPole-v1", *sizes, *small, "--out", str(model))
-    assert "must be of 'CartPole-v1'. Got one of 'FrozenLake-v1'" in done.stderr
+        done = command("check", f"linearized:model={model},mode={mode},H=10,anchors=20")
+        assert done.status == 0, done.err
+        assert "Bellman error" in done.out
+        assert ("It is a linear MDP" in done.out) == (mode == "model")
+    done = command("linearize", "FrozenLake-v1", *sizes, *small, "--out", str(model))
+    assert (done.status, done.out) == (2, "")
+    assert "with {}. Got one with {'is_slippery': False}" in done.err
+    done = command("linearize", "CartPole-v1", *sizes, *small, "--out", str(model))
+    assert "must be of 'CartPole-v1'. Got one of 'FrozenLake-v1'" in done.err
 
 
 BAD = [
@@ -445,10 +441,10 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "words"), BAD)
 def test_bad_input_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = linearize("linearize", *arguments, "--out", str(tmp_path / "m"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    done = command("linearize", *arguments, "--out", str(tmp_path / "m"))
+    assert (done.status, done.out) == (2, "")
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from command import linmdp as command
 from linmdp.errors import LinMDPError
 from linmdp.experiments import paper, paper_findings
 from linmdp.experiments.paper import (
@@ -211,9 +210,7 @@ def test_an_estimate_grows_with_the_work() -> None:
 )
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path, arguments: list[str], words: str) -> None:
     out = tmp_path / "out"
-    call = [sys.executable, "-c", "from linmdp.cli import main; main()", "reproduce", *arguments, "--out", str(out)]
-    done = subprocess.run(call, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    done = command("reproduce", *arguments, "--out", str(out))
+    assert (done.status, len(done.err.splitlines())) == (2, 1)
+    assert words in done.err
     assert not out.exists()

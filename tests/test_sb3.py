@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import linmdp
+from command import linmdp as command
 from linmdp.agents.sb3 import SB3Agent, model_bytes
 from linmdp.envs.raw import Scaler
 from linmdp.errors import InvalidParameter, LinMDPError
@@ -136,14 +137,8 @@ def test_without_the_library_one_line_names_the_extra() -> None:
 
 
 def test_runs_from_the_command_line(tmp_path: Path) -> None:
-    call = [sys.executable, "-c", "from linmdp.cli import main; main()"]
-    done = subprocess.run(
-        [*call, "compare", MODEL, *AGENTS, "-k", "8", "--seeds", "1", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert all(agent in done.stdout for agent in AGENTS)
+    done = command("compare", MODEL, *AGENTS, "-k", "8", "--seeds", "1", "--out", str(tmp_path))
+    assert all(agent in done.out for agent in AGENTS), done.err
 
 
 @pytest.mark.parametrize("agent", ["sb3-dqn", "sb3-ppo"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -65,11 +64,6 @@ def test_an_agent_file_can_not_make_us_import_a_module(env: str, tmp_path: Path)
     linmdp.make_agent("lsvi-ucb", linmdp.make_env("lock:H=3")).save(path, run={"env": env})
     with pytest.raises(LinMDPError, match="must not name a module"):
         trained(path)
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-c", "from linmdp.cli import main; main()", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("words", ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "=-1e400", "-inf"])

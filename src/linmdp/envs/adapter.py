@@ -307,7 +307,6 @@ class GymTask(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.unwrapped._np_random
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[State, dict[str, Any]]:
-        """Start an episode."""
         self._between = True
         self._settle()
         self._h, self._between = 0, False

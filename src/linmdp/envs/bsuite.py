@@ -51,7 +51,6 @@ class BSuite(gymnasium.Env[Any, Any]):
         return steps
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
         super().reset(seed=seed)
         part = self._inner if seed is not None else None
         while part is not None:  # an environment, perhaps in a wrapper that draws noise

@@ -156,7 +156,6 @@ class Game(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.action_space = spaces.Discrete(self.A)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start a game."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._lives = int(info.get("lives", 0))
         return flat(self._space, observation).astype(self.dtype), info

@@ -69,11 +69,9 @@ class History(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.spec
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._window(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step."""
         observation, *rest = self.env.step(action)
         return (self._window(observation, action), *rest)  # type: ignore[return-value]

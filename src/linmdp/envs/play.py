@@ -23,12 +23,10 @@ class Scores(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._learned, self.score = learned, 0.0
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        """Start a game."""
         self.score = 0.0
         return self.env.reset(**options)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step of the game."""
         state, reward, terminated, truncated, info = self.env.step(action)
         self.score += float(reward)
         return state, self._learned.scaled(float(reward)), terminated, truncated, info
@@ -43,7 +41,6 @@ class LearnedRewards(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._state: Any = None
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        """Start a game."""
         self._state, info = self.env.reset(**options)
         return self._state, info
 

@@ -106,7 +106,6 @@ class RawEpisodes(gymnasium.Env[Any, Any]):
         return self.scaler(state), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step."""
         state, reward, terminated, truncated = self._guard.step(self._k, self._h, int(action))
         self._watch.paid(reward)
         self._h += 1

@@ -7,13 +7,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from linmdp.experiments import paper
-from linmdp.experiments.paper import FIGURES, SETTINGS, Scale, with_setting
-from linmdp.experiments.paper_findings import Found, end, exponent, series
+from linmdp.experiments.paper import FIGURES, SETTINGS, with_setting
+from linmdp.experiments.paper_findings import Runs, end
 from linmdp.io.units import human_bytes
 from linmdp.report.style import setting_name
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, paired_ratio
-from linmdp.types import Array
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"
 SAME = 0.05
@@ -41,29 +40,6 @@ class Claim(NamedTuple):
     verdict: str
 
 
-class Runs(NamedTuple):
-    """What is judged: the runs for regret and for cost, at one scale, with the beta that was chosen."""
-
-    regrets: Found
-    costs: Found
-    scale: Scale
-    beta: float
-
-    def regret_of(self, agent: str, setting: str) -> Array:
-        """The regret of each seed after the largest K."""
-        name = agent if agent in paper.BASELINES else with_setting(agent, setting, self.beta, self.scale.storage)
-        return end(self.regrets[name, self.scale.K[-1]])
-
-    def ratio(self, agent: str, base: str, setting: str) -> Interval:
-        """Regret of one agent over that of another, seed by seed."""
-        return paired_ratio(self.regret_of(agent, setting), self.regret_of(base, setting))
-
-    def cost(self, agent: str, metric: str, K: int) -> float:
-        """Bytes or CPU seconds of an agent that stores its samples as the paper does."""
-        s = self.costs[with_setting(agent, "learning", self.beta, "features"), K]
-        return float(s.agent_bytes if metric == "space" else s.cpu_seconds)
-
-
 def claims_table(runs: Runs) -> str:
     """All claims about the synthetic MDP, the bounds first."""
     found = [_cost_bound(runs, source) for source in dict.fromkeys(b.source for b in paper.BOUNDS)]
@@ -78,9 +54,7 @@ def _cost_bound(runs: Runs, source: str) -> Claim:
     """Upper bounds of time and space against the exponents that were fitted."""
     words, found, agrees = [], [], True
     for bound in (b for b in paper.BOUNDS if b.source == source):
-        name = setting_name(bound.agent)
-        stored = series(runs.costs, with_setting(bound.agent, "learning", runs.beta, "features"), runs.scale.K)
-        time, space = exponent(stored, lambda s: s.cpu_each), exponent(stored, lambda s: s.bytes_each)
+        name, (time, space) = setting_name(bound.agent), runs.cost_growth(bound.agent)
         words.append(f"{name}: time K^{bound.time:g}, space K^{bound.space:g}")
         found.append(f"{name}: time K^{time.mean:.2f}, space K^{space.mean:.2f}")
         agrees &= time.high <= bound.time + SAME and space.high <= bound.space + SAME
@@ -95,8 +69,7 @@ def _regret_bound(runs: Runs, source: str) -> Claim:
         name = setting_name(bound.agent)
         words.append(f"{name}: regret K^{bound.regret:g}")
         for setting, found in cells.items():
-            agent = with_setting(bound.agent, setting, runs.beta, runs.scale.storage)
-            grown = exponent(series(runs.regrets, agent, runs.scale.K), end)
+            grown = runs.regret_growth(bound.agent, setting)
             found.append(f"{name}: K^{grown.mean:.2f} [{grown.low:.2f}, {grown.high:.2f}]")
             agrees &= grown.high <= bound.regret + SAME
     published, learning = ("; ".join(found) for found in cells.values())
@@ -107,13 +80,14 @@ def _same_regret(runs: Runs, item: str) -> Claim:
     """Regret against that of LSVI-UCB, or of the worst parameters against the best."""
     agents, cells, verdicts = paper.agents(FIGURES[item].family, runs.scale), [], []
     for setting in SETTINGS:
-        share = {a: sum(runs.regret_of(a, setting)) / sum(runs.regret_of("random", setting)) for a in agents}
+        regret = {a: end(runs.regret(a, setting)) for a in (*agents, "random")}
+        share = {a: sum(regret[a]) / sum(regret["random"]) for a in agents}
         if FIGURES[item].family == "algorithms":
             pairs, best = [(a, agents[0]) for a in agents[1:]], agents[0]
         else:
             best = min(agents, key=share.__getitem__)
             pairs = [(max(agents, key=share.__getitem__), best)]
-        ratios = {a: runs.ratio(a, base, setting) for a, base in pairs}
+        ratios = {a: paired_ratio(regret[a], regret[base]) for a, base in pairs}
         told = [f"{_name(a, item)} {r.mean:.2f}x [{r.low:.2f}, {r.high:.2f}]" for a, r in ratios.items()]
         cells.append(f"of the regret of {_name(best, item)} ({share[best]:.2f} of random): {'; '.join(told)}")
         verdicts.append(_indistinguishable(list(ratios.values())))
@@ -138,8 +112,8 @@ def _less(runs: Runs, item: str) -> Claim:
         taken = float(paper.bytes_of(with_setting(base, "learning", runs.beta, "features"), K))
     else:
         K, most = runs.scale.stored_to, 1.0
-        taken, place = runs.cost(base, "time", K), f"at K = {K:,}, "
-    share = {a: runs.cost(a, metric, K) / taken for a in others}
+        taken, place = _cost(runs, base, "time", K), f"at K = {K:,}, "
+    share = {a: _cost(runs, a, metric, K) / taken for a in others}
     told = "; ".join(f"{_name(a, item)} {x:.2f}x" for a, x in share.items())
     cell = f"{place}of LSVI-UCB's {_amount(taken, metric)}: {told}"
     return Claim(item, FIGURES[item].claim, RIGHT, cell, HOLDS if max(share.values()) <= most else FAILS)
@@ -152,7 +126,7 @@ def _grows(runs: Runs, item: str) -> Claim:
     for agent in paper.agents(family, runs.scale):
         given = dict(p.split("=") for p in agent.partition(":")[2].split(","))
         m, size = given.get("m", ""), float(given["budget" if family == "adaptive" else "rho"])
-        by_size.setdefault(m, {}).setdefault(size, []).append(runs.cost(agent, metric, runs.scale.K[-1]))
+        by_size.setdefault(m, {}).setdefault(size, []).append(_cost(runs, agent, metric, runs.scale.K[-1]))
     told, holds = [], True
     for m, costs in by_size.items():
         sizes = sorted(costs)
@@ -165,6 +139,12 @@ def _grows(runs: Runs, item: str) -> Claim:
     words = "a budget of sqrt(K) is the best for time" if item == "fig-time-adaptive" else FIGURES[item].claim
     exponents = "the exponent of the budget" if family == "adaptive" else "rho"
     return Claim(item, words, RIGHT, f"by {exponents}: {'; '.join(told)}", HOLDS if holds else FAILS)
+
+
+def _cost(runs: Runs, agent: str, metric: str, K: int) -> float:
+    """Bytes or CPU seconds of an agent that stores its samples as the paper does."""
+    s = runs.costs[with_setting(agent, "learning", runs.beta, "features"), K]
+    return float(s.agent_bytes if metric == "space" else s.cpu_seconds)
 
 
 def _stable_in_tau(runs: Runs, item: str) -> Claim:

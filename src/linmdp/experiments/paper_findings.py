@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -45,53 +45,33 @@ def choose_beta(found: Found, agents: Sequence[str], K: int) -> tuple[float, str
     return min(BETAS, key=totals.__getitem__), markdown(header, rows)
 
 
-def bounds_table(regrets: Found, costs: Found, scale: Scale, beta: float) -> str:
-    """The exponents of K that the paper proves, and those fitted to the runs: slope of log value over log K."""
-    rows = []
-    for bound in paper.BOUNDS:
-        stored = series(costs, with_setting(bound.agent, "learning", beta, "features"), scale.K)
-        mine = [with_setting(bound.agent, s, beta, scale.storage) for s in reversed(SETTINGS)]
-        row = _bound_row(bound._replace(agent=setting_name(bound.agent)), stored)
-        rows.append(row + tuple(_fitted(exponent(series(regrets, a, scale.K), end)) for a in mine))
-    counts = series(costs, with_setting(paper.BOUNDS[0].agent, "learning", beta), scale.K)
-    ours = paper.Bound("LSVI-UCB, storage=counts (ours)", "", time=1, space=0, regret=0.5)
-    rows.insert(1, _bound_row(ours, counts) + rows[0][-2:])  # which plays the same actions
-    header = (
-        "agent",
-        "time",
-        "fitted",
-        "space",
-        "fitted",
-        "regret",
-        f"fitted, beta={beta:g}",
-        "fitted, published beta",
-    )
-    return (
-        "## bounds: exponents of K\n\nWhat the paper proves (Remark 1 for LSVI-UCB, Propositions 1 to 3 for the "
-        "others; upper bounds), and the slope of log value over log K that was measured, with its 95% interval where "
-        f"there are several seeds. K from {scale.K[0]:,} to {scale.K[-1]:,}; time and space as the paper stores its "
-        f"samples, of LSVI-UCB to {scale.stored_to:,}.\n\n" + markdown(header, rows)
-    )
+class Runs(NamedTuple):
+    """What is shown and judged: the runs for regret and for cost, at one scale, with the beta that was chosen."""
 
+    regrets: Found
+    costs: Found
+    scale: Scale
+    beta: float
 
-def _bound_row(bound: paper.Bound, costs: Sequence[Summary]) -> tuple[str, ...]:
-    seconds, held = exponent(costs, lambda s: s.cpu_each), exponent(costs, lambda s: s.bytes_each)
-    proved = "-" if bound.regret is None else f"K^{bound.regret:g}"
-    return (bound.agent, f"K^{bound.time:g}", _fitted(seconds), f"K^{bound.space:g}", _fitted(held), proved)
+    def regret(self, agent: str, setting: str) -> Summary:
+        """The runs with the largest K."""
+        return self.regrets[with_setting(agent, setting, self.beta, self.scale.storage), self.scale.K[-1]]
 
+    def regret_growth(self, agent: str, setting: str) -> Interval:
+        """p in regret ~ K^p."""
+        name = with_setting(agent, setting, self.beta, self.scale.storage)
+        return exponent([self.regrets[name, K] for K in self.scale.K], end)
 
-def series(found: Found, agent: str, sizes: Sequence[int]) -> list[Summary]:
-    """The runs of an agent with every K of `sizes` that it ran with."""
-    return [found[agent, K] for K in sizes if (agent, K) in found]
+    def cost_growth(self, agent: str, storage: str = "features") -> tuple[Interval, Interval]:
+        """The same for time and for space, as the paper stores samples, with every K that it ran with."""
+        name = with_setting(agent, "learning", self.beta, storage)
+        runs = [self.costs[name, K] for K in self.scale.K if (name, K) in self.costs]
+        return exponent(runs, lambda s: s.cpu_each), exponent(runs, lambda s: s.bytes_each)
 
 
 def exponent(runs: Sequence[Summary], values: Callable[[Summary], np.ndarray]) -> Interval:
     """p in value ~ K^p."""
     return growth_exponent(np.array([s.episodes for s in runs]), np.stack([values(s) for s in runs], axis=1))
-
-
-def _fitted(p: Interval) -> str:
-    return f"K^{p.text(two)}"
 
 
 def end(s: Summary) -> Array:
@@ -101,28 +81,57 @@ def end(s: Summary) -> Array:
     return ends
 
 
-def regret_table(found: Found, agents: Sequence[str], K: int, setting: str, beta: float, storage: str) -> str:
-    """Regret after K episodes beside that of the random policy and, seed by seed, of the first agent."""
-    runs = [found[with_setting(a, setting, beta, storage), K] for a in (*agents, *paper.BASELINES)]
-    random, rows = end(found["random", K]).mean(), []
-    for s in runs:
-        mean, ratio = mean_interval(end(s)), paired_ratio(end(s), end(runs[0]))
-        rows.append(
-            (
-                setting_name(s.agent).removesuffix(", counts"),  # regret does not depend on the storage
-                str(s.seeds),
-                mean.text(".1f"),
-                f"{mean.mean / K:.3f}",
-                f"{mean.mean / random:.2f}",
-                ratio.text(".2f"),
-            )
-        )
-    width = "beta as published" if setting == SETTINGS[0] else f"beta = {beta:g}"
-    first = setting_name(runs[0].agent).removesuffix(", counts")
-    header = ("agent", "seeds", "regret [95% interval]", "per episode", "of random", f"of {first}")
-    return f"{setting.capitalize()} setting ({width}, lambda = {paper.LAMBDA:g}), {K:,} episodes:\n\n" + markdown(
-        header, rows
+def bounds_table(runs: Runs) -> str:
+    """The exponents of K that the paper proves, and those fitted to the runs: slope of log value over log K."""
+    rows = []
+    for bound in paper.BOUNDS:
+        grown = [f"K^{runs.regret_growth(bound.agent, s).text(two)}" for s in reversed(SETTINGS)]
+        row = _bound_row(bound._replace(agent=setting_name(bound.agent)), runs.cost_growth(bound.agent))
+        rows.append((*row, *grown))
+    ours = paper.Bound("LSVI-UCB, storage=counts (ours)", "", time=1, space=0, regret=0.5)
+    counts = runs.cost_growth(paper.BOUNDS[0].agent, "counts")
+    rows.insert(1, (*_bound_row(ours, counts), *rows[0][-2:]))  # which plays the same actions
+    fitted = f"fitted, beta={runs.beta:g}", "fitted, published beta"
+    scale = runs.scale
+    return (
+        "## bounds: exponents of K\n\nWhat the paper proves (Remark 1 for LSVI-UCB, Propositions 1 to 3 for the "
+        "others; upper bounds), and the slope of log value over log K that was measured, with its 95% interval where "
+        f"there are several seeds. K from {scale.K[0]:,} to {scale.K[-1]:,}; time and space as the paper stores its "
+        f"samples, of LSVI-UCB to {scale.stored_to:,}.\n\n"
+        + markdown(("agent", "time", "fitted", "space", "fitted", "regret", *fitted), rows)
     )
+
+
+def _bound_row(bound: paper.Bound, found: tuple[Interval, Interval]) -> tuple[str, ...]:
+    time, space = (f"K^{p.text(two)}" for p in found)
+    proved = "-" if bound.regret is None else f"K^{bound.regret:g}"
+    return bound.agent, f"K^{bound.time:g}", time, f"K^{bound.space:g}", space, proved
+
+
+def _agent_name(agent: str) -> str:
+    """Regret does not depend on the storage."""
+    return setting_name(agent).removesuffix(", counts")
+
+
+def regret_table(runs: Runs, agents: Sequence[str], setting: str) -> str:
+    """Regret after K episodes beside that of the random policy and, seed by seed, of the first agent."""
+    found, K = [runs.regret(agent, setting) for agent in (*agents, *paper.BASELINES)], runs.scale.K[-1]
+    random, rows = end(runs.regret("random", setting)).mean(), []
+    for s in found:
+        mean, ratio = mean_interval(end(s)), paired_ratio(end(s), end(found[0]))
+        shares = f"{mean.mean / K:.3f}", f"{mean.mean / random:.2f}", ratio.text(".2f")
+        rows.append((_agent_name(s.agent), str(s.seeds), mean.text(".1f"), *shares))
+    width = "beta as published" if setting == SETTINGS[0] else f"beta = {runs.beta:g}"
+    header = (
+        "agent",
+        "seeds",
+        "regret [95% interval]",
+        "per episode",
+        "of random",
+        f"of {_agent_name(found[0].agent)}",
+    )
+    words = f"{setting.capitalize()} setting ({width}, lambda = {paper.LAMBDA:g}), {K:,} episodes"
+    return f"{words}:\n\n{markdown(header, rows)}"
 
 
 def cost_table(metric: str, found: Found, agents: Sequence[str], sizes: Sequence[int]) -> str:
@@ -167,8 +176,7 @@ def _draw_regret(ax: Axes, summaries: Sequence[Summary]) -> None:
     longest = max(s.episodes for s in summaries)
     for agent, line in _lines(summaries).items():
         mine = {s.episodes: s for s in summaries if s.agent == agent}
-        name = setting_name(agent).removesuffix(", counts")  # regret does not depend on the storage
-        draw_curve(ax, regret_curve(mine[longest]), {**line, "label": name})
+        draw_curve(ax, regret_curve(mine[longest]), {**line, "label": _agent_name(agent)})
         for K, s in mine.items():
             if longest > K and s.regret:
                 ax.plot(K, s.regret.mean, "o", ms=4, color=line["color"])

@@ -9,9 +9,10 @@ from linmdp.errors import check_choice, check_int, unknown, without_warnings
 from linmdp.experiments import paper
 from linmdp.experiments.game_tables import GAME_SCALES
 from linmdp.experiments.paper import FIGURES, ITEMS, SCALES, SETTINGS, Scale
-from linmdp.experiments.paper_claims import Runs, claims_table
+from linmdp.experiments.paper_claims import claims_table
 from linmdp.experiments.paper_findings import (
     Found,
+    Runs,
     bounds_table,
     choose_beta,
     cost_table,
@@ -95,33 +96,31 @@ def _synthetic(
     regret = (job for item in chosen for s in SETTINGS for job in paper.regret_jobs(item, scale, s, beta, device))
     cost = (job for item in chosen for job in paper.cost_jobs(item, scale, beta))
     regrets = found(paper.in_batches(regret), "for regret")
-    costs = found(paper.longest_first(cost), "for space and time")
+    runs = Runs(regrets, found(paper.longest_first(cost), "for space and time"), scale, beta)
     pages = [
         f"Environment: `{paper.ENV}`.",
         f"## One beta for all\n\nRegret after {scale.tuning_K:,} episodes, {scale.tuning_seeds} seeds, lambda 0.1; "
         f"the least mean is at beta = {beta:g}.\n\n{table}",
     ]
-    for item in chosen:
-        if item in FIGURES:
-            pages.append(_draw(item, scale, beta, regrets, costs, out))
+    pages += [_draw(item, runs, out) for item in chosen if item in FIGURES]
     if set(FIGURES) <= set(chosen):  # whose runs serve the rest
-        pages.append(claims_table(Runs(regrets, costs, scale, beta)))
+        pages.append(claims_table(runs))
     if set(FIGURES) <= set(chosen) or "bounds" in chosen:
-        pages.append(bounds_table(regrets, costs, scale, beta))
+        pages.append(bounds_table(runs))
     return pages
 
 
-def _draw(item: str, scale: Scale, beta: float, regrets: Found, costs: Found, out: Path) -> str:
-    figure, agents = FIGURES[item], paper.agents(FIGURES[item].family, scale)
+def _draw(item: str, runs: Runs, out: Path) -> str:
+    """The figure, and what one reads of it."""
+    figure, scale, beta = FIGURES[item], runs.scale, runs.beta
     lines = [f"## {item}: {figure.title}", f"The paper: {figure.claim}.", f"![{figure.title}]({item}.png)"]
     if figure.metric == "regret":
-        needed = {s: paper.regret_jobs(item, scale, s, beta) for s in SETTINGS}
-        lines += [regret_table(regrets, agents, scale.K[-1], s, beta, scale.storage) for s in SETTINGS]
+        found, needed = runs.regrets, {s: paper.regret_jobs(item, scale, s, beta) for s in SETTINGS}
+        lines += [regret_table(runs, paper.agents(figure.family, scale), s) for s in SETTINGS]
     else:
-        needed = {"learning": paper.cost_jobs(item, scale, beta)}
+        found, needed = runs.costs, {"learning": paper.cost_jobs(item, scale, beta)}
         shown = dict.fromkeys(job.agent for job in needed["learning"])
-        lines.append(cost_table(figure.metric, costs, list(shown), scale.K))
-    found = regrets if figure.metric == "regret" else costs
+        lines.append(cost_table(figure.metric, found, list(shown), scale.K))
     panels = {
         setting: [found[key] for key in dict.fromkeys((job.agent, job.episodes) for job in jobs)]
         for setting, jobs in needed.items()
