@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import linmdp
+from command import linmdp as command
 from linmdp.errors import InvalidData, LinMDPError, OutputError
 from linmdp.results import store as stores
 from linmdp.results.store import Store, existing_store
 from linmdp.results.table import run_rows
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.sweep import run_sweep
-from test_text_from_files import command
 
 JOBS = [("lock:H=4", ["lsvi-ucb:beta=0.1,lam=0.1", "random"]), ("riverswim:H=5", ["random"])]
 OLD = Path(__file__).parent / "data" / "sweep-0.1.0"
@@ -118,18 +118,18 @@ def test_a_damaged_row_is_named_beside_its_neighbours(sql: str, words: str, copy
     csv = copy / "runs.csv"
     for line in (["table", str(copy), "--csv", str(csv)], ["table", str(copy)]):
         done = command(*line)
-        assert done.returncode == 1
-        assert words in done.stderr
-        assert "Traceback" not in done.stderr
+        assert done.status == 1
+        assert words in done.err
+        assert "Traceback" not in done.err
     assert len(csv.read_text().splitlines()) == 1 + 8
-    assert "riverswim" in done.stdout
+    assert "riverswim" in done.out
 
 
 def test_the_report_shows_the_others_and_names_it(copy: Path) -> None:
     changed(copy, "UPDATE runs SET rewards = zeroblob(80) WHERE rowid = 2")
     done = command("report", str(copy))
-    assert done.returncode == 1
-    assert "its checksum is not that of its contents; it is left out" in done.stderr
+    assert done.status == 1
+    assert "its checksum is not that of its contents; it is left out" in done.err
     page = (copy / "report.html").read_text()
     assert "its checksum is not that of its contents" in page
     assert "riverswim" in page
@@ -160,8 +160,8 @@ def test_a_file_that_was_cut_short_is_no_store_without_runs(what: str, data: byt
     """SQLite takes it for an empty one, and would write over it."""
     (tmp_path / "runs.sqlite").write_bytes(data)
     done = command(what, str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "no store" in done.stderr
+    assert (done.status, done.out) == (2, "")
+    assert "no store" in done.err
     assert (tmp_path / "runs.sqlite").read_bytes() == data
 
 
@@ -266,8 +266,8 @@ def test_a_hostile_record_is_named_and_nothing_more(case: str, copy: Path) -> No
     assert len(said) == 1
     for line in (["table", str(copy)], ["table", str(copy), "--csv", str(copy / "t.csv"), "--curves"]):
         done = command(*line)
-        assert done.returncode == 1, done.stderr
-        assert len(done.stderr.strip().splitlines()) <= 2, done.stderr
+        assert done.status == 1, done.err
+        assert len(done.err.strip().splitlines()) <= 2, done.err
 
 
 def test_a_hostile_record_does_not_stop_a_report(copy: Path) -> None:
@@ -277,9 +277,9 @@ def test_a_hostile_record_does_not_stop_a_report(copy: Path) -> None:
             del record["checksum"]
             db.execute(f"UPDATE runs SET record = ? WHERE rowid = {place}", (json.dumps(record | {name: value}),))
     done = command("report", str(copy))
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("it is left out") == 3
+    assert done.status == 1
+    assert "Traceback" not in done.err
+    assert done.err.count("it is left out") == 3
 
 
 def test_the_umask_says_who_may_read_what_is_written(tmp_path: Path) -> None:

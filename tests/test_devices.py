@@ -116,25 +116,3 @@ def test_optimism_learns_it_within_a_tenth_of_the_best(family: str, agent: str) 
     assert result.regret is not None
     lost = (result.regret[-1] - result.regret[-101]) / 100
     assert lost < 0.1 * linmdp.optimum(FAMILIES[family]()).V[0, 0]
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ("sensor:battery=0", "'battery' parameter of sensor must be a whole number >= 1. Got 0."),
-        ("sensor:units=4", "'units' parameter of sensor must be a whole number in [1, 3]. Got 4."),
-        ("sensor:queue=0", "'queue' parameter of sensor"),
-        ("sensor:send_cost=9", "'send_cost' parameter of sensor must be a whole number in [0, 3]. Got 9."),
-        ("sensor:bright=1.5", "'bright' parameter of sensor must be a finite number in [0, 1]. Got 1.5."),
-        ("sensor:battery=100,queue=100", "sizes of sensor must give d at most 2048"),
-        ("inventory:lead=0", "'lead' parameter of inventory"),
-        ("inventory:A=1", "'A' parameter of inventory must be a whole number >= 2. Got 1."),
-        ("inventory:demand=0", "'demand' parameter of inventory"),
-        ("inventory:capacity=20,A=5,lead=3", "sizes of inventory must give d at most 2048. Got 2625"),
-        ("inventory:start=full", "'start' parameter of inventory"),
-    ],
-)
-def test_bad_sizes_are_refused_in_one_line(spec: str, words: str) -> None:
-    with pytest.raises(linmdp.InvalidParameter) as caught:
-        linmdp.make_env(spec)
-    assert words in str(caught.value)

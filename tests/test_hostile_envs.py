@@ -112,7 +112,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 }
 
 
-def make_hostile(*, fault: str | None = None, episode: int = 3, ends: str = "after five") -> Hostile:
+def make_hostile(fault: str | None = None, episode: int = 3, ends: str = "after five", **options: Any) -> Any:
     return Hostile(fault and FAULTS[fault][0], 5 * episode + 2, box=False, ends=ends)
 
 

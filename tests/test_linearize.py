@@ -182,42 +182,26 @@ def test_dataset_file_comes_back_as_it_was(tmp_path: Path, truth_data: Dataset) 
     assert again.fingerprint == truth_data.fingerprint
 
 
-def damaged(file: Path, tmp_path: Path, kind: str) -> Path:
+DAMAGE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "nan": ({}, {"theta": np.full(6, np.nan)}, "'theta' has NaN"),
+    "lacking": ({}, {"phi.action": None}, "must hold 'phi.action'"),
+    "shape": ({}, {"theta": np.zeros(5)}, "must have shape"),
+    "other env": ({"env": "CartPole-v1"}, {}, "The model of 'CartPole-v1' must be for 2 actions"),
+    "meta": ({"layout": None}, {}, "lacks a part: 'layout'"),
+    "dataset": ({"kind": "dataset"}, {}, "must be a model file"),
+}
+
+
+@pytest.mark.parametrize("kind", ["cut", *DAMAGE])
+def test_damaged_model_is_refused_in_one_line(file: Path, tmp_path: Path, kind: str) -> None:
     found, path = read_tensors(file, "model"), tmp_path / "bad.safetensors"
-    meta = {k: v for k, v in found.meta.items() if k not in ("format", "kind")}
-    arrays = dict(found.arrays)
-    if kind == "cut":
-        path.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-        return path
-    if kind == "nan":
-        arrays["theta"] = arrays["theta"] * np.nan
-    if kind == "lacking":
-        del arrays["phi.action"]
-    if kind == "shape":
-        arrays["theta"] = arrays["theta"][:-1]
-    if kind == "other env":
-        meta |= {"env": "CartPole-v1"}
-    if kind == "meta":
-        del meta["layout"]
-    path.write_bytes(packed("dataset" if kind == "dataset" else "model", meta, arrays))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("cut", "damaged or no safetensors file"),
-        ("nan", "'theta' has NaN"),
-        ("lacking", "must hold 'phi.action'"),
-        ("shape", "must have shape"),
-        ("other env", "The model of 'CartPole-v1' must be for 2 actions"),
-        ("meta", "lacks a part: 'layout'"),
-        ("dataset", "must be a model file"),
-    ],
-)
-def test_damaged_model_is_refused_in_one_line(file: Path, tmp_path: Path, kind: str, words: str) -> None:
+    meta, arrays, words = DAMAGE.get(kind, ({}, {}, "damaged or no safetensors file"))
+    meta = {name: value for name, value in (found.meta | meta).items() if value is not None and name != "format"}
+    kept = {name: value for name, value in (found.arrays | arrays).items() if value is not None}
+    whole = packed(meta.pop("kind"), meta, kept)
+    path.write_bytes(whole[: len(whole) // 2] if kind == "cut" else whole)
     with pytest.raises(LinMDPError, match=words) as caught:
-        linmdp.make_env(f"linearized:model={damaged(file, tmp_path, kind)}")
+        linmdp.make_env(f"linearized:model={path}")
     assert "\n" not in str(caught.value)
 
 

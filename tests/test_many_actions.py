@@ -122,25 +122,6 @@ def test_max_bytes_counts_the_search() -> None:
         assert peak <= limit + (64 << 10)
 
 
-@pytest.mark.parametrize(
-    ("env", "spec", "words"),
-    [
-        ("catalogue:A=30", "lsvi-ucb:lam=0.1", "'lam' parameter of lsvi-ucb must be 'auto' with storage 'search'"),
-        ("catalogue:A=30", "lsvi-phe", "lsvi-phe must have a bonus where features are bilinear"),
-        ("catalogue:A=30", "rlsvi", "rlsvi must have a bonus where features are bilinear"),
-        ("catalogue:A=30", "lsvi-ucb-sketch", "'storage' parameter of lsvi-ucb-sketch must be 'counts', 'features' or"),
-        ("catalogue:A=30", "lsvi-phe:beta=0.1", "lsvi-phe must have a bonus where features are bilinear"),
-        ("catalogue:A=30", "lsvi-ucb:storage=states", "'storage' parameter of lsvi-ucb must be 'search' where"),
-        ("riverswim", "lsvi-ucb:storage=search", "must be another where features are not bilinear"),
-        ("catalogue:A=0", "lsvi-ucb", "'A' parameter of catalogue"),
-        ("catalogue:factors=100", "lsvi-ucb", "'factors' parameter of catalogue"),
-    ],
-)
-def test_what_cannot_be_is_refused(env: str, spec: str, words: str) -> None:
-    with pytest.raises(linmdp.InvalidParameter, match=words):
-        linmdp.make_agent(spec, linmdp.make_env(env), episodes=10)
-
-
 def test_bad_shapes_are_refused() -> None:
     with pytest.raises(linmdp.InvalidData, match=r"F must be \(S, d, p\), and psi \(A, p\)"):
         BilinearFeatures(np.zeros((2, 3, 4)), np.zeros((5, 3)))

@@ -50,8 +50,6 @@ def test_whole_numbers_that_cannot_be_counted_are_hashed_if_they_come_again() ->
         with pytest.raises(linmdp.InvalidParameter, match="Unit vectors can be written out up to d = 16384"):
             env.task.features.phi(state)
         assert linmdp.run(env, linmdp.RandomAgent(env.task), episodes=3).rewards.max() <= 1
-    with pytest.raises(linmdp.InvalidParameter, match="must be whole numbers for hashed features"):
-        linmdp.GymTask("CartPole-v1", features="hashed")
 
 
 def test_unit_vectors_of_one_s_own_number_the_states() -> None:

@@ -176,16 +176,12 @@ def test_a_copy_that_shares_what_changes_is_found() -> None:
         check_agent(Twins, linmdp.make_env("synthetic:S=12,A=3,d=4,H=5"))
 
 
-@pytest.mark.parametrize("family", [f for f in FAMILIES if f != "synthetic"])
-def test_every_family_passes(family: str) -> None:
-    check_env(family)
+OTHERS = ("synthetic:S=20,A=3,d=4,H=5,start=uniform", "gym:FrozenLake-v1,H=20", "gym:CartPole-v1,H=30,features=fourier")
+UNIT = ("gym:Taxi-v3", "gym:Blackjack-v1,features=hashed")
 
 
-@pytest.mark.parametrize(
-    "spec",
-    ["synthetic:S=20,A=3,d=4,H=5,start=uniform", "gym:FrozenLake-v1,H=20", "gym:CartPole-v1,H=30,features=fourier"],
-)
-def test_other_environments_pass(spec: str) -> None:
+@pytest.mark.parametrize("spec", [*(f for f in FAMILIES if f != "synthetic"), *OTHERS, *UNIT])
+def test_every_family_and_other_environments_pass(spec: str) -> None:
     check_env(spec)
 
 
@@ -334,8 +330,3 @@ def test_unit_vectors_are_checked_by_their_places() -> None:
         check_features(Shared(9, 2))
     with pytest.raises(AssertionError, match="index\\(state\\) must be in"):
         check_features(HashedFeatures(3), np.array([2**40]))
-
-
-@pytest.mark.parametrize("spec", ["gym:Taxi-v3", "gym:Blackjack-v1,features=hashed"])
-def test_environments_with_unit_vectors_pass(spec: str) -> None:
-    check_env(spec)
