@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from linmdp.agents.backend import backend_for
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum, policy_value, uniform_policy
-from linmdp.experiments.game_tables import SETTINGS
+from linmdp.experiments.games import SETTINGS
 from linmdp.report.tables import into_pages, markdown
 from linmdp.results.stats import mean_interval
 from linmdp.runner.lockstep import Run, run_lockstep

@@ -22,9 +22,9 @@ from emulator import best_episode
 
 from linmdp.envs.general import NAMES, instance
 from linmdp.envs.general.arcade import Ball
-from linmdp.envs.general.bandits import Bandit
 from linmdp.envs.general.base import Instance, TableInstance
 from linmdp.envs.general.carts import GRAVITY
+from linmdp.envs.general.gambles import Bandit
 from linmdp.envs.general.physics import Floats, Numbers
 from linmdp.envs.general.swings import LEFT, MAIN, RIGHT
 from linmdp.envs.planning import uniform_policy

@@ -12,36 +12,21 @@ from gymnasium import spaces
 
 import linmdp
 from command import linmdp as command
-from linmdp.envs.images import is_image
+from linmdp.envs.observations import is_image
 from linmdp.runner.env_check import check_behaviour
+from toys import Toy
 
 
-class Falls(gymnasium.Env[Any, Any]):
+def falls() -> Toy:
     """Rewards fall with every step: -1, -2, ..."""
-
-    observation_space: spaces.Space[Any] = spaces.Discrete(1)
-    action_space: spaces.Space[Any] = spaces.Discrete(2)
-
-    def __init__(self, first: Any = 0, length: int = 5) -> None:
-        self.first, self.h, self.length = first, 0, length
-        if not isinstance(first, int):
-            self.observation_space = spaces.Box(-1, 1, np.shape(first))
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.h = 0
-        return self.first, {}
-
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.h += 1
-        return self.first, -float(self.h), False, self.h == self.length, {}
+    return Toy(spaces.Discrete(1), paid=lambda h, action: -h, length=5)
 
 
 @pytest.mark.parametrize(
     ("give", "fix"),
     [
         (lambda: linmdp.make_env(3), "text such as 'gym:CartPole-v1', a Gymnasium environment, or a model. Got 3"),
-        (lambda: linmdp.GymTask(Falls), r"not its class: Falls\(...\)"),  # type: ignore[arg-type]
+        (lambda: linmdp.GymTask(Toy), r"not its class: Toy\(...\)"),  # type: ignore[arg-type]
         (lambda: linmdp.GymTask(None), "a Gymnasium id, or an environment"),  # type: ignore[arg-type]
         (lambda: linmdp.GymTask(gymnasium.make_vec("CartPole-v1", 2)), "not a vector"),  # type: ignore[arg-type]
         (lambda: linmdp.make_env("gym:MinAtar/Breakout-v1"), "--import MODULE, such as minatar"),
@@ -57,13 +42,13 @@ def test_public_names_are_all_that_is_listed() -> None:
 
 
 def test_advice_on_rewards_names_the_least_that_was_seen() -> None:
-    env = linmdp.GymTask(Falls(), H=5, reward_low=0.0, reward_high=0.0)
+    env = linmdp.GymTask(falls(), H=5, reward_low=0.0, reward_high=0.0)
     (found,) = check_behaviour(env)
     assert "Give reward_low=-5," in found.text
 
 
 def test_a_range_that_was_guessed_is_not_called_declared() -> None:
-    env = linmdp.GymTask(Falls(), H=5)
+    env = linmdp.GymTask(falls(), H=5)
     assert "(guessed from random play: -5 to 0)" in check_behaviour(env)[0].text
     assert "(declared: 0 to 1)" in command("check", "gym:FrozenLake-v1,H=5").out
 
@@ -77,8 +62,9 @@ def test_one_check_has_one_forecast() -> None:
 
 @pytest.mark.parametrize("first", [np.array([np.nan, 0.0]), np.array([[np.nan]])])
 def test_a_number_that_is_none_is_called_so_in_the_first_observation(first: Any) -> None:
+    toy = Toy(spaces.Box(-1, 1, np.shape(first)), shown=lambda h: first, length=5)
     with pytest.raises(linmdp.InvalidData, match=r"first .*must be finite.*nan"):
-        linmdp.run(env := linmdp.GymTask(Falls(first), H=5), linmdp.make_agent("lsvi-ucb", env), episodes=2)
+        linmdp.run(env := linmdp.GymTask(toy, H=5), linmdp.make_agent("lsvi-ucb", env), episodes=2)
 
 
 def test_a_table_of_numbers_is_no_picture() -> None:

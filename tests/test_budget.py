@@ -11,13 +11,14 @@ import tracemalloc
 import warnings
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import linmdp
 from linmdp.agents.budget import parse_bytes
 from linmdp.features import HashedFeatures
+from toys import Toy
 
 EPISODES = 40
 TABLES = ("synthetic:S=60,A=4,d=12,H=8", "riverswim:S=8,H=12", "lock:H=6,A=4")
@@ -181,23 +182,10 @@ def test_other_sizes_are_refused(text: Any) -> None:
         parse_bytes("x", text)
 
 
-class Wide(gymnasium.Env[Any, Any]):
-    """Observations of 2,000 numbers."""
-
-    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2000,), np.float64)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        return self.np_random.uniform(-1, 1, 2000), {}
-
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self.np_random.uniform(-1, 1, 2000), 0.5, False, False, {}
-
-
 @pytest.mark.parametrize("agent", ["lsvi-ucb:stationary=true", "lsvi-ucb-fixed:storage=states", "lsvi-ucb"])
 def test_large_observations_count(agent: str) -> None:
-    env = linmdp.GymTask(Wide(), H=5, features="auto", dim=16, reward_low=0.0, reward_high=1.0)
+    wide = Toy(spaces.Box(-1.0, 1.0, (2000,), np.float64))
+    env = linmdp.GymTask(wide, H=5, features="auto", dim=16, reward_low=0.0, reward_high=1.0)
     assert env.task.state_bytes == 16_000
     made: Any = linmdp.make_agent(f"{agent}{',' if ':' in agent else ':'}max_bytes=4MiB", env, episodes=40)
     forecast = made.bytes_after(40)

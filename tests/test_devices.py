@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linmdp
-from linmdp.envs.checks import check_linear
+from linmdp.envs.base import check_linear
 from linmdp.envs.devices import inventory, sensor
 from linmdp.envs.families import FAMILIES
 from linmdp.envs.planning import policy_value, uniform_policy

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import command
 import linmdp
-from linmdp.envs.base import LinearModel
-from linmdp.envs.checks import check_linear
+from linmdp.envs.base import check_linear
 from linmdp.envs.drift import KINDS, Place, mixture
 from linmdp.envs.drift import Path as ModelPath
 from linmdp.types import Array
+from test_planning import dense
 
 BASES = {
     "synthetic": "S=12,A=3,d=4,H=5",
@@ -32,12 +32,6 @@ def made(base: str, kind: str, every: int = 7, **more: Any) -> Any:
     return linmdp.make_env(f"drift:base={base},kind={kind},every={every},{BASES[base]}{words}")
 
 
-def dense(model: LinearModel) -> tuple[Array, Array]:
-    """P (H, S, A, S) and r (H, S, A), written out."""
-    table = model.features.table()
-    return np.einsum("sad,hdt->hsat", table, model.mu), np.einsum("sad,hd->hsa", table, model.theta)
-
-
 def best_values(P: Array, r: Array) -> Array:
     V = np.zeros(P.shape[1])
     for h in reversed(range(len(P))):
@@ -49,7 +43,7 @@ def best_values(P: Array, r: Array) -> Array:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_episode_is_a_linear_mdp_with_its_own_optimum(base: str, kind: str) -> None:
     env = made(base, kind)
-    (P0, r0), (P1, r1) = (dense(model) for model in env.models)
+    (r0, P0), (r1, P1) = (dense(model) for model in env.models)
     for k in range(0, 30, 3):
         model, place = env.model_of(k), env.path.place(k)
         assert all(finding.ok for finding in check_linear(model))
@@ -97,7 +91,7 @@ def test_dynamic_regret_is_that_of_each_episode(base: str, kind: str) -> None:
     result = linmdp.run(env, linmdp.make_agent("constant:action=1", env), episodes=25, seed=1)
     expected = []
     for k in range(25):
-        P, r = dense(env.model_of(k))
+        r, P = dense(env.model_of(k))
         V = np.zeros(env.task.S)
         for h in reversed(range(env.task.H)):
             V = r[h, :, 1] + P[h, :, 1] @ V

@@ -8,8 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import linmdp
-from linmdp.envs.base import LinearModel
-from linmdp.envs.checks import check_linear
+from linmdp.envs.base import LinearModel, check_linear
 from linmdp.envs.families import FAMILIES
 from linmdp.envs.linear import LinearMDPEnv, linear_env
 from linmdp.envs.registration import GYM_IDS

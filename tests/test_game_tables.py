@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linmdp.experiments.games as command
-from linmdp.experiments.game_tables import (
+from linmdp.experiments.games import (
     ADAPTIVE,
     FIXED,
     GAME_SCALES,
@@ -24,8 +24,8 @@ from linmdp.experiments.game_tables import (
     reward_table,
     space_table,
     time_table,
+    trained_models,
 )
-from linmdp.experiments.games import trained_models
 from linmdp.experiments.paper import TABLES
 from linmdp.experiments.reproduce import reproduce
 from linmdp.report.html import write_report

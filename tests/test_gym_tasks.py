@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 import linmdp
 from linmdp.envs.guard import Guard
 from linmdp.features import BlockFeatures, Fourier, HashedFeatures, RandomFourier, TableFeatures, UnitFeatures
+from toys import Toy
 
 TASKS = {
     "gym:CartPole-v1,H=12": (None, 200),
@@ -68,23 +69,6 @@ def test_scaling_by_data_is_tighter_than_by_bounds() -> None:
     assert (data.scaling.high < bounds.scaling.high).all()
 
 
-class Cards(gymnasium.Env[Any, Any]):
-    """A tuple of whole numbers and a dictionary, to be read as states."""
-
-    action_space = spaces.Discrete(2, start=3)
-
-    def __init__(self, space: spaces.Space[Any]) -> None:
-        self.observation_space = space
-        self.observation_space.seed(0)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        return self.observation_space.sample(), {}
-
-    def step(self, action: int) -> Any:
-        assert action in self.action_space
-        return self.observation_space.sample(), 0.5, False, False, {}
-
-
 SPACES = {
     "two dice": (spaces.MultiDiscrete([6, 6], start=[1, 1]), 36, 72, TableFeatures),
     "bits": (spaces.MultiBinary(3), 8, 16, TableFeatures),
@@ -98,7 +82,7 @@ SPACES = {
 @pytest.mark.parametrize("name", SPACES)
 def test_spaces_of_several_parts_become_states(name: str) -> None:
     space, S, d, kind = SPACES[name]
-    env = linmdp.GymTask(Cards(space), H=5)
+    env = linmdp.GymTask(Toy(space, actions=spaces.Discrete(2, start=3)), H=5)
     assert isinstance(env.task.features, kind)
     assert (env.task.S, env.task.d) == (S, d)
     state, _ = env.reset(seed=0)
@@ -158,7 +142,7 @@ def test_the_default_bandwidth_follows_from_coordinates_and_features(id: str, ba
 
 def test_every_combination_of_parts_is_a_state_of_its_own() -> None:
     space = spaces.Tuple((spaces.Discrete(5), spaces.Discrete(3, start=2)))
-    env: Any = linmdp.GymTask(Cards(space), H=5)
+    env: Any = linmdp.GymTask(Toy(space, actions=spaces.Discrete(2, start=3)), H=5)
     assert sorted(env.state_of((a, b)) for a in range(5) for b in range(2, 5)) == list(range(15))
 
 

@@ -14,7 +14,7 @@ import torch
 
 import linmdp
 from command import linmdp as command
-from linmdp.envs.checks import check_linear
+from linmdp.envs.base import check_linear
 from linmdp.envs.families import synthetic
 from linmdp.envs.games import Game, layout_of, resolved
 from linmdp.envs.linearized import distilled
@@ -27,6 +27,7 @@ from linmdp.linearize.measure import linearity, r_squared, ridge
 from linmdp.linearize.model import write_model
 from linmdp.linearize.train import Settings, Trainer, train
 from linmdp.types import Array
+from toys import Toy
 
 TRUTH: dict[str, Any] = {"S": 60, "A": 3, "d": 4, "H": 10, "concentration": 0.1, "stationary": True}
 SMALL = Settings(d=4, steps=1500, batch=128, hidden=32, lr=1e-2, eval_every=250)
@@ -337,25 +338,11 @@ MIXED = SPACES.Dict(
 )
 
 
-class Odd(gymnasium.Env[Any, Any]):
-    """An environment with any spaces, which pays and shows whatever they say."""
-
-    def __init__(self, observations: Any, actions: Any) -> None:
-        self.observation_space, self.action_space = observations, actions
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.observation_space.seed(seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self.observation_space.sample(), 0.0, False, False, {}
-
-
 @pytest.fixture
 def odd() -> str:
     if "linmdp-test/Odd-v0" not in gymnasium.registry:
-        gymnasium.register("linmdp-test/Odd-v0", lambda **k: Odd(**k), disable_env_checker=True, order_enforce=False)
+        made: Any = lambda observations, actions: Toy(observations, actions=actions)  # noqa: E731
+        gymnasium.register("linmdp-test/Odd-v0", made, disable_env_checker=True, order_enforce=False)
     return "linmdp-test/Odd-v0"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from linmdp.experiments.game_tables import GAME_SCALES
+from linmdp.experiments.games import GAME_SCALES
 from linmdp.experiments.paper import TABLES
 from linmdp.plugins import import_modules
 from linmdp.report.tables import in_pages, into_pages

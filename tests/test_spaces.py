@@ -13,9 +13,10 @@ from gymnasium import spaces
 
 import linmdp
 from linmdp.envs.actions import Actions
-from linmdp.envs.images import Grey, is_image
+from linmdp.envs.observations import Grey, is_image
 from linmdp.features import HashedFeatures, RandomFourier, UnitFeatures
 from linmdp.features.unit import code_of
+from toys import Toy
 
 
 class Chain(gymnasium.Env[Any, Any]):
@@ -167,33 +168,20 @@ def test_many_actions_have_fewer_features_each() -> None:
     assert (task.A, task.d) == (128, 128 * 16)
 
 
-class Ends(Chain):
-    """Ends after so many steps, by itself or cut off."""
-
-    def __init__(self, steps: int, cut: bool) -> None:
-        super().__init__(spaces.Discrete(2), lambda at: 0)
-        self.steps, self.cut, self.h = steps, cut, 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        self.h = 0
-        return super().reset(seed=seed)
-
-    def step(self, action: int) -> Any:
-        self.h += 1
-        over = self.h >= self.steps
-        return 0, -1.0, over and not self.cut, over and self.cut, {}
+def ends(steps: int, cut: bool) -> Toy:
+    return Toy(spaces.Discrete(2), shown=lambda h: 0, paid=lambda h, action: -1, length=steps, cut=cut)
 
 
 @pytest.mark.parametrize(("steps", "cut", "H"), [(7, False, 14), (7, True, 7), (150, False, 200), (10**9, False, 200)])
 def test_episodes_without_a_limit_get_one_from_random_play(steps: int, cut: bool, H: int) -> None:
-    env = linmdp.GymTask(Ends(steps, cut))
+    env = linmdp.GymTask(ends(steps, cut))
     assert env.task.H == env.chosen["H"] == H
     assert env.task.reward_range == (-1.0, 0.0)
-    assert "H" not in linmdp.GymTask(Ends(steps, cut), H=3).chosen
+    assert "H" not in linmdp.GymTask(ends(steps, cut), H=3).chosen
 
 
 def test_a_range_that_the_environment_reports_is_taken_with_0_in_it() -> None:
-    env = Ends(7, cut=False)
+    env = ends(7, cut=False)
     env.reward_range = (-5.0, -1.0)  # type: ignore[attr-defined]
     task = linmdp.GymTask(env)
     assert task.task.reward_range == (-5.0, 0.0)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from linmdp.experiments.game_tables import GAME_SCALES, GAMES, MODES, env_spec
-from linmdp.experiments.games import policies_of, table_page
+from linmdp.experiments.games import GAME_SCALES, GAMES, MODES, env_spec, policies_of, table_page
 from linmdp.experiments.paper import TABLES
 from linmdp.experiments.stored_runs import grouped
 from linmdp.features.learned import read_model

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
-from linmdp.envs.base import LinearModel
-from linmdp.envs.checks import Finding, check_linear
+from linmdp.envs.base import Finding, LinearModel, check_linear
 from linmdp.envs.guard import Guard
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError, check_int

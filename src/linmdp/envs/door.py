@@ -10,7 +10,7 @@ from gymnasium import spaces
 from linmdp.envs.games import is_text
 from linmdp.envs.guard import plain_array
 from linmdp.errors import Fault
-from linmdp.features.scaling import bounded
+from linmdp.features.basis import bounded
 
 FAR = 10.0
 """Ranges of a Box beyond which an observation is a fault, since features tell nothing apart there."""

@@ -18,8 +18,7 @@ from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.observations import Reading, counted, numbers, whole
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid, unknown
 from linmdp.features.base import FeatureMap
-from linmdp.features.basis import LARGEST_D, Fourier, RandomFourier
-from linmdp.features.scaling import Scaling, bounded
+from linmdp.features.basis import LARGEST_D, Fourier, RandomFourier, Scaling, bounded
 from linmdp.features.tabular import TableFeatures, one_hot
 from linmdp.features.unit import HashedFeatures, UnitFeatures
 from linmdp.plugins import Decorator, Maker, Names, check_maker, settable

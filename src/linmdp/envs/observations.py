@@ -1,4 +1,4 @@
-"""How the observations of a Gymnasium environment become states: a whole number, its hash, or a flat vector."""
+"""How observations become states: a whole number, its hash, or a flat vector in which an image is a few grey levels."""
 
 from __future__ import annotations
 
@@ -11,11 +11,66 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import flat, inner_spaces, is_text, layout_of
-from linmdp.envs.images import Grey, is_image
+from linmdp.envs.games import flat, inner_spaces, is_text, layout_of, leaves
 from linmdp.errors import InvalidParameter
 from linmdp.features.unit import CODES, code_of
 from linmdp.types import WHOLE, Array, State
+
+SIDE = 10
+"""Grey levels along each side."""
+SMALLEST = 16
+"""A box is an image where both sides have that many points; a grid of codes, such as MiniGrid's 7 x 7, is none."""
+LARGEST_GRID = 32
+"""A table of numbers that are no bytes, with at most that many on each side, is seen as it is."""
+COLOURS = 3
+
+
+class Grey:
+    """From an image (height, width), (height, width, channels) or (channels, height, width) to grey levels.
+
+    Three channels are colours, and their mean is taken; of any other number, such as frames in a stack, each is kept.
+
+    Parameters
+    ----------
+    space : the images
+    """
+
+    def __init__(self, space: spaces.Box) -> None:
+        shape = space.shape
+        self._axis = int(np.argmin(shape)) if len(shape) == 3 else None
+        height, width = (n for axis, n in enumerate(shape) if axis != self._axis)
+        self._rows, self._columns = _areas(height), _areas(width).T
+        channels = 1 if self._axis is None else shape[self._axis]
+        self._mean = channels == COLOURS
+        levels = SIDE * SIDE * (1 if self._mean else channels)
+        low, high = float(space.low.min()), float(space.high.max())
+        self.space = spaces.Box(low, high, (levels,), np.float32)
+
+    def __call__(self, image: Any) -> Array:
+        """Grey levels, (levels,) float32."""
+        pixels = np.asarray(image)
+        if self._axis is not None:
+            pixels = pixels.mean(self._axis) if self._mean else np.moveaxis(pixels, self._axis, 0)
+        levels: Array = (self._rows @ pixels @ self._columns).astype(np.float32).ravel()
+        return levels
+
+
+def is_image(space: spaces.Space[Any]) -> bool:
+    """Whether observations of that space are looked at as images."""
+    if not isinstance(space, spaces.Box) or len(space.shape) not in (2, 3):
+        return False
+    grid = len(space.shape) == 2 and space.dtype != np.uint8 and max(space.shape) <= LARGEST_GRID
+    return sorted(space.shape)[-2] >= SMALLEST and not grid
+
+
+def _areas(n: int) -> Array:
+    """The mean over each of SIDE equal stretches of n points, as a matrix (SIDE, n)."""
+    edges = np.linspace(0, n, SIDE + 1)
+    points = np.arange(n)
+    shared = np.minimum(edges[1:, None], points + 1) - np.maximum(edges[:-1, None], points)
+    areas: Array = np.maximum(shared, 0.0) * SIDE / n
+    return areas
+
 
 MOST_STATES = 1 << 20
 """Combinations of whole numbers that are still counted as states, one by one."""
@@ -89,23 +144,20 @@ def flattened(space: spaces.Space[Any]) -> Callable[[Any], np.ndarray]:
     """From an observation to its numbers, grey levels for images, as a new array."""
     plain, simplified = _without_images(space)
     dtype = plain.dtype if isinstance(plain, spaces.Box) else np.dtype(np.float64)
-    if simplified is None:
-        return lambda o: flat(space, o).astype(dtype)
     return lambda o: flat(plain, simplified(o)).astype(dtype)
 
 
-def _without_images(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Callable[[Any], Any] | None]:
-    """The space with grey levels for images, and how an observation gets there; None where it has no image."""
+def _without_images(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Callable[[Any], Any]]:
+    """The space with grey levels for images, and how an observation gets there."""
     if is_image(space):
         assert isinstance(space, spaces.Box)
         grey = Grey(space)
         return grey.space, grey
+    if not any(is_image(one) for one in leaves(space).values()):
+        return space, lambda o: o
     inner = {key: _without_images(one) for key, one in inner_spaces(space).items()}
-    if all(simplified is None for _, simplified in inner.values()):
-        return space, None
     plain = spaces.Dict({str(key): one for key, (one, _) in inner.items()})
-    steps = [(key, simplified) for key, (_, simplified) in inner.items()]
-    return plain, lambda o: {str(key): o[key] if step is None else step(o[key]) for key, step in steps}
+    return plain, lambda o: {str(key): simplified(o[key]) for key, (_, simplified) in inner.items()}
 
 
 def whole(space: spaces.Space[Any]) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from linmdp.errors import check_choice, check_int, unknown, without_warnings
 from linmdp.experiments import paper
-from linmdp.experiments.game_tables import GAME_SCALES
+from linmdp.experiments.games import GAME_SCALES
 from linmdp.experiments.paper import FIGURES, ITEMS, SCALES, SETTINGS, Scale
 from linmdp.experiments.paper_claims import claims_table
 from linmdp.experiments.paper_findings import (

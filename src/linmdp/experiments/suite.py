@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.envs.general import FAMILIES, NAMES, instance
-from linmdp.envs.general.base import Family
 from linmdp.envs.general.perturb import PERTURBATIONS, DoesNotApply, original, perturbed
 from linmdp.errors import InvalidParameter
 from linmdp.experiments import study
@@ -27,6 +26,8 @@ LATEST, GENERAL = "1", "general-1"
 SCALES = ("quick", "full")
 SUITES = {LATEST: LATEST, "general": GENERAL, GENERAL: GENERAL}
 """What a suite may be called; the first is the default."""
+FACTS = ("name", "half", "H", "episodes", "extra")
+"""Of a family, what the fingerprint tells."""
 HALVES = ("made", "kept", "memory")
 """Families that learners may be made on, those where they are only judged, and those that need a memory of the past."""
 
@@ -91,14 +92,14 @@ class SuiteTask(NamedTuple):
         Rewards are shifted only where all episodes have the same length: elsewhere what is paid at an early end, so
         that it is worth what it was, would be a reward of another size.
         """
-        parsed, given = parse_spec(self.env)
-        if parsed != "general":
+        if not self.env.startswith("general:"):
             return None
-        made = instance(self.family, int(str(given["instance"])))
+        seed = int(self.name.partition("/")[2])
+        made = instance(self.family, seed)
         if PERTURBATIONS[name].shifts and self.anchor.shortest < made.H:
             return None
         try:
-            changed = perturbed(made, name, int(str(given["instance"])))
+            changed = perturbed(made, name, seed)
         except DoesNotApply:
             return None
         at_0, at_1 = original(changed, np.array([0.0, 1.0])).tolist()
@@ -146,21 +147,13 @@ def known_anchors(version: str) -> dict[str, Any]:
 
 def _named(version: str, scale: str) -> Suite:
     data, known = study(f"benchmark-{version}"), known_anchors(version)
-    tasks = tuple(
-        SuiteTask(
-            task["name"],
-            task["name"],
-            "all",
-            task["kind"],
-            task["env"],
-            task["episodes"][scale],
-            Anchor(*known[task["name"]][scale]),
-            task.get("max_bytes"),
-        )
-        for task in data["tasks"]
-    )
+    tasks = list[SuiteTask]()
+    for task in data["tasks"]:
+        name, K, most = task["name"], task["episodes"][scale], task.get("max_bytes")
+        anchor = Anchor(*known[name][scale])
+        tasks.append(SuiteTask(name, name, "all", task["kind"], task["env"], K, anchor, most))
     seeds = range(data["seed"], data["seed"] + data["seeds"][scale])
-    return Suite(version, _fingerprint([data, known]), scale, tasks, seeds, "whole", "given", data["max_bytes"])
+    return Suite(version, _fingerprint([data, known]), scale, tuple(tasks), seeds, "whole", "given", data["max_bytes"])
 
 
 def _general(scale: str) -> Suite:
@@ -178,12 +171,9 @@ def _general(scale: str) -> Suite:
         except InvalidParameter as missing:
             left_out.append(str(missing))
     seeds = range(data["seed"], data["seed"] + data["seeds"][scale])
-    fingerprint = _fingerprint([data, known, [_facts(family) for family in families.values()]])
+    facts = [{key: getattr(family, key) for key in FACTS} for family in families.values()]
+    fingerprint = _fingerprint([data, known, facts])
     return Suite(GENERAL, fingerprint, scale, tuple(tasks), seeds, "end", "counted", None, tuple(left_out))
-
-
-def _facts(family: Family) -> dict[str, Any]:
-    return {key: getattr(family, key) for key in ("name", "half", "H", "episodes", "extra")}
 
 
 def _fingerprint(data: Any) -> str:

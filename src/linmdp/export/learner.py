@@ -1,19 +1,25 @@
-"""What of an agent goes onto a device, checked to be what the C library has, and the memory that it takes there."""
+"""What of an agent goes onto a device, checked to be what the C library has: linmdp_config.h, and its memory."""
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from linmdp.agents import auto_beta
 from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.base import Agent
+from linmdp.agents.horizon import DIVERGING, SWEEPS, TOLERANCE, Horizon
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.lsvi_gp import LSVIGP
+from linmdp.agents.memory import centres
 from linmdp.agents.memory.centres import NEIGHBOURS, Centres
 from linmdp.agents.schedules.base import Growing
 from linmdp.errors import InvalidParameter, invalid
+from linmdp.export.features import FeatureCode
 from linmdp.export.gp import check_gp, inner
+from linmdp.export.numbers import TIES, filled, in_comment, literal, real, unsigned
 
 LARGEST = 2**16 - 1
 """Sizes are 16 bits wide on the device."""
@@ -172,3 +178,63 @@ def _core(learner: Learner, wide: Any, quick: Any, packed: int) -> Any:
 
 def _struct(**fields: Any) -> Any:
     return type("Memory", (ctypes.Structure,), {"_fields_": list(fields.items())})
+
+
+CLOSE = {"float": 1e-5, "double": 1e-10}
+"""How far a Q in C may be from that in Python, as a part of its cap (of 1, where that is less)."""
+
+SLACK = {"float": 1e-6, "double": 1e-9}
+"""Rounding allowed on a reward before it counts as outside its range."""
+
+
+def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
+    """The header; `run` says in words what was exported."""
+    low, high = learner.reward_range
+    scale, quick = max(1.0, learner.cap), quick_kind(kind, code, learner.d)
+    values = {name: literal(value) for name, value in (asdict(learner) | _conditional(learner)).items()} | {
+        "S": learner.S or None,
+        "N": code.states or None,
+        "blocks": code.blocks,
+        "P": learner.d // code.blocks,
+        "tie_act": literal(TIES[quick] * scale),
+        "low": _safe(low - SLACK[kind] * max(1.0, abs(low)), kind),
+        "high": _safe(high + SLACK[kind] * max(1.0, abs(high)), kind),
+        "close": literal(float(f"{CLOSE[kind] * scale:.3g}")),
+        "run": in_comment(run),
+        "kind": kind,
+        "most": "1e30f" if kind == "float" else "1e300",
+        "quick": quick,
+        "quick_suffix": "f" if quick == "float" else "",
+        "state": unsigned(max(learner.S - 1, 0)),
+        "action": unsigned(learner.A - 1),
+    }
+    return filled("linmdp_config.h", values)
+
+
+def quick_kind(kind: str, code: FeatureCode, d: int) -> str:
+    """The numbers that acting computes with: those asked for, and double where it costs next to nothing."""
+    return "double" if code.blocks == d else kind
+
+
+def _safe(value: float, kind: str) -> str:
+    """A number that can stand anywhere in an expression."""
+    text = real(value, kind)
+    return f"({text})" if value < 0 else text
+
+
+def _conditional(learner: Learner) -> dict[str, Any]:
+    """Parameters that some learners have; None where this one has not."""
+    unit = math.sqrt(learner.lam) * learner.reward_scale
+    ceiling = unit * Horizon(learner.ahead, True, learner.discount).effective_steps if learner.auto else 0.0
+    auto = {name: getattr(auto_beta, name.upper()) for name in ("z", "confidence", "memory", "played", "renew")}
+    auto |= {"multiples": auto_beta.MULTIPLES, "floor": auto_beta.FLOOR * unit, "ceiling": ceiling}
+    merging = {"neighbours": centres.NEIGHBOURS, "reach": centres.REACH, "share_ridge": centres.RIDGE}
+    merging |= {"wider": centres.WIDER, "slack": centres.SLACK}
+    kept = {name: getattr(learner, name) for name in ("centres", "room", "replan")} | {"merges": int(learner.merges)}
+    groups: list[tuple[bool, dict[str, Any]]] = [
+        (learner.levels == 1 < learner.ahead, {"sweeps": SWEEPS, "tolerance": TOLERANCE, "diverging": DIVERGING}),
+        (learner.auto, auto),
+        (learner.centres > 0, kept),
+        (learner.merges, merging),
+    ]
+    return {name: value if there else None for there, group in groups for name, value in group.items()}

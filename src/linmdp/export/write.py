@@ -13,12 +13,19 @@ from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.errors import check_choice, check_int
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
-from linmdp.export.header import config, quick_kind
-from linmdp.export.learner import Learner, check_exportable, learner_bytes, learner_of, policy_of, stack_bytes
-from linmdp.export.names import CNames, c_names, example_code, names_code
+from linmdp.export.learner import (
+    Learner,
+    check_exportable,
+    config,
+    learner_bytes,
+    learner_of,
+    policy_of,
+    quick_kind,
+    stack_bytes,
+)
+from linmdp.export.names import CNames, c_names, example_code, gp_readme, names_code, readme
 from linmdp.export.numbers import template
 from linmdp.export.policy import policy_code
-from linmdp.export.readme import gp_readme, readme
 from linmdp.export.vectors import PolicyStep, Step, decisions, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
 

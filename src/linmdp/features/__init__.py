@@ -1,9 +1,8 @@
 """Feature maps: phi(s, a) in R^d."""
 
 from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
-from linmdp.features.basis import BlockFeatures, Fourier, RandomFourier
+from linmdp.features.basis import BlockFeatures, Fourier, RandomFourier, Scaling
 from linmdp.features.bilinear import BilinearFeatures
-from linmdp.features.scaling import Scaling
 from linmdp.features.tabular import TableFeatures, one_hot
 from linmdp.features.unit import HashedFeatures, UnitFeatures
 

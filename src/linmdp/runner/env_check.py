@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmdp.envs.checks import Finding
+from linmdp.envs.base import Finding
 from linmdp.envs.guard import Guard
 from linmdp.errors import InvalidData, LinMDPError, check_int
 from linmdp.runner.registry import make_env

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.envs.base import LinearModel
-from linmdp.envs.checks import check_linear
+from linmdp.envs.base import LinearModel, check_linear
 from linmdp.envs.guard import Guard, task_of
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError, described

@@ -50,17 +50,7 @@ class Display:
 
 
 class Device(TableInstance):
-    """A device with a table of transitions and a display.
-
-    Parameters
-    ----------
-    model, states : the table, and what its states are
-    read : the numbers that are shown of a state, in their units
-    rng : what is shown is drawn from it
-    hours : of a step of the episode
-    clock : whether the time of day is shown; None: drawn
-    noise : standard deviation of the noise on rewards
-    """
+    """A device with a table of transitions, and a display of the numbers that `read` makes of a state."""
 
     def __init__(
         self,

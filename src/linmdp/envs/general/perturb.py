@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import TransformAction, TransformObservation
 
-from linmdp.envs.images import is_image
+from linmdp.envs.observations import is_image
 from linmdp.errors import InvalidParameter, unknown
 from linmdp.types import Array
 
