@@ -24,9 +24,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import command
 import linmdp
+from linmdp.envs.games import Game
 from linmdp.errors import LinMDPError, described
 from linmdp.export.write import export_learner
-from linmdp.linearize.collect import open_game, random_data
+from linmdp.linearize.collect import random_data
 from linmdp.runner.measured import RunStopped
 
 BOUNDS = "reward_low=0,reward_high=1"
@@ -155,7 +156,7 @@ def verdict(rng: random.Random, folder: Path) -> None:
 def dataset(rng: random.Random, folder: Path) -> None:
     """Transitions of a game for linearization."""
     kinds = {"shows": rng.choice(["box", "discrete", "bytes"]), "fault": rng.randrange(10**9)}
-    random_data(open_game("Faulty-v0", kinds | {"at": rng.randrange(1, 35)}), transitions=40, H=H, seed=0)
+    random_data(Game("Faulty-v0", **kinds, at=rng.randrange(1, 35)), transitions=40, H=H, seed=0)
 
 
 def other_library(rng: random.Random, folder: Path) -> None:

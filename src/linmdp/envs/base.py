@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ class LinearModel:
     noise : standard deviation of the Gaussian noise on each reward, which is then clipped to `reward_range`
     start : "fixed" (state 0), "uniform", or "adversarial" (the state where the current policy loses most)
     state_fields, action_names : what states and actions mean, as in `Task`
+    S, A, d, H : numbers of states, actions, features and steps
     """
 
     name: str
@@ -44,9 +45,14 @@ class LinearModel:
     start: str = "fixed"
     state_fields: Fields = ()
     action_names: tuple[str, ...] = ()
+    S: int = field(init=False, repr=False)
+    A: int = field(init=False, repr=False)
+    d: int = field(init=False, repr=False)
+    H: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         H, d = self.theta.shape
+        vars(self).update(S=int(self.features.S), A=int(self.features.A), d=int(self.features.d), H=int(H))
         if self.mu.shape != (H, d, self.S) or d != self.features.d:
             raise InvalidData(
                 f"mu of {self.name} must have shape (H, d, S) = {(H, self.features.d, self.S)}. Got {self.mu.shape}."
@@ -55,26 +61,6 @@ class LinearModel:
             raise InvalidData(f"theta and mu of {self.name} must be finite.")
         check_number(self.name, "noise", self.noise, low=0.0)
         check_choice(self.name.partition(":")[0], "start", self.start, STARTS)
-
-    @cached_property
-    def S(self) -> int:
-        """Number of states."""
-        return int(self.features.S)
-
-    @cached_property
-    def A(self) -> int:
-        """Number of actions."""
-        return int(self.features.A)
-
-    @cached_property
-    def d(self) -> int:
-        """Dimension of the features."""
-        return int(self.features.d)
-
-    @cached_property
-    def H(self) -> int:
-        """Steps of an episode."""
-        return int(self.theta.shape[0])
 
     @cached_property
     def task(self) -> Task:

@@ -24,11 +24,11 @@ class FirstStream(gymnasium.Env[Any, Any]):
         self.vector, self.spec, self.metadata = vector, vector.spec, dict(vector.metadata)
         self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Start an episode in every stream."""
         return _begun(self.vector, seed=seed, options=options)[0]
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> Any:
         """One step of every stream."""
         found = _stepped(self.vector, [action] * self.vector.num_envs)
         others = np.array([i > 0 and bool(step[2] or step[3]) for i, step in enumerate(found)])
@@ -140,23 +140,20 @@ def _mode(vector: VectorEnv[Any, Any, Any]) -> Any:
     return vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
 
 
-def _parts(vector: VectorEnv[Any, Any, Any], observations: Any) -> list[Any]:
-    """The observation of each stream."""
-    return list(iterate(vector.observation_space, observations))
-
-
-def _begun(vector: VectorEnv[Any, Any, Any], **how: Any) -> list[tuple[Any, dict[str, Any]]]:
+def _begun(vector: VectorEnv[Any, Any, Any], **how: Any) -> list[Any]:
     """What each stream shows after a reset."""
-    observations, infos = vector.reset(**how)
-    parts = _parts(vector, observations)
-    return [(parts[i], info_of(infos, i)) for i in range(vector.num_envs)]
+    return _apart(vector, *vector.reset(**how))
 
 
-def _stepped(vector: VectorEnv[Any, Any, Any], actions: list[Any]) -> list[tuple[Any, Any, Any, Any, dict[str, Any]]]:
+def _stepped(vector: VectorEnv[Any, Any, Any], actions: list[Any]) -> list[Any]:
     """What each stream shows after one step of all, as it is: who plays it through a guard looks at it."""
-    observations, rewards, terminated, truncated, infos = vector.step(np.array(actions))
-    parts = _parts(vector, observations)
-    return [(parts[i], rewards[i], terminated[i], truncated[i], info_of(infos, i)) for i in range(vector.num_envs)]
+    return _apart(vector, *vector.step(np.array(actions)))
+
+
+def _apart(vector: VectorEnv[Any, Any, Any], observations: Any, *found: Any) -> list[Any]:
+    """What was found of all streams, for each: the observation, numbers, the info."""
+    shown, (*numbers, infos) = list(iterate(vector.observation_space, observations)), found
+    return [(shown[i], *(each[i] for each in numbers), info_of(infos, i)) for i in range(vector.num_envs)]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linmdp.experiments import study
+from linmdp.experiments.linearization import dataset_of, train_model, training_settings
 from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
 from linmdp.features.learned import read_model
 from linmdp.io.files import write_atomic
@@ -248,15 +249,12 @@ def trained_models(scale: GameScale, out: Path, say: Say) -> dict[str, str]:
     for game, path in paths.items():
         if not path.exists():
             say(f"training d={scale.d} on {game}, {STEPS:,} iterations: minutes on a GPU, half an hour on a CPU")
-            _train(GAMES[game], path, out / f"{game.lower()}.data.safetensors", scale.d)
+            settings, data = (
+                training_settings(d=scale.d, steps=STEPS, device="auto"),
+                f"{game.lower()}.data.safetensors",
+            )
+            train_model(dataset_of(GAMES[game], out / data, settings.seed, transitions=TRANSITIONS), settings, path)
     return {game: str(path) for game, path in paths.items()}
-
-
-def _train(env_id: str, path: Path, data: Path, d: int) -> None:
-    from linmdp.experiments.linearization import dataset_of, train_model, training_settings
-
-    settings = training_settings(d=d, steps=STEPS, device="auto")
-    train_model(dataset_of(env_id, data, settings.seed, transitions=TRANSITIONS), settings, path)
 
 
 def _best_constants(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmdp.errors import InvalidData, needed
+from linmdp.errors import InvalidData, InvalidParameter, needed
 from linmdp.experiments.stored_runs import Say
 from linmdp.runner.progress import progress_bar
 from linmdp.runner.spec import parse_spec
@@ -39,11 +39,14 @@ def dataset_of(
 
     Of an Atari game its RAM is seen, unless `obs_type` says otherwise.
     """
-    from linmdp.linearize.collect import open_game, random_data
+    from linmdp.envs.games import Game
+    from linmdp.linearize.collect import random_data
     from linmdp.linearize.data import read_dataset
 
     kwargs = parse_spec(f"gym:{env_id}")[1]
     name = str(kwargs.pop("id", ""))
+    if not name:
+        raise InvalidParameter("The environment to linearize must be named by its Gymnasium id. Got ''.")
     if name.startswith("ALE/") and "-ram-" not in name:
         kwargs.setdefault("obs_type", "ram")
     if path is not None and path.exists():
@@ -53,9 +56,8 @@ def dataset_of(
             raise InvalidData(f"The dataset '{path}' must be of '{name}' with {kwargs}. Got one with {found}.")
         say(f"read {len(dataset):,} transitions of {name} from {path}")
         return dataset
-    game = open_game(name, kwargs)
     with progress_bar("transitions", transitions, True) as advance:
-        dataset = random_data(game, transitions=transitions, H=H, seed=seed, advance=advance)
+        dataset = random_data(Game(name, **kwargs), transitions=transitions, H=H, seed=seed, advance=advance)
     if path is not None:
         dataset.save(path)
         say(f"written: {path}, {len(dataset):,} transitions of {name}")

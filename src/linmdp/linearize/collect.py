@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from itertools import count
-from typing import Any
 
-import gymnasium
 import numpy as np
 
 from linmdp.envs.games import Game
 from linmdp.envs.guard import Bare, Guard, Step
-from linmdp.errors import InvalidParameter, check_int
+from linmdp.errors import check_int
 from linmdp.linearize.data import Dataset
 
 
@@ -33,13 +32,6 @@ def random_data(
     raise AssertionError("there is no last episode")
 
 
-def open_game(env_id: str, kwargs: dict[str, Any] | None = None) -> Game:
-    """The environment, if its actions are discrete and its observations can be flattened."""
-    if not env_id:
-        raise InvalidParameter("The environment to linearize must be named by its Gymnasium id. Got ''.")
-    return Game(env_id, **(kwargs or {}))
-
-
 def _dataset(game: Game, rows: list[tuple[int, Step]], H: int, seed: int) -> Dataset:
     episodes, steps = zip(*rows, strict=True)
     h, states, actions, rewards, following, ended, _ = zip(*steps, strict=True)
@@ -50,7 +42,7 @@ def _dataset(game: Game, rows: list[tuple[int, Step]], H: int, seed: int) -> Dat
         "layout": [list(part) for part in game.layout],
         "H": H,
         "seed": seed,
-        "versions": versions(game),
+        "versions": {name: version(name) for name in ("gymnasium", *["ale-py"] * game.id.startswith("ALE/"))},
     }
     return Dataset(
         meta=meta,
@@ -62,13 +54,3 @@ def _dataset(game: Game, rows: list[tuple[int, Step]], H: int, seed: int) -> Dat
         episode=np.array(episodes, dtype=np.int32),
         step=np.array(h, dtype=np.int32),
     )
-
-
-def versions(game: Game) -> dict[str, str]:
-    """What the transitions depend on."""
-    found = {"gymnasium": gymnasium.__version__}
-    if game.id.startswith("ALE/"):
-        import ale_py
-
-        found["ale-py"] = ale_py.__version__
-    return found

@@ -57,12 +57,6 @@ class Dataset:
         return tuple((str(kind), int(n)) for kind, n in self.meta["layout"])
 
     @property
-    def start(self) -> np.ndarray:
-        """The first state of the first episode, (width,)."""
-        first: np.ndarray = self.states[0]
-        return first
-
-    @property
     def reward_scale(self) -> float:
         """What a reward is divided by: the 99th percentile of the sizes of those that are not 0, or 1 if all are."""
         sizes = np.abs(self.rewards[self.rewards != 0])

@@ -37,7 +37,7 @@ def model_of_networks(
     kept, fitted = (rng.permutation(some)[:most] for some, most in ((held, KEPT), (rows, FITTED)))
     # the running mean of the measures is of use in training alone
     arrays = {"phi.action" if name == "action" else name: nets[name] for name in nets if name != "mass"}
-    arrays |= {"encoder.mean": encoder.mean, "encoder.scale": encoder.scale, "start": data.start}
+    arrays |= {"encoder.mean": encoder.mean, "encoder.scale": encoder.scale, "start": data.states[0]}
     sample = _sample(data, kept)
     arrays |= {"held.state": sample.state, "held.next": sample.next, "held.action": sample.action}
     arrays |= {"held.reward": sample.reward, "held.terminated": sample.terminated}
