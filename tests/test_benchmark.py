@@ -156,25 +156,6 @@ def test_the_same_command_again_runs_nothing_twice(
         assert (tmp_path / name).stat().st_size > 300
 
 
-def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
-    for arguments, words in (
-        (["nobody"], "There is no agent 'nobody'"),
-        (["psrl:speed=3"], "no parameter of psrl 'speed'"),
-        (["lsvi-ucb:beta=-1"], "'lsvi-ucb:beta=-1' can be made for no task of the suite: The 'beta' parameter"),
-        (["random", "--scale", "huge"], "'scale' parameter of benchmark must be one of 'quick', 'full'"),
-        (["random", "random"], "each once"),
-        (["random", "--perturb", "all"], "'perturb' parameter of benchmark must be left out but for the suite"),
-        (["general", "random", "--perturb", "rotate"], "no perturbation 'rotate'. Did you mean 'rotated'"),
-        (["general", "random", "--shard", "3/2"], "'shard' parameter of benchmark must be i/n with 1 <= i <= n"),
-        (["general", "lsvi-ucb:beta=-1"], "can be made for no task of the suite: The 'beta' parameter"),
-    ):
-        done = command("benchmark", *arguments, "--out", str(tmp_path / "new"))
-        assert done.status == 2, done.err
-        assert words in done.err
-        assert len(done.err.splitlines()) == 1
-    assert not (tmp_path / "new").exists()
-
-
 def test_python_has_it_with_classes_and_many_agents(tiny: Suite) -> None:
     found = linmdp.benchmark(["random", (linmdp.ConstantAgent, {"action": 1}), "psrl", "q-learning", "ucbvi"], jobs=1)
     assert found.agents[1] == "constant:action=1"

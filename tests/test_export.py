@@ -18,6 +18,7 @@ from linmdp.agents.base import Agent
 from linmdp.export.learner import check_exportable
 from linmdp.export.vectors import DeviceDraws, c_state
 from linmdp.export.write import Exported, export_learner, export_policy
+from linmdp.testing.agents import play_for
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 CLOSE = {"float": 1e-5, "double": 1e-10}
@@ -50,19 +51,7 @@ def exported(env_spec: str, agent_spec: str, folder: Path, *, real: str, steps: 
     env = linmdp.make_env(env_spec)
     agent = linmdp.make_agent(agent_spec, env, episodes)
     agent.rng = np.random.default_rng(3)
-    trial = 12
-    env.reset(seed=3)
-    for _ in range(trial):  # so that the frozen policy is one that has learned
-        agent.begin_episode()
-        state, _ = env.reset()
-        for h in range(agent.task.H):
-            action = agent.act(h, state)
-            following, reward, terminated, truncated, _ = env.step(action)
-            agent.observe(h, state, action, float(reward), following, terminated)
-            if terminated or truncated:
-                break
-            state = following
-        agent.end_episode()
+    play_for(env, agent, 12)  # so that the frozen policy is one that has learned
     return export_learner(agent, env, folder, real=real, steps=steps, seed=5)
 
 

@@ -32,6 +32,7 @@ from linmdp.report.html import write_report
 from linmdp.results.store import Store
 from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import RunResult, cost_points
+from test_verdict import result
 
 TINY = GameScale(d=16, seeds=1, snapshots=(2, 3, 4), trial=1, anchors=8)
 SMALL = GameScale(d=64, seeds=2, snapshots=(2, 4, 5))
@@ -39,26 +40,8 @@ SMALL = GameScale(d=64, seeds=2, snapshots=(2, 4, 5))
 
 def run_of(seed: int, rewards: list[float], regret: list[float] | None = None) -> RunResult:
     """A run that holds k MiB after k episodes, and has taken 10 k seconds and one a seed."""
-    return RunResult(
-        env="e",
-        agent="a",
-        params={},
-        seed=seed,
-        episodes=len(rewards),
-        eval_every=1,
-        regret=None if regret is None else np.cumsum(regret),
-        rewards=np.array(rewards),
-        peak_bytes=0,
-        feature_bytes=0,
-        cpu_seconds=0.0,
-        wall_seconds=0.0,
-        updates=0,
-        resets=0,
-        saturated=0.0,
-        tied=0.0,
-        drift=None,
-        costs=[[k, 2.0**20 * k, 10.0 * k + seed] for k in range(1, len(rewards) + 1)],
-    )
+    costs = [[k, 2.0**20 * k, 10.0 * k + seed] for k in range(1, len(rewards) + 1)]
+    return result(rewards, [], seed=seed, regret=None if regret is None else np.cumsum(regret), costs=costs)
 
 
 def rows(regret: bool = False) -> list[Row]:
@@ -138,21 +121,11 @@ def test_from_training_to_tables_and_a_report(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(f"linmdp.runner.start.{name}", 16)
     said: list[str] = []
     text = reproduce(TABLES, "paper", tmp_path, 1, said.append)
-    assert [words.partition(" ")[0] for words in said] == [
-        "training",
-        "24",
-        "27",
-    ]  # 8 actions in 3 modes; 27 policies
+    begins = [words.partition(" ")[0] for words in said]
+    assert begins == ["training", "24", "27"]  # 8 actions in 3 modes; 27 policies
     assert (tmp_path / "phoenix16.safetensors").exists()
-    for words in (
-        "DQN, tuned",
-        "PPO, tuned",
-        "10061.76",
-        "2.605 GiB",
-        "0.423 h",
-        "the best learner",
-        "constant:action=",
-    ):
+    figures = ("10061.76", "2.605 GiB", "0.423 h")
+    for words in ("DQN, tuned", "PPO, tuned", *figures, "the best learner", "constant:action="):
         assert words in text
     for item in TABLES:
         assert (tmp_path / f"{item}.md").read_text().strip() in text

@@ -399,26 +399,6 @@ def test_command_line_from_nothing_to_a_checked_model(tmp_path: Path) -> None:
     assert "must be of 'CartPole-v1'. Got one of 'FrozenLake-v1'" in done.err
 
 
-BAD = [
-    (("Pendulum-v1",), "action space of 'Pendulum-v1' must be Discrete"),
-    (("NoSuchEnv-v0",), "no Gymnasium environment 'NoSuchEnv-v0'"),
-    (("ALE/Alien-v5,obs_type=rgb",), "leave 'obs_type' out"),
-    (("CartPole-v1", "--form", "round"), "'form' parameter of linearize"),
-    (("CartPole-v1", "--dim", "1"), "'d' parameter of linearize"),
-    (("CartPole-v1", "--held-out", "0", "--transitions", "100"), "'held_out' parameter of linearize"),
-    (("CartPole-v1", "--transitions", "1"), "'transitions' parameter of linearize"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "words"), BAD)
-def test_bad_input_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = command("linearize", *arguments, "--out", str(tmp_path / "m"))
-    assert (done.status, done.out) == (2, "")
-    assert words in done.err
-    assert len(done.err.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_cuda_without_one_is_one_line() -> None:
     with pytest.raises(InvalidParameter, match="finds no GPU"):

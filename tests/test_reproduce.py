@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command import linmdp as command
 from linmdp.errors import LinMDPError
 from linmdp.experiments import paper, paper_findings
 from linmdp.experiments.paper import (
@@ -196,21 +195,3 @@ def test_an_estimate_grows_with_the_work() -> None:
         "about 10 minutes",
         "about 2.5 hours",
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["fig-regrets"], "Did you mean 'fig-regret'"),
-        (["--scale", "huge"], "'scale' parameter"),
-        (["fig-space", "--jobs", "0"], "'jobs' parameter"),
-        (["fig-space", "--device", "tpu"], "'device' parameter"),
-        (["fig-regret", "--seeds", "0"], "'seeds' parameter"),
-    ],
-)
-def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path, arguments: list[str], words: str) -> None:
-    out = tmp_path / "out"
-    done = command("reproduce", *arguments, "--out", str(out))
-    assert (done.status, len(done.err.splitlines())) == (2, 1)
-    assert words in done.err
-    assert not out.exists()
