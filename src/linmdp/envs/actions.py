@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from linmdp.envs.games import choices
 from linmdp.errors import Fault, InvalidParameter, check_int, invalid
 from linmdp.types import BoolArray
 
@@ -37,23 +38,17 @@ class Actions:
     """
 
     def __init__(self, id: str, space: spaces.Space[Any], each: int | None = None, *, masks: bool = True) -> None:
-        sizes: tuple[int, ...]
         self.space = space
         self._masks, self.each, self._grid = masks, None, None
         if each is not None and not isinstance(space, spaces.Box):
             invalid(f"'{id}'", "actions", "left out where actions are no Box", each)
-        if isinstance(space, spaces.Discrete):
-            sizes, start = (int(space.n),), np.array([space.start])
-        elif isinstance(space, spaces.MultiDiscrete):
-            sizes, start = tuple(int(n) for n in space.nvec.ravel()), space.start.ravel()
-        elif isinstance(space, spaces.MultiBinary):
-            sizes = (2,) * int(np.prod(space.shape))
-            start = np.zeros(len(sizes), dtype=np.int64)
+        if (found := choices(space)) is not None:
+            start, sizes = found[0].ravel(), tuple(int(n) for n in found[1].ravel())
         elif isinstance(space, spaces.Box):
             n = int(np.prod(space.shape))
             self.each = _values(id, n, each)
             self._grid = _grid(id, space, self.each)
-            sizes, start = (self.each,) * n, np.zeros(n, dtype=np.int64)
+            start, sizes = np.zeros(n, dtype=np.int64), (self.each,) * n
         else:
             rule = "must be Discrete, MultiDiscrete, MultiBinary or Box; make it MultiDiscrete with a TransformAction"
             raise InvalidParameter(f"The action space of '{id}' {rule}. Got {space}.")

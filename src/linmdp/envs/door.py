@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import is_text
+from linmdp.envs.games import choices, is_text
 from linmdp.envs.guard import plain_array
 from linmdp.errors import Fault
 from linmdp.features.basis import bounded
@@ -47,8 +47,8 @@ class Door:
                 self._look(one, part, f"{name}[{i}]")
         elif isinstance(space, spaces.Box):
             self._box(space, value, name)
-        elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
-            self._codes(space, value, name)
+        elif (found := choices(space)) is not None:
+            self._codes(space, *found, value, name)
         elif not is_text(space):
             self._of_one_form(value, name, value)
 
@@ -75,15 +75,9 @@ class Door:
         found = float(array[at])
         self.outside = self.outside or f"number {at} of {name} was {found:g}, and the Box is {_range(space, at)}"
 
-    def _codes(self, space: spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary, value: Any, name: str) -> None:
+    def _codes(self, space: spaces.Space[Any], first: Any, sizes: Any, value: Any, name: str) -> None:
         """Whole numbers, each below the number of its values."""
         array = plain_array(name, value)
-        if isinstance(space, spaces.MultiBinary):
-            first, sizes = np.zeros(space.shape, dtype=np.int64), np.full(space.shape, 2)
-        elif isinstance(space, spaces.MultiDiscrete):
-            first, sizes = space.start, space.nvec
-        else:
-            first, sizes = np.asarray(space.start), np.asarray(space.n)
         if array.shape != np.shape(sizes):
             raise Fault(name, f"of shape {np.shape(sizes)}", value)
         if not ((array == np.floor(array)) & (array >= first) & (array < first + sizes)).all():

@@ -105,6 +105,17 @@ def inner_spaces(space: spaces.Space[Any]) -> dict[Any, spaces.Space[Any]]:
     return dict(enumerate(space.spaces)) if isinstance(space, spaces.Tuple) else {}
 
 
+def choices(space: spaces.Space[Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """The first value and the number of values of each whole number, of a space that is made of them alone."""
+    if isinstance(space, spaces.Discrete):
+        return np.array(space.start), np.array(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.start, space.nvec
+    if isinstance(space, spaces.MultiBinary):
+        return np.zeros(space.shape, dtype=np.int64), np.full(space.shape, 2)
+    return None
+
+
 def leaves(space: spaces.Space[Any], name: str = "observation") -> dict[str, spaces.Space[Any]]:
     """The spaces that are no Dict and no Tuple, by name."""
     inner = inner_spaces(space)

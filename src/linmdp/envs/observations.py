@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import flat, inner_spaces, is_text, layout_of, leaves
+from linmdp.envs.games import choices, flat, inner_spaces, is_text, layout_of, leaves
 from linmdp.errors import InvalidParameter
 from linmdp.features.unit import CODES, code_of
 from linmdp.types import WHOLE, Array, State
@@ -167,7 +167,7 @@ def whole(space: spaces.Space[Any]) -> bool:
         return all(whole(one) for one in inner)
     if isinstance(space, spaces.Box):
         return np.issubdtype(space.dtype, np.integer) and not is_image(space)
-    return isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
+    return choices(space) is not None
 
 
 def bounds(space: spaces.Space[Any]) -> tuple[Array, Array]:
@@ -177,10 +177,6 @@ def bounds(space: spaces.Space[Any]) -> tuple[Array, Array]:
     if isinstance(space, spaces.Dict | spaces.Tuple):
         lows, highs = zip(*(bounds(one) for one in inner_spaces(space).values() if not is_text(one)), strict=True)
         return np.concatenate(lows), np.concatenate(highs)
-    if isinstance(space, spaces.MultiDiscrete):
-        high = space.nvec.ravel() - 1.0
-    elif isinstance(space, spaces.Discrete):
-        high = np.array([space.n - 1.0])
-    else:
-        high = np.ones(int(np.prod(space.shape or ())))
+    found = choices(space)
+    high = np.ones(int(np.prod(space.shape or ()))) if found is None else found[1].ravel() - 1.0
     return np.zeros_like(high), high

@@ -5,7 +5,6 @@ check_agent(MyAgent)
 """
 
 from linmdp.testing.agents import check_agent
-from linmdp.testing.envs import check_env
-from linmdp.testing.features import check_features
+from linmdp.testing.envs import check_env, check_features
 
 __all__ = ["check_agent", "check_env", "check_features"]

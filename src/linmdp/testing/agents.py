@@ -17,7 +17,7 @@ from linmdp.envs.guard import Guard, task_of
 from linmdp.errors import InvalidData, InvalidParameter, without_warnings
 from linmdp.runner.loop import play, run
 from linmdp.runner.registry import construct, make_agent, make_env
-from linmdp.testing.features import require
+from linmdp.testing.envs import require
 from linmdp.types import State, Transition
 
 

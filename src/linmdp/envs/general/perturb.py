@@ -7,6 +7,7 @@ gives returns back as they were.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium
@@ -132,8 +133,8 @@ def _random_play(env: Env) -> tuple[list[Any], float]:
     return seen, largest or 1.0
 
 
-def _paid_more(sign: int) -> Wrap:
-    return lambda env, _: Changed(env, shift=sign * _random_play(env)[1])
+def _paid_more(env: Env, rng: Rng, sign: int) -> Env:
+    return Changed(env, shift=sign * _random_play(env)[1])
 
 
 def _actions(env: Env) -> int:
@@ -289,14 +290,11 @@ def _onehot(env: Env, rng: Rng) -> Env:
     return TransformObservation(env, shown, _box(np.zeros(n), np.ones(n), np.float32))
 
 
-def _of_type(kind: Any) -> Wrap:
-    def wrap(env: Env, rng: Rng) -> Env:
-        space: Any = env.observation_space
-        if not _is_box(space, "f") or space.dtype == kind:
-            raise _refuse("real numbers of another type", env)
-        return _typed(env, _box(space.low, space.high, kind))
-
-    return wrap
+def _of_type(env: Env, rng: Rng, kind: Any) -> Env:
+    space: Any = env.observation_space
+    if not _is_box(space, "f") or space.dtype == kind:
+        raise _refuse("real numbers of another type", env)
+    return _typed(env, _box(space.low, space.high, kind))
 
 
 def _typed(env: Env, space: Any) -> Env:
@@ -315,21 +313,18 @@ def _integers(env: Env, rng: Rng) -> Env:
     raise _refuse("whole numbers", env)
 
 
-def _ended(terminated: bool) -> Wrap:
-    def wrap(env: Env, rng: Rng) -> Env:
-        inner: Any = env.unwrapped
-        if inner.ends == terminated:
-            raise DoesNotApply("The last step of this task ends like that anyway.")
-        return Changed(env, ends=terminated)
-
-    return wrap
+def _ended(env: Env, rng: Rng, terminated: bool) -> Env:
+    inner: Any = env.unwrapped
+    if inner.ends == terminated:
+        raise DoesNotApply("The last step of this task ends like that anyway.")
+    return Changed(env, ends=terminated)
 
 
 PERTURBATIONS: dict[str, Perturbation] = {
     "noise": Perturbation("rewards", f"noise of {NOISE:g} on every reward", lambda env, _: Changed(env, noise=NOISE)),
     "times37": Perturbation("rewards", f"times {FACTOR:g}", lambda env, _: Changed(env, factor=FACTOR)),
-    "up": Perturbation("rewards", "plus the largest one", _paid_more(1), shifts=True),
-    "down": Perturbation("rewards", "minus the largest one", _paid_more(-1), shifts=True),
+    "up": Perturbation("rewards", "plus the largest one", partial(_paid_more, sign=1), shifts=True),
+    "down": Perturbation("rewards", "minus the largest one", partial(_paid_more, sign=-1), shifts=True),
     "scaled": Perturbation("observations", "each coordinate times a number from 0.001 to 1000", _scaled),
     "rotated": Perturbation("observations", "a random rotation", _rotated),
     "shifted": Perturbation("observations", "a number added to each coordinate", _shifted),
@@ -339,9 +334,9 @@ PERTURBATIONS: dict[str, Perturbation] = {
     "twice": Perturbation("actions", "every action twice", _actions_twice),
     "floats": Perturbation("types", "whole numbers as floats", _as_floats),
     "onehot": Perturbation("types", "whole numbers as one-hot vectors", _onehot),
-    "float64": Perturbation("types", "real numbers as float64", _of_type(np.float64)),
-    "float32": Perturbation("types", "real numbers as float32", _of_type(np.float32)),
+    "float64": Perturbation("types", "real numbers as float64", partial(_of_type, kind=np.float64)),
+    "float32": Perturbation("types", "real numbers as float32", partial(_of_type, kind=np.float32)),
     "integers": Perturbation("types", "whole numbers in another type", _integers),
-    "terminated": Perturbation("ends", "the last step is a termination", _ended(True)),
-    "truncated": Perturbation("ends", "the last step is a truncation", _ended(False)),
+    "terminated": Perturbation("ends", "the last step is a termination", partial(_ended, terminated=True)),
+    "truncated": Perturbation("ends", "the last step is a truncation", partial(_ended, terminated=False)),
 }
