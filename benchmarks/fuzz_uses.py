@@ -36,9 +36,8 @@ from linmdp.errors import LinMDPError
 from linmdp.export.write import export_learner, export_policy
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.report.html import write_report
-from linmdp.results.run_folder import read_folder
+from linmdp.results.run_folder import read_folder, run_rows
 from linmdp.results.store import Store, existing_store
-from linmdp.results.table import run_rows
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.loading import trained
 from linmdp.runner.sweep import run_key

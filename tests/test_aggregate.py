@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
-from linmdp.results.aggregate import aggregate, difference, improvement, iqm, mean, profile
+from linmdp.results.stats import aggregate, difference, improvement, iqm, mean, profile
 
 SCORES = np.array([[0.0, 0.4], [1.0, 0.6], [0.5, 0.9], [0.1, 0.2]])
 """4 runs on 2 tasks."""

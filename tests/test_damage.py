@@ -18,8 +18,8 @@ import pytest
 import linmdp
 from linmdp.errors import InvalidData, LinMDPError, OutputError
 from linmdp.results import store as stores
+from linmdp.results.run_folder import run_rows
 from linmdp.results.store import Store, existing_store
-from linmdp.results.table import run_rows
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.sweep import run_sweep
 from test_text_from_files import command

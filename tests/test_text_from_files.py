@@ -13,7 +13,7 @@ import linmdp
 from linmdp.errors import LinMDPError
 from linmdp.export.numbers import in_comment, in_markdown
 from linmdp.export.write import export_learner, export_policy
-from linmdp.results.table import write_csv
+from linmdp.results.run_folder import write_csv
 from linmdp.runner.loading import trained
 from test_export import built, needs_gcc
 

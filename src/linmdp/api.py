@@ -21,7 +21,7 @@ from linmdp.report.narrative import decisions
 from linmdp.results.store import Store
 from linmdp.results.verdict import verdict as verdict_of
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
+from linmdp.runner.execute import AUTO, checked_seeds, run_until_decided
 from linmdp.runner.registry import AGENTS, ENVS, with_baselines
 from linmdp.runner.spec import written_spec
 from linmdp.runner.sweep import check_sweep, plan, read_sweep, run_key, run_sweep

@@ -19,13 +19,11 @@ from linmdp.export.write import Exported, export_learner, export_policy
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.results.verdict import verdict
-from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.course import TIES, Callback, Course
-from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.loading import check_sizes
 from linmdp.runner.logged import logged_episodes
 from linmdp.runner.loop import chosen_by
-from linmdp.runner.measured import build_result
+from linmdp.runner.measured import MOST_EPISODES, build_result, one_blas_thread
 from linmdp.runner.offline import OfflineValue, asked_outside, fitted_value
 from linmdp.runner.policy import Evaluation, Policy, Predictor, evaluated, settled
 from linmdp.runner.random_play import random_returns

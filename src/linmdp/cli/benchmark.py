@@ -79,7 +79,7 @@ def _stored(agents: list[str], out: Path, **options: Any) -> Benchmark | None:
 def _show(found: Benchmark, out: Path, name: str, as_json: bool) -> None:
     """On standard output, and as NAME.md and figures in the folder."""
     from linmdp.io.files import write_atomic
-    from linmdp.report.style import NoFigures
+    from linmdp.report.plots import NoFigures
 
     print("\n".join(map(json.dumps, found.records())) if as_json else found)
     written = [out / f"{name}.md"]

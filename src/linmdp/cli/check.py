@@ -18,12 +18,10 @@ from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
 from linmdp.runner.batch import Job
-from linmdp.runner.env_check import check_behaviour
-from linmdp.runner.forecast import forecast
+from linmdp.runner.env_check import check_behaviour, forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
-from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import parse_spec
-from linmdp.runner.start import TRIAL, in_words, job_seconds
+from linmdp.runner.start import LESS, TRIAL, TooLarge, in_words, job_seconds, made_within
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env

@@ -123,7 +123,7 @@ def compare(
 ) -> None:
     """Compare agents on the same seeds, beside random and optimal play."""
     from linmdp.report.narrative import decisions
-    from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
+    from linmdp.runner.execute import AUTO, checked_seeds, run_until_decided
     from linmdp.runner.registry import with_baselines
 
     everyone, planned = with_baselines(env, agents), checked_seeds(seeds, agents)
@@ -307,9 +307,9 @@ def _results(
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None, decided: Sequence[str] = ()) -> None:
     from linmdp.io.files import write_atomic
-    from linmdp.report.figures import comparison_figure
+    from linmdp.report.comparison import comparison_figure
     from linmdp.report.narrative import distributions, paired_comparisons
-    from linmdp.report.style import NoFigures
+    from linmdp.report.plots import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.results.summary import by_agent
     from linmdp.results.verdict import verdicts

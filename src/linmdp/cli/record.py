@@ -21,7 +21,7 @@ def record(
     modules: opt.Import = None,
 ) -> None:
     """Record what an agent does as it learns, as a Minari dataset."""
-    from linmdp.runner.recorded import record as recorded
+    from linmdp.runner.logged import record as recorded
 
     found = recorded(env, agent, out, episodes=episodes, seed=seed, progress=True)
     say(f"written: {found.episodes} episodes, {found.steps:,} steps in {found.folder}")

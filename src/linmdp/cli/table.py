@@ -21,7 +21,7 @@ def table(
 ) -> None:
     """Print the results in a folder, or write them as CSV or Parquet."""
     from linmdp.report.comparison import comparison_text
-    from linmdp.results import table as tables
+    from linmdp.results import run_folder
     from linmdp.results.run_folder import write_lines
     from linmdp.results.store import existing_store
 
@@ -32,11 +32,11 @@ def table(
     with closing(existing_store(folder)) as store:
         if not written:
             print(comparison_text(store.settings(damaged.append)))
-        rows = list(tables.run_rows(store, damaged.append)) if written and not curves else []
-        columns = tables.CURVES if curves else tables.run_columns(rows)
-        for path, write in ((csv, tables.write_csv), (parquet, tables.write_parquet)):
+        rows = list(run_folder.run_rows(store, damaged.append)) if written and not curves else []
+        columns = run_folder.CURVES if curves else run_folder.run_columns(rows)
+        for path, write in ((csv, run_folder.write_csv), (parquet, run_folder.write_parquet)):
             if path is not None:
-                write(path, columns, tables.curve_rows(store, damaged.append) if curves else rows)
+                write(path, columns, run_folder.curve_rows(store, damaged.append) if curves else rows)
         if jsonl is not None:
             write_lines(jsonl, store, damaged=damaged.append)
     if written:

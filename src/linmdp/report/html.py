@@ -18,10 +18,18 @@ from linmdp.errors import LinMDPError, OutputError, needed
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.io.units import human_bytes
 from linmdp.report import narrative
-from linmdp.report.commands import environments, equivalent, parameters
-from linmdp.report.payload import embedded, section_payload, styles_payload
-from linmdp.report.section_data import ENDS, YS, sections_of
-from linmdp.report.style import is_baseline, line_styles, short_name
+from linmdp.report.plots import is_baseline, line_styles, short_name
+from linmdp.report.section_data import (
+    ENDS,
+    YS,
+    embedded,
+    environments,
+    equivalent,
+    parameters,
+    section_payload,
+    sections_of,
+    styles_payload,
+)
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.results.run_folder import Ran, opened_folder
 

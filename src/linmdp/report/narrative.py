@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from linmdp.io.units import human_bytes
+from linmdp.report.plots import is_baseline, short_name
 from linmdp.report.section_data import Section
-from linmdp.report.style import is_baseline, short_name
-from linmdp.results.adastop import LEVEL, AdaStop
-from linmdp.results.aggregate import FEW, aggregate, improvement
 from linmdp.results.run_folder import Ran
-from linmdp.results.stats import Interval, paired_ratio
+from linmdp.results.stats import FEW, WRONG, AdaStop, Interval, aggregate, improvement, paired_ratio
 from linmdp.results.summary import Summary
 from linmdp.results.verdict import number, verdict, without_advice
 from linmdp.types import RunResult
@@ -64,7 +62,7 @@ def decisions(test: AdaStop, regret: bool) -> list[str]:
     verb = "has less regret than" if regret else "earns more than"
     found = [f"{short_name(a)} {verb} {short_name(b)}: decided by {n} seeds." for (a, b), n in test.decided.items()]
     found += [f"{short_name(a)} and {short_name(b)} are not told apart by {test.seeds} seeds." for a, b in test.open]
-    return [*found, f"Any of the decisions is wrong with a probability of at most {LEVEL:g} (AdaStop)."]
+    return [*found, f"Any of the decisions is wrong with a probability of at most {WRONG:g} (AdaStop)."]
 
 
 def headlines(section: Section) -> list[str]:

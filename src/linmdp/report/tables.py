@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from linmdp.io.units import human_bytes
-from linmdp.report.style import is_baseline
+from linmdp.report.plots import is_baseline
 from linmdp.results.summary import Summary
 
 HEADER = (

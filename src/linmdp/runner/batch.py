@@ -20,10 +20,8 @@ from linmdp.envs.families import FAMILIES
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, WorkFailed, check_int, invalid, without_warnings
 from linmdp.io.files import output_folder
 from linmdp.plugins import carried
-from linmdp.runner.blas import one_blas_thread
-from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.lockstep import Run, run_lockstep
-from linmdp.runner.measured import RunStopped
+from linmdp.runner.measured import MOST_EPISODES, RunStopped, one_blas_thread
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, progress_bar, times
 from linmdp.runner.random_play import RandomPlay, random_play, rerun_words, with_verdict

@@ -305,7 +305,7 @@ def play(engine: Any, draws: Any, start: Any, store: Any, *, look: bool) -> None
 
 
 def play_on(engine: Any, apart: Any, draws: Any, start: Any) -> None:
-    """Some episodes of each run, up to the one before which it has to plan: see `apart.py`.
+    """Some episodes of each run, up to the one before which it has to plan: see `run.py`.
 
     From draws (n, 3, H, B) and states (n, B).
     """
