@@ -31,7 +31,7 @@ import numpy as np
 from faults import Row
 
 import linmdp
-from linmdp.cli.table import table
+from linmdp.cli.stored import table
 from linmdp.errors import LinMDPError
 from linmdp.export.write import export_learner, export_policy
 from linmdp.io.tensorfile import packed, read_tensors

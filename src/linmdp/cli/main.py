@@ -19,16 +19,10 @@ from typer.core import TyperGroup
 
 from linmdp import __version__
 from linmdp.cli import options as opt
-from linmdp.cli.benchmark import benchmark
-from linmdp.cli.export import export
-from linmdp.cli.linearize import linearize
 from linmdp.cli.listing import agents, envs
-from linmdp.cli.merge import merge, note_shard
-from linmdp.cli.record import record
 from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
-from linmdp.cli.table import table
-from linmdp.cli.tune import tune
-from linmdp.cli.watch import watch
+from linmdp.cli.stored import export, merge, note_shard, record, table, watch
+from linmdp.cli.studies import benchmark, linearize, tune
 from linmdp.errors import LinMDPError, LinMDPWarning, invalid
 from linmdp.io.memory import memory_kept
 
