@@ -33,7 +33,7 @@ def merge(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder of the joined store; it may be there")] = None,
 ) -> None:
     """Join the parts of a sweep, or other stores, in one. Run it again after a part has gone on."""
-    from linmdp.io.files import atomic_file, output_folder
+    from linmdp.io.files import output_folder, own, write_atomic
     from linmdp.results.store import existing_store, opened_store
     from linmdp.runner.sweep import parsed_shard
 
@@ -57,9 +57,8 @@ def merge(
                 size = f"{len(other.keys())} runs"
                 if (planned := other.notes("size")) and size not in planned:
                     say(f"warning: '{part}' is not finished: {size} of {planned[-1]}; run its shard again, then this")
-            for agent in part.glob("agents/*.safetensors"):
-                with atomic_file(output_folder(into / "agents") / agent.name) as file:
-                    file.write(agent.read_bytes())
+            for agent in own(part / "agents").glob("*.safetensors"):
+                write_atomic(output_folder(own(into / "agents")) / agent.name, own(agent).read_bytes())
         for n, there in shards.items():
             if missing := [f"{i}/{n}" for i in range(1, n + 1) if i not in there]:
                 say(f"warning: not among these folders: shard {', '.join(missing)}")

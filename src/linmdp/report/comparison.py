@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from linmdp.errors import InvalidParameter, needed
-from linmdp.io.units import human_bytes, memory_unit
+from linmdp.io.units import memory_unit
 from linmdp.report.narrative import distributions, paired_comparisons
 from linmdp.report.plots import (
     MARKERS,
@@ -23,10 +23,10 @@ from linmdp.report.plots import (
     save,
 )
 from linmdp.report.section_data import ENDS, SHARE, YS, Section, memory_is_wide, returns_curve
-from linmdp.report.tables import comparison_table, html_table
+from linmdp.report.tables import columns_of, comparison_table, html_table
 from linmdp.results.curves import spaced
 from linmdp.results.run_folder import points, run_row
-from linmdp.results.summary import Summary, by_agent, by_setting, summarize
+from linmdp.results.summary import Summary, by_agent, by_setting, grouped, summarize
 from linmdp.results.verdict import verdict, verdicts
 from linmdp.types import RunResult
 
@@ -79,9 +79,7 @@ class Comparison(Sequence[RunResult]):
         return [f"{agent}: {words}" for _, _, runs in self._groups() for agent, words in verdicts(runs.results).items()]
 
     def _groups(self) -> list[tuple[str, int, Comparison]]:
-        groups: dict[tuple[str, int], list[RunResult]] = {}
-        for r in self.results:
-            groups.setdefault((r.env, r.episodes), []).append(r)
+        groups = grouped(self.results, lambda r: (r.env, r.episodes))
         return [(env, episodes, Comparison(runs)) for (env, episodes), runs in groups.items()]
 
     def rows(self, curves: bool = False) -> list[dict[str, Any]]:
@@ -117,17 +115,10 @@ class Comparison(Sequence[RunResult]):
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         return "".join(
-            html_table(f"{env}: {episodes:,} episodes", COLUMNS, map(_shown, runs.summaries))
+            html_table(f"{env}: {episodes:,} episodes", COLUMNS, columns_of(runs.summaries, COLUMNS))
             + "".join(f"<p>{escape(words)}</p>" for words in runs.verdicts())
             for env, episodes, runs in self._groups()
         )
-
-
-def _shown(s: Summary) -> tuple[str, ...]:
-    regret, end = ("-" if i is None else str(i) for i in (s.regret, s.end))
-    steps = "-" if s.interactions is None else f"{s.interactions:,.0f}"
-    taken = (human_bytes(s.agent_bytes), human_bytes(s.planning_bytes), f"{s.cpu_seconds:.1f}")
-    return s.agent, str(s.seeds), regret, end, steps, *taken
 
 
 def comparison_text(settings: Iterable[Sequence[RunResult]]) -> str:

@@ -11,7 +11,7 @@ from linmdp.report.plots import is_baseline, short_name
 from linmdp.report.section_data import Section
 from linmdp.results.run_folder import Ran
 from linmdp.results.stats import FEW, WRONG, AdaStop, Interval, aggregate, improvement, paired_ratio
-from linmdp.results.summary import Summary
+from linmdp.results.summary import Summary, grouped
 from linmdp.results.verdict import number, verdict, without_advice
 from linmdp.types import RunResult
 
@@ -79,10 +79,6 @@ def headlines(section: Section) -> list[str]:
             f"{short_name(small.agent)} needs the least memory: {human_bytes(small.agent_bytes)}, against "
             f"{human_bytes(best.agent_bytes)} of {short_name(best.agent)}, at a {_unit(section)} of {number(level)}."
         )
-    worse = [s for s in learners if _near_random(section, s)]
-    if worse:
-        names = ", ".join(short_name(s.agent) for s in worse)
-        found.append(f"Not clearly better than the random policy, their intervals overlap: {names}.")
     return found
 
 
@@ -120,7 +116,7 @@ def flagged(runs: Sequence[Ran]) -> dict[str, list[Ran]]:
 
 def of_random(section: Section, s: Summary) -> float | None:
     """Regret as a fraction of the random policy's."""
-    random = _random(section)
+    random = next((each for each in section.summaries if each.agent == "random"), None)
     if random is None or s.regret is None or random.regret is None or random.regret.mean <= 0:
         return None
     return s.regret.mean / random.regret.mean
@@ -134,18 +130,6 @@ def _best(section: Section, best: Summary) -> str:
     ratio = of_random(section, best)
     beside = "" if ratio is None else f", {ratio:.2f} of the random policy's"
     return f"{short_name(best.agent)} has the least regret: {number(spread.mean)}{interval}{beside}."
-
-
-def _near_random(section: Section, s: Summary) -> bool:
-    random = _random(section)
-    if random is None:
-        return False
-    mine, baseline = section.level(s), section.level(random)
-    return mine.high >= baseline.low if section.measure == "regret" else mine.low <= baseline.high
-
-
-def _random(section: Section) -> Summary | None:
-    return next((s for s in section.summaries if s.agent == "random"), None)
 
 
 def _unit(section: Section) -> str:
@@ -170,10 +154,7 @@ def count(n: int, noun: str) -> str:
 
 def others_of(agents: Sequence[str], main: Sequence[str]) -> dict[str, list[str]]:
     """The agents that are not in the main comparison, by algorithm."""
-    found: dict[str, list[str]] = {}
-    for agent in (agent for agent in agents if agent not in main):
-        found.setdefault(short_name(agent.partition(":")[0]), []).append(agent)
-    return found
+    return grouped((agent for agent in agents if agent not in main), lambda agent: short_name(agent.partition(":")[0]))
 
 
 def best_of(section: Section) -> Summary:

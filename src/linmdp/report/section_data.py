@@ -16,7 +16,7 @@ from linmdp.report.plots import MARKERS, Curve, LineStyle, is_baseline, mean_cur
 from linmdp.results.curves import curve_at, returns
 from linmdp.results.run_folder import Ran, Reader
 from linmdp.results.stats import FEW, Interval, profile
-from linmdp.results.summary import Summary, summarize
+from linmdp.results.summary import Summary, grouped, summarize
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
@@ -119,9 +119,7 @@ class Section:
 
 def sections_of(results: Sequence[Ran], read: Reader, most: int | None = None) -> list[Section]:
     """One section for each environment and K, or for `most` of them; environments in order, the largest K first."""
-    groups: dict[tuple[str, int], list[Ran]] = {}
-    for r in results:
-        groups.setdefault((r.env, r.episodes), []).append(r)
+    groups = grouped(results, lambda r: (r.env, r.episodes))
     envs = list(dict.fromkeys(env for env, _ in groups))
     keys = sorted(groups, key=lambda key: (envs.index(key[0]), -key[1]))[:most]
     return [_section(number, env, K, groups[env, K], read) for number, (env, K) in enumerate(keys, start=1)]
@@ -129,9 +127,7 @@ def sections_of(results: Sequence[Ran], read: Reader, most: int | None = None) -
 
 def _section(number: int, env: str, episodes: int, runs: list[Ran], read: Reader) -> Section:
     """At most `MOST_AGENTS`, the baselines among them, in the order in which they come; the curves of one at a time."""
-    own: dict[str, list[Ran]] = {r.agent: [] for r in runs}
-    for r in sorted(runs, key=lambda r: r.seed):
-        own[r.agent].append(r)
+    own = {agent: sorted(some, key=lambda r: r.seed) for agent, some in grouped(runs, lambda r: r.agent).items()}
     measure = "regret" if all(r.final_regret is not None for r in runs) else "reward"
     best = sorted(own, key=lambda agent: (not is_baseline(agent), _loss(own[agent], measure)))[:MOST_AGENTS]
     names = set(best)
@@ -252,11 +248,8 @@ def _digits(value: float) -> float:
 
 def environments(results: Sequence[Ran]) -> list[tuple[str, ...]]:
     """Every environment with its K, its seeds, where regret was evaluated, and the bytes of its features."""
-    by_env: dict[str, list[Ran]] = {}
-    for r in results:
-        by_env.setdefault(r.env, []).append(r)
     rows = list[tuple[str, ...]]()
-    for env, runs in by_env.items():
+    for env, runs in grouped(results, lambda r: r.env).items():
         every = sorted({r.eval_every for r in runs})
         evaluated = "in every episode" if every == [1] else f"in one of every {' or '.join(map(str, every))} episodes"
         rows.append(
@@ -285,11 +278,9 @@ def parameters(results: Sequence[Ran]) -> dict[str, dict[str, list[str]]]:
 def equivalent(results: Sequence[Ran]) -> list[str]:
     """A command for each environment and K; several where seeds or `eval_every` differ."""
     groups: dict[tuple[str, int, int, int, int], list[str]] = {}
-    seeds: dict[tuple[str, int, int, str], list[int]] = {}
-    for r in results:
-        seeds.setdefault((r.env, r.episodes, r.eval_every, r.agent), []).append(r.seed)
-    for (env, K, every, agent), run in seeds.items():
-        for first, last in _spans(run):
+    same = grouped(results, lambda r: (r.env, r.episodes, r.eval_every, r.agent))
+    for (env, K, every, agent), runs in same.items():
+        for first, last in _spans(r.seed for r in runs):
             groups.setdefault((env, K, every, first, last), []).append(agent)
     commands = []
     for (env, K, every, first, last), agents in groups.items():

@@ -75,6 +75,11 @@ def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = s
     return [(name(s.agent), *_row(s, random)) for s in summaries]
 
 
+def columns_of(summaries: Sequence[Summary], names: Sequence[str]) -> list[list[str]]:
+    """Some columns of these rows, by their names."""
+    return [[row[HEADER.index(name)] for name in names] for row in comparison_rows(summaries)]
+
+
 def _row(s: Summary, random: float | None) -> tuple[str, ...]:
     regret = ("-", "-", "-")
     if s.regret:

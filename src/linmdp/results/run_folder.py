@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.errors import InvalidData, needed
-from linmdp.io.files import atomic_file, write_atomic
+from linmdp.io.files import atomic_file, own, write_atomic
 from linmdp.results.curves import SHOWN, spaced, thinned, whole
 from linmdp.results.stats import regret_area
 from linmdp.results.store import Damaged, Store, existing_store
@@ -91,7 +91,7 @@ def opened_folder(folder: Path, damaged: Damaged | None = None) -> Iterator[RunF
 
 def agent_file(folder: Path, key: str) -> Path | None:
     """Where the agent of the run with that key is saved; None for a key that is none (a store is not to be trusted)."""
-    return folder / "agents" / f"{key}.safetensors" if re.fullmatch("[0-9a-f]{64}", key) else None
+    return own(own(folder / "agents") / f"{key}.safetensors") if re.fullmatch("[0-9a-f]{64}", key) else None
 
 
 def write_lines(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import InvalidParameter, LinMDPError, described, invalid, needed, unknown
-from linmdp.io.files import output_folder
+from linmdp.io.files import output_folder, own
 from linmdp.results.curves import spaced, spans
 from linmdp.types import EpisodeRecord, RunResult
 
@@ -28,7 +28,7 @@ class TensorBoard:
 
     def __init__(self, folder: Path, names: list[str], about: Mapping[str, Any]) -> None:
         self._summary = needed("tensorboardX.proto.summary_pb2", self.words)
-        place = output_folder(folder.joinpath("tensorboard", *names))
+        place = output_folder(own(folder / "tensorboard").joinpath(*names))
         for earlier in place.glob("events.out.tfevents.*"):
             earlier.unlink()
         self._writer = needed(self.package, self.words).FileWriter(str(place))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import invalid
-from linmdp.io.files import write_atomic
+from linmdp.io.files import own, write_atomic
 from linmdp.results.curves import whole
 from linmdp.results.run_folder import LINES, agent_file, write_lines
 from linmdp.results.stats import GROUP, GROUPS, AdaStop
@@ -77,7 +77,7 @@ def run_into(
         fresh, following = dict[str, RunResult](), 0
         work = [saving(folder, job) for job in jobs] if save else jobs
         for key in (key for place, key in enumerate(keys) if place not in waiting):
-            for leftover in (folder / "agents").glob(f".{key}.*"):  # of a process that was killed while it saved
+            for leftover in own(folder / "agents").glob(f".{key}.*"):  # of a process that was killed while it saved
                 leftover.unlink(missing_ok=True)
         try:
             found = run_missing(work, store, processes=processes, progress=progress, verdict=verdict)

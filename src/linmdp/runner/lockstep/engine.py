@@ -257,7 +257,7 @@ class Lockstep:
             self.V[:] = (q * best).sum(-2) / best.sum(-2)
 
     def _evaluate_runs(self, runs: Any) -> None:
-        from linmdp.runner.lockstep.value_kernel import evaluate
+        from linmdp.runner.lockstep.kernels import evaluate
 
         following = self.V.new_zeros((len(runs), self.model.S))
         for h in reversed(range(self.model.H)):
