@@ -100,8 +100,8 @@ def test_the_command_goes_on_from_what_is_stored_and_decides_the_same(tmp_path: 
     ("arguments", "words"),
     [
         (["q-learning", "--seeds", "auto"], "'auto' compares two or more"),
-        (["q-learning", "random", "--seeds", "many"], "'seeds' parameter of run must be a whole number"),
-        (["q-learning", "random", "--seeds", "0"], "'seeds' parameter of run must be a whole number"),
+        (["q-learning", "random", "--seeds", "many"], "'seeds' parameter of compare must be a whole number"),
+        (["q-learning", "random", "--seeds", "0"], "'seeds' parameter of compare must be a whole number"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_in_one_line(arguments: list[str], words: str) -> None:

@@ -15,8 +15,8 @@ from linmdp.types import Array, IntArray
 RESAMPLES, LEVEL = 4000, 0.95
 TOGETHER = 64
 """Columns that are resampled at once."""
-KEPT, BLOCK = 1000, 1 << 22
-"""Weights of so many values are kept; of more, so many weights are made at a time."""
+KEPT, BLOCK = 200, 1 << 19
+"""Weights of so many values are kept; and numbers that are drawn at a time, whatever is resampled."""
 
 
 class Interval(NamedTuple):
@@ -85,11 +85,25 @@ def _weights(n: int) -> Iterable[Array]:
 
 
 def _drawn_weights(n: int) -> Iterator[Array]:
-    rng, block = np.random.default_rng(0), max(1, BLOCK // n)
-    for begin in range(0, RESAMPLES, block):
-        rows = min(block, RESAMPLES - begin)
-        picks = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-        yield np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n) / n
+    for picks in _picks(np.zeros((n, 1)), RESAMPLES):
+        yield _counts(picks[..., 0], n) / n
+
+
+def _picks(scores: Array, resamples: int, *others: Array) -> Iterator[IntArray]:
+    """Which runs of each task stand where in each resample, (rows, n, m) for some resamples at a time.
+
+    Where there are `others`, theirs of the same resamples come after it.
+    """
+    rng, block = np.random.default_rng(0), max(1, BLOCK // max(each.size for each in (scores, *others)))
+    for begin in range(0, resamples, block):
+        for each in (scores, *others):
+            yield rng.integers(len(each), size=(min(block, resamples - begin), *each.shape))
+
+
+def _counts(picks: IntArray, n: int) -> IntArray:
+    """How often each of n values stands in each resample, (rows, n), from the places of those that do."""
+    rows = len(picks)
+    return np.bincount((picks + n * np.arange(rows)[:, None]).ravel(), minlength=rows * n).reshape(rows, n)
 
 
 @lru_cache(maxsize=4)
@@ -145,43 +159,56 @@ def mean(scores: Array) -> Array:
 def aggregate(scores: Array, statistic: Statistic = iqm) -> Interval:
     """A statistic of all n m scores together, with its 95% percentile interval."""
     scores = np.asarray(scores, dtype=np.float64)
-    return _interval(float(statistic(scores.ravel())), statistic(_resampled(scores, _picks(scores.shape))))
+    drawn = [statistic(_resampled(scores, picks)) for picks in _picks(scores, DRAWS)]
+    return _interval(float(statistic(scores.ravel())), np.concatenate(drawn))
 
 
 def difference(scores: Array, base: Array, statistic: Statistic = mean) -> Interval:
     """How much more a statistic is than that of other runs on the same tasks and seeds, which are drawn together."""
     scores, base = np.asarray(scores, dtype=np.float64), np.asarray(base, dtype=np.float64)
-    picks = _picks(scores.shape)
-    drawn = statistic(_resampled(scores, picks)) - statistic(_resampled(base, picks))
-    return _interval(float(statistic(scores.ravel()) - statistic(base.ravel())), drawn)
+    both = ((_resampled(each, picks) for each in (scores, base)) for picks in _picks(scores, DRAWS))
+    drawn = [statistic(mine) - statistic(others) for mine, others in both]
+    return _interval(float(statistic(scores.ravel()) - statistic(base.ravel())), np.concatenate(drawn))
 
 
 def improvement(scores: Array, base: Array) -> Interval:
     """The probability that a run beats one of (n', m) others on the same task, on average over tasks; a tie is half."""
-    wins = np.sign(np.asarray(scores)[:, None, :] - np.asarray(base)[None, :, :]) / 2 + 0.5  # (n, n', m)
-    (n, other, m), rng = wins.shape, np.random.default_rng(0)
-    rows, columns = rng.integers(n, size=(DRAWS, n, 1, m)), rng.integers(other, size=(DRAWS, 1, other, m))
-    drawn = wins[rows, columns, np.arange(m)].mean(axis=(1, 2, 3))
-    return _interval(float(wins.mean()), drawn)
+    scores, base = np.asarray(scores, dtype=np.float64), np.asarray(base, dtype=np.float64)
+    (n, m), other, drawn = scores.shape, len(base), list[Array]()
+    picks = _picks(scores, DRAWS, base)
+    for mine, others in zip(picks, picks, strict=True):
+        drawn.append(_won(scores, base, mine, others))
+    everybody = np.broadcast_to(np.arange(max(n, other))[:, None], (1, max(n, other), m))
+    return _interval(float(_won(scores, base, everybody[:, :n], everybody[:, :other])[0]), np.concatenate(drawn))
+
+
+def _won(scores: Array, base: Array, mine: IntArray, others: IntArray) -> Array:
+    """How often runs beat others, on average over tasks, (rows,), by the places of both, (rows, n or n', m)."""
+    found = np.zeros(len(mine))
+    for t, (s, b) in enumerate(zip(scores.T, base.T, strict=True)):
+        order = np.argsort(b)
+        low, high = (np.searchsorted(b[order], s, side) for side in ("left", "right"))
+        counts = _counts(np.argsort(order)[others[..., t]], len(b))
+        below = np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0)))
+        beaten = (below[:, low] + below[:, high]) / 2  # a tie is half
+        found += np.take_along_axis(beaten, mine[..., t], axis=1).mean(axis=1) / len(b)
+    return found / len(scores.T)
 
 
 def profile(scores: Array, taus: Array) -> tuple[Array, Array, Array]:
     """The fraction of all runs with a score above each tau, and the ends of its 95% intervals, each (taus,)."""
     scores = np.asarray(scores, dtype=np.float64)
     above: Array = (scores[..., None] > taus).astype(np.float64)
-    picks = _picks(scores.shape)
-    drawn = np.stack([_resampled(above[..., i], picks).mean(axis=-1) for i in range(len(taus))], axis=-1)
-    low, high = np.quantile(drawn, _ends(), axis=0)
+    shares = (
+        np.stack([_resampled(above[..., i], picks).mean(axis=-1) for i in range(len(taus))], axis=-1)
+        for picks in _picks(scores, DRAWS)
+    )
+    low, high = np.quantile(np.concatenate(list(shares)), _ends(), axis=0)
     return above.mean(axis=(0, 1)), low, high
 
 
-def _picks(shape: tuple[int, ...]) -> IntArray:
-    """Which run of each task stands where in each resample, (DRAWS, n, m)."""
-    return np.random.default_rng(0).integers(shape[0], size=(DRAWS, *shape))
-
-
 def _resampled(scores: Array, picks: IntArray) -> Array:
-    """All scores of each resample, (DRAWS, n m)."""
+    """All scores of some resamples, (rows, n m)."""
     drawn: Array = scores[picks, np.arange(scores.shape[1])]
     return drawn.reshape(len(picks), -1)
 

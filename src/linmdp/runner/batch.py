@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.base import Agent
@@ -29,6 +29,7 @@ from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_lear
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
+Value = TypeVar("Value")
 Runs: TypeAlias = Generator[RunResult, None, None]
 
 GROUP = 8
@@ -85,7 +86,12 @@ def planned(
     check_int("run", "seed", seed, low=0)
     check_int("run", "eval_every", eval_every, low=1)
     backend_for(device)
-    _check_checkpoint(device, checkpoint, every)
+    if checkpoint is not None and device != "cpu":
+        invalid("run", "device", "'cpu' where 'checkpoint' is given", device)
+    if every is not None and checkpoint is None:
+        invalid("run", "every", "given with 'checkpoint'", every)
+    if every is not None:
+        check_int("run", "every", every, low=1)
     rest = (eval_every, device, checkpoint, every)
     return [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
 
@@ -97,15 +103,6 @@ def check_device(job: Job, agent: Agent) -> None:
             f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts and a bonus "
             f"whose beta is a number, or beta and lam both 'auto'. Got {job.device!r}."
         )
-
-
-def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) -> None:
-    if checkpoint is not None and device != "cpu":
-        invalid("run", "device", "'cpu' where 'checkpoint' is given", device)
-    if every is not None:
-        if checkpoint is None:
-            invalid("run", "every", "given with 'checkpoint'", every)
-        check_int("run", "every", every, low=1)
 
 
 def units(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -284,14 +281,18 @@ def run_jobs(
     jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False, verdict: bool = True
 ) -> Runs:
     """All results, in the order of `jobs`, each as soon as it and those before it are done."""
-    work, waiting, following = units(jobs), dict[int, list[RunResult]](), 0
-    pool = local_pool(work, processes)
-    with closing(run_units(work, pool, progress=progress, verdict=verdict)) as finished:
-        for done in finished:
-            waiting[done.place] = done.value
-            while following in waiting:
-                yield from waiting.pop(following)
-                following += 1
+    work = units(jobs)
+    with closing(run_units(work, local_pool(work, processes), progress=progress, verdict=verdict)) as finished:
+        for results in in_order(len(work), {}, ((done.place, done.value) for done in finished)):
+            yield from results
+
+
+def in_order(total: int, there: dict[int, Value], finished: Iterator[tuple[int, Value]]) -> Iterator[Value]:
+    """What is there and what is finished, by their places: each as soon as it and those before it are there."""
+    for place in range(total):
+        while place not in there:
+            there.update([next(finished)])
+        yield there.pop(place)
 
 
 def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False, verdict: bool = True) -> Results:

@@ -158,13 +158,13 @@ class Checkpoints:
         load_array(run.meter.gaps, arrays, "gaps")
         run.meter.version = state["evaluated"]
         run.probe.restore(state["probe"])
-        updates, resets, switches = [*map(int, state["before"]), 0][:3]  # older checkpoints do not have the last
+        updates, resets, switches = map(int, state["before"])
         run.peak, run.before = int(state["peak"]), (updates, resets, switches)
-        run.planning = most((state.get("planning"), run.agent.planning_bytes))
+        run.planning = most((state["planning"], run.agent.planning_bytes))
         cpu, wall = map(float, state["seconds"])
         run.clock.cpu, run.clock.wall = run.clock.cpu + cpu, run.clock.wall + wall
         run.costs[:] = [[float(x) for x in point] for point in state["costs"]]
-        run.certified[0], *run.certificates[:] = map(float, state.get("certificates", [0.0]))
+        run.certified[0], *run.certificates[:] = map(float, state["certificates"])
         run.steps = check_int("a checkpoint", "steps", state["steps"], low=k, high=k * run.agent.task.H)
         run.k = run.log.k = k
         run.next_seed = None

@@ -12,6 +12,7 @@ import numpy as np
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.guard import Guard, as_it_is, task_of
+from linmdp.envs.linear import LinearMDPEnv
 from linmdp.envs.planning import policy_value
 from linmdp.envs.raw import RawEpisodes, Watch
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int
@@ -267,7 +268,7 @@ class RegretMeter:
         """Whether the policy of episode k is to be evaluated: it is its turn, and it or the model is another one."""
         if not self.known or k % self._every:
             return False
-        if hasattr(self._env, "model_of") and self.model is not (model := self._env.model_of(k)):
+        if isinstance(self._env, LinearMDPEnv) and self.model is not (model := self._env.model_of(k)):
             self.model, self._optimal, self.version = model, self._env.optimum_of(k).V[0], None
         return self.version != self._agent.policy_version
 

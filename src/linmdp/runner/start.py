@@ -76,14 +76,12 @@ def made_for(jobs: Sequence[Job], env: Any, room: float | None) -> dict[str, Age
     return found
 
 
-def check_room(
-    work: Sequence[Sequence[Job]], processes: int, folder: Path | None = None, sizes: Sizes | None = None
-) -> None:
+def check_room(work: Sequence[Sequence[Job]], processes: int, folder: Path | None = None) -> None:
     """Raise if these units would not fit into the memory of that many processes, or what they write into the folder.
 
-    Of other machines (no processes here) nothing is known. `sizes`: of what is made already.
+    Of other machines (no processes here) nothing is known.
     """
-    sizes, jobs = sizes or fresh_sizes(), [job for unit in work for job in unit]
+    sizes, jobs = fresh_sizes(), [job for unit in work for job in unit]
     available = available_memory() if processes else None
     if available is not None:
         _check_memory(work, unit_bytes(work, sizes), processes, available)
@@ -126,14 +124,10 @@ def fresh_sizes() -> Sizes:
     @cache
     def made(env: str, agent: str, episodes: int) -> Footprint:
         with without_warnings():  # the plan has warned
-            return footprint(make_agent(agent, environment(env), episodes), environment(env), episodes)
+            task_env = environment(env)
+            return Footprint(make_agent(agent, task_env, episodes).bytes_after(episodes), _model_bytes(task_env))
 
     return lambda job: made(job.env, job.agent, job.episodes)
-
-
-def footprint(agent: Agent, env: Any, episodes: int) -> Footprint:
-    """The bytes of an agent at the end of a run of that many episodes, and of its environment."""
-    return Footprint(agent.bytes_after(episodes), _model_bytes(env))
 
 
 class _Enough(Exception):
@@ -217,8 +211,7 @@ class Start(NamedTuple):
     def check_memory(self, jobs: Sequence[Job], processes: int | None) -> None:
         """Raise if those of the jobs that are to be run would not fit into memory side by side."""
         work = units(jobs)
-        of_made = lambda job: footprint(self.agents[job.agent], self.env, job.episodes)  # noqa: E731
-        check_room(work, processes or default_processes(len(work)), sizes=of_made)
+        check_room(work, processes or default_processes(len(work)))
 
     def seconds(self, jobs: Sequence[Job], processes: int | None) -> float:
         """Wall seconds of those of the jobs that are to be run, roughly; 0 for a short one, or where nobody knows."""
