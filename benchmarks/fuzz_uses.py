@@ -39,7 +39,7 @@ from linmdp.report.html import write_report
 from linmdp.results.run_folder import read_folder, run_rows
 from linmdp.results.store import Store, existing_store
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.loading import trained
+from linmdp.runner.saved import trained
 from linmdp.runner.sweep import run_key
 
 ENVS = {"lock:H=4": "finite", "gym:CartPole-v1,H=10,features=fourier,order=1": "numbers"}

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from linmdp.agents.base import Agent
-from linmdp.envs.base import LinearModel
+from linmdp.envs.guard import name_of
 from linmdp.errors import InvalidParameter
 from linmdp.experiments.suite import LATEST
 from linmdp.io.files import output_folder
@@ -70,7 +70,7 @@ def compare(
             results, said = list(run(planned)), []
     if not isinstance(env, str):
         for result in results:
-            result.env = _name_of(env)
+            result.env = name_of(env)
             result.verdict = verdict_of([result])  # which names it
     return Comparison(results, said)
 
@@ -143,13 +143,6 @@ def _env_spec(env: Any, lent: ExitStack) -> str:
     name = f"given-{next(_numbers)}"
     lent.enter_context(ENVS.lent(name, lambda: found))
     return name
-
-
-def _name_of(env: Any) -> str:
-    if isinstance(env, LinearModel):
-        return env.name
-    inner = getattr(env, "unwrapped", env)
-    return str(getattr(getattr(inner, "model", None), "name", None) or getattr(inner, "id", type(inner).__name__))
 
 
 def _agent_specs(agents: Any, lent: ExitStack) -> list[str]:

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 
 from linmdp.agents.base import Agent, prefixed, saved_array, under
-from linmdp.envs.guard import as_it_is, task_of
+from linmdp.envs.guard import as_it_is, name_of, task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_choice, check_int, invalid
 from linmdp.export.learner import check_exportable
 from linmdp.export.wasm import export_wasm
@@ -20,7 +20,6 @@ from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.results.verdict import verdict
 from linmdp.runner.course import TIES, Callback, Course
-from linmdp.runner.loading import check_sizes
 from linmdp.runner.logged import logged_episodes
 from linmdp.runner.loop import chosen_by
 from linmdp.runner.measured import MOST_EPISODES, build_result, one_blas_thread
@@ -28,6 +27,7 @@ from linmdp.runner.offline import OfflineValue, asked_outside, fitted_value
 from linmdp.runner.policy import Evaluation, Policy, Predictor, evaluated, settled
 from linmdp.runner.random_play import random_returns
 from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner, with_task
+from linmdp.runner.saved import check_sizes
 from linmdp.runner.spec import check_no_import, extended_spec, parse_spec, written_spec
 from linmdp.types import RunResult, State
 
@@ -194,7 +194,7 @@ class Learner:
     def _result(self) -> RunResult:
         """What was learned so far, as the result of a run."""
         return build_result(
-            env=self._made_from or str(getattr(self._task_env, "id", self._task_env)),
+            env=self._made_from or name_of(self._task_env),
             agent=self.agent.name,
             params=self.agent.get_params(),
             chosen=chosen_by(self._task_env, self.agent),
@@ -218,7 +218,7 @@ class Learner:
         )
 
     def __repr__(self) -> str:
-        where = self._made_from or getattr(self._task_env, "id", type(self._task_env).__name__)
+        where = self._made_from or name_of(self._task_env)
         return f"Learner({where}, {self._given()}, seed={self.seed}): {self.episodes:,} episodes, {self.steps:,} steps"
 
     # acting

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from linmdp import __version__
 from linmdp.cli import options as opt
 from linmdp.cli.listing import agents, envs
-from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
+from linmdp.cli.options import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.stored import export, merge, note_shard, record, table, watch
 from linmdp.cli.studies import benchmark, linearize, tune
 from linmdp.errors import LinMDPError, LinMDPWarning, invalid
@@ -280,13 +280,10 @@ def _results(
     tracker = make_tracker(track, out)
     results: list[RunResult] = []
     try:
-        if out:
-            command = shlex.join(["linmdp", *sys.argv[1:]])
-            how: dict[str, Any] = {"processes": jobs, "progress": True, "verdict": verdict}
-            found = run_into(out, plan, command=command, save=save, on_run=tracker, **how)
-        else:
-            found = run_jobs(plan, processes=jobs, progress=True, verdict=verdict)
-        with closing(found):
+        how: dict[str, Any] = {"processes": jobs, "progress": True, "verdict": verdict}
+        command = shlex.join(["linmdp", *sys.argv[1:]])
+        kept = out and run_into(out, plan, command=command, save=save, on_run=tracker, **how)
+        with closing(kept or run_jobs(plan, **how)) as found:
             for result in found:
                 results.append(result)
                 if as_json:

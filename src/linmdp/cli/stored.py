@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linmdp.cli import options as opt
-from linmdp.cli.start import say, stop_if_damaged
+from linmdp.cli.options import say, stop_if_damaged
 from linmdp.errors import InvalidParameter, check_choice, check_int, invalid
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def export(
     from linmdp.export.wasm import export_wasm, find_clang
     from linmdp.export.write import REALS, export_learner, export_policy
     from linmdp.io.units import human_bytes
-    from linmdp.runner.loading import trained
+    from linmdp.runner.saved import trained
 
     if only is not None:
         check_choice("export", "only", only, ("all", "policy"))

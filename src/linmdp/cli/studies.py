@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linmdp.cli import options as opt
-from linmdp.cli.start import confirm, say, stop
+from linmdp.cli.options import confirm, say, stop
 from linmdp.errors import check_choice, check_int, invalid
 from linmdp.io.units import human_bytes
 from linmdp.plugins import imports

@@ -12,7 +12,7 @@ from linmdp.report.section_data import Section
 from linmdp.results.run_folder import Ran
 from linmdp.results.stats import FEW, WRONG, AdaStop, Interval, aggregate, improvement, paired_ratio
 from linmdp.results.summary import Summary, grouped
-from linmdp.results.verdict import number, verdict, without_advice
+from linmdp.results.verdict import number
 from linmdp.types import RunResult
 
 
@@ -162,14 +162,9 @@ def best_of(section: Section) -> Summary:
     return min(section.learners or section.summaries, key=section.loss)
 
 
-def verdict_of(section: Section, agent: str) -> str:
-    """Whether an agent has learned, without what to try next."""
-    return without_advice(verdict(section.read([r for r in section.runs if r.agent == agent])))
-
-
 def verdicts(section: Section) -> list[str]:
-    """The same of each agent of the main comparison."""
-    return [f"{short_name(a)}: {words}" for a in section.main if (words := verdict_of(section, a))]
+    """Whether each agent of the main comparison has learned."""
+    return [f"{short_name(a)}: {section.verdicts[a]}" for a in section.main if section.verdicts[a]]
 
 
 def first_findings(section: Section) -> list[str]:

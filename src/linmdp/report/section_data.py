@@ -17,6 +17,7 @@ from linmdp.results.curves import curve_at, returns
 from linmdp.results.run_folder import Ran, Reader
 from linmdp.results.stats import FEW, Interval, profile
 from linmdp.results.summary import Summary, grouped, summarize
+from linmdp.results.verdict import verdict, without_advice
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
@@ -45,6 +46,7 @@ class Section:
     runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
     curves : cumulative `measure` of each agent
     returns : reward of an episode, of each agent
+    verdicts : whether each agent has learned, without what to try next; of policies that do not learn nothing
     read : reads runs again, with their curves; the summaries have the ends of theirs alone
     left_out : how many agents are not shown
     """
@@ -55,6 +57,7 @@ class Section:
     summaries: list[Summary]
     curves: dict[str, Curve]
     runs: list[Ran] = field(default_factory=list)
+    verdicts: dict[str, str] = field(default_factory=dict)
     read: Reader = lambda _: []
     returns: dict[str, Curve] = field(default_factory=dict)
     number: int = 1
@@ -131,10 +134,11 @@ def _section(number: int, env: str, episodes: int, runs: list[Ran], read: Reader
     measure = "regret" if all(r.final_regret is not None for r in runs) else "reward"
     best = sorted(own, key=lambda agent: (not is_baseline(agent), _loss(own[agent], measure)))[:MOST_AGENTS]
     names = set(best)
-    summaries, curves, earned = list[Summary](), dict[str, Curve](), dict[str, Curve]()
+    summaries, curves, earned, said = list[Summary](), dict[str, Curve](), dict[str, Curve](), dict[str, str]()
     for agent in (agent for agent in own if agent in names):
         whole = read(own[agent])
         s = summarize(whole)
+        said[agent] = without_advice(verdict(whole))
         if curve := _curve(s, whole, measure):
             curves[agent] = curve
         if curve := returns_curve(whole):
@@ -147,6 +151,7 @@ def _section(number: int, env: str, episodes: int, runs: list[Ran], read: Reader
         summaries=summaries,
         curves=curves,
         runs=[r for r in runs if r.agent in names],
+        verdicts=said,
         read=read,
         returns=earned,
         number=number,

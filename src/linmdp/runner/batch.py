@@ -23,7 +23,7 @@ from linmdp.plugins import carried
 from linmdp.runner.lockstep import Run, run_lockstep
 from linmdp.runner.measured import MOST_EPISODES, RunStopped, one_blas_thread
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
-from linmdp.runner.progress import Advance, progress_bar, times
+from linmdp.runner.progress import Advance, Times, progress_bar
 from linmdp.runner.random_play import RandomPlay, random_play, rerun_words, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
@@ -325,7 +325,7 @@ def beside_random_play(job: Job, result: RunResult, known: dict[str, RandomPlay]
 
 def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:
     """The runs of one unit; every episode of every run is counted."""
-    results = run_unit(unit, times(len(unit), advance, parse_spec(unit[0].agent)[0]))
+    results = run_unit(unit, Times(len(unit), advance, parse_spec(unit[0].agent)[0]))
     if max(result.peak_bytes for result in results) > LARGE:
         gc.collect()  # the parts of an agent point at each other: it would still be there beside the next one
     return results

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from linmdp.envs.games import inner_spaces, is_text
-from linmdp.envs.guard import plain_array
+from linmdp.envs.guard import name_of, plain_array
 from linmdp.errors import (
     Fault,
     InvalidData,
@@ -178,9 +178,8 @@ def record(env: Any, agent: str, folder: Path, *, episodes: int, seed: int = 0, 
     from linmdp.runner.registry import make_agent, make_env
 
     task_env: Any = make_env(env)
-    inner, model = getattr(task_env, "outside", task_env), task_env.unwrapped.model
-    name = str(getattr(task_env.unwrapped, "id", "task")) if model is None else model.name
-    plain = "".join(c if c.isalnum() else "-" for c in name.partition("-v")[0]).strip("-") or "task"
+    inner = getattr(task_env, "outside", task_env)
+    plain = "".join(c if c.isalnum() else "-" for c in name_of(task_env).partition("-v")[0]).strip("-") or "task"
     made = make_agent(agent, task_env, episodes)
     recorder = Recorder(inner, folder, dataset_id=f"linmdp/{plain}-v0", algorithm_name=agent)
     try:

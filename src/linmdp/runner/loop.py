@@ -11,13 +11,12 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3Agent
-from linmdp.envs.guard import Guard, as_it_is, task_of
+from linmdp.envs.guard import Guard, as_it_is, name_of, task_of
 from linmdp.envs.linear import LinearMDPEnv
 from linmdp.envs.planning import policy_value
 from linmdp.envs.raw import RawEpisodes, Watch
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int
 from linmdp.results.summary import most
-from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.measured import (
     MOST_EPISODES,
     CurveLog,
@@ -31,6 +30,7 @@ from linmdp.runner.measured import (
 from linmdp.runner.progress import Advance, Meter, progress_bar, recent
 from linmdp.runner.random_play import judged
 from linmdp.runner.registry import make_env
+from linmdp.runner.saved import Checkpoints
 from linmdp.types import Array, EpisodeRecord, RunResult, State, Task, Transition, cost_points
 
 
@@ -124,7 +124,7 @@ class RunState:
         if agent.task is not task and _size(agent.task) != _size(task):
             got = _size(agent.task)
             raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {got}.")
-        self.name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
+        self.name = name or name_of(env)
         env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)
         agent.rng = np.random.default_rng(agent_seed)
         self.next_seed: int | None = int(env_seed.generate_state(1)[0])

@@ -275,23 +275,20 @@ def rough(agent: Agent, episodes: int) -> float:
 
 def measured(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
     """By a short run, of about that many CPU seconds at most."""
+    guard, planning, playing, end = Guard(env), list[float](), list[float](), time.process_time() + seconds
+    most = PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES
     with as_it_is(env):
-        return _measured(env, agent, episodes, time.process_time() + seconds)
-
-
-def _measured(env: Any, agent: Agent, episodes: int, end: float) -> Cost:
-    guard, planning, playing = Guard(env), list[float](), list[float]()
-    for k in range(min(episodes, PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES)):
-        start, version = time.process_time(), agent.policy_version
-        agent.begin_episode()
-        planned = time.process_time()
-        for _ in play(guard, agent, guard.reset(k, seed=None if k else 0), k):
-            pass
-        playing.append(time.process_time() - planned)
-        if agent.policy_version != version or not planning:
-            planning.append(planned - start)
-        if time.process_time() > end:
-            break
+        for k in range(min(episodes, most)):
+            start, version = time.process_time(), agent.policy_version
+            agent.begin_episode()
+            planned = time.process_time()
+            for _ in play(guard, agent, guard.reset(k, seed=None if k else 0), k):
+                pass
+            playing.append(time.process_time() - planned)
+            if agent.policy_version != version or not planning:
+                planning.append(planned - start)
+            if time.process_time() > end:
+                break
     base, each = _line(np.array(planning)) if agent.samples_held(episodes) else (float(np.median(planning)), 0.0)
     return Cost(float(np.median(playing)), base, each)
 
