@@ -67,15 +67,6 @@ def made_to_stay(spec: str, env: Any, episodes: int, limit: int | None) -> Agent
     return make_agent(spec, env, episodes)
 
 
-def made_for(jobs: Sequence[Job], env: Any, room: float | None) -> dict[str, Agent]:
-    """An agent of each spec, made for the environment of the jobs, if it takes no more than so many bytes."""
-    found: dict[str, Agent] = {}
-    for job in {job.agent: job for job in jobs}.values():
-        found[job.agent] = made_within(job.agent, env, job.episodes, room)
-        check_device(job, found[job.agent])
-    return found
-
-
 def check_room(work: Sequence[Sequence[Job]], processes: int, folder: Path | None = None) -> None:
     """Raise if these units would not fit into the memory of that many processes, or what they write into the folder.
 
@@ -243,8 +234,11 @@ def _words(chosen: dict[str, Any], later: Sequence[str]) -> str:
 def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> Start:
     """Every agent with every seed, checked by making each once, if memory is enough for that."""
     jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
-    made = make_env(env)
-    return Start(jobs, made, made_for(jobs, made, available_memory()))
+    made, room, found = make_env(env), available_memory(), dict[str, Agent]()
+    for job in {job.agent: job for job in jobs}.values():
+        found[job.agent] = made_within(job.agent, made, job.episodes, room)
+        check_device(job, found[job.agent])
+    return Start(jobs, made, found)
 
 
 class Cost(NamedTuple):

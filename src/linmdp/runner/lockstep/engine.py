@@ -53,8 +53,8 @@ class Lockstep:
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
         # there are kernels, the schedule can be asked on the GPU, and no start depends on regret
-        apart = alike and kind.by_growth and self.exploration.plain and model.start != "adversarial"
-        self.apart = apart and backend.kernels(model.d, model.A) is not None
+        rounds = alike and kind.by_growth and self.exploration.plain and model.start != "adversarial"
+        self.in_rounds = rounds and backend.kernels(model.d, model.A) is not None
         self.planner: Any = Planner(
             first.horizon,
             model.d,
@@ -65,7 +65,7 @@ class Lockstep:
             ),
             batch=(B,),
             backend=backend,
-            delay=LEAD if self.apart else DELAY,
+            delay=LEAD if self.in_rounds else DELAY,
         )
         self.columns, self.theta = backend.array(model.features.columns), backend.array(model.theta)
         self.mu, self.mu_cdf = backend.array(model.mu), backend.array(model.mu_cdf)

@@ -141,11 +141,11 @@ def _play_kernel(
 
 @triton.jit(do_not_specialize=["episode_stride", "run_stride", "purpose_stride", "step_stride"])
 def _play_on_kernel(
-    apart, start_ptr, seen, draws_ptr, episode_stride, purpose_stride, step_stride, run_stride, waiting_ptr, SLOTS,
+    rounds, start_ptr, seen, draws_ptr, episode_stride, purpose_stride, step_stride, run_stride, waiting_ptr, SLOTS,
     proxy, plans, B, H, SIZES: tl.constexpr,
 ):  # fmt: skip
-    """`apart` is what `play_on` gives: where runs are, the values that they lose against, and what they earn."""
-    progress_ptr, clock_ptr, log_eta_ptr, V_star_ptr, V_ptr, lost_ptr, rewards_ptr = apart
+    """`rounds` is what `play_on` gives: where runs are, the values that they lose against, and what they earn."""
+    progress_ptr, clock_ptr, log_eta_ptr, V_star_ptr, V_ptr, lost_ptr, rewards_ptr = rounds
     S: tl.constexpr = SIZES[0]
     A: tl.constexpr = SIZES[1]
     D: tl.constexpr = SIZES[2]
@@ -205,14 +205,14 @@ def play(engine: Any, draws: Any, start: Any, store: Any, *, look: bool) -> None
     _play_kernel[(engine.B,)](*out, engine.B, model.H, _sizes(model), look, num_warps=WARPS)
 
 
-def play_on(engine: Any, apart: Any, draws: Any, start: Any) -> None:
+def play_on(engine: Any, rounds: Any, draws: Any, start: Any) -> None:
     """Some episodes of each run, up to the one before which it has to plan: see `run.py`.
 
     From draws (n, 3, H, B) and states (n, B).
     """
     model, waiting, schedule = engine.model, engine.planner.ridge.waiting, engine.joint
-    values = apart.V_star, apart.V, apart.lost, apart.earned
-    runs = (apart.progress, apart.clock, schedule.log_eta, *values), start, (engine.looked, engine.extremes)
+    values = rounds.V_star, rounds.V, rounds.lost, rounds.earned
+    runs = (rounds.progress, rounds.clock, schedule.log_eta, *values), start, (engine.looked, engine.extremes)
     room = waiting, waiting.shape[-2], (schedule.L_inv, schedule.grown), _plans(engine, engine.everything_there)
     _play_on_kernel[(engine.B,)](
         *runs, draws, *draws.stride(), *room, engine.B, model.H, _sizes(model), num_warps=WARPS

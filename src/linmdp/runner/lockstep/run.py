@@ -131,7 +131,7 @@ ROUND = 16
 NEVER = 1 << 62
 
 
-class Apart:
+class Rounds:
     """Where the runs are, and what they have earned.
 
     Attributes
@@ -175,29 +175,29 @@ class Apart:
         ridge.waiting, ridge.behind = ridge.waiting[..., :DELAY, :], np.ones_like(ridge.behind)
 
 
-def play_apart(
+def play_in_rounds(
     engine: Lockstep, recorder: Recorder, ledger: Ledger, V_star: Any, eval_every: int, advance: Meter
 ) -> None:
     """All episodes of all runs."""
     from linmdp.runner.lockstep import kernels
 
-    episodes, apart = ledger.episodes, Apart(engine, V_star, ledger.episodes, eval_every)
+    episodes, rounds = ledger.episodes, Rounds(engine, V_star, ledger.episodes, eval_every)
     for k in range(0, episodes, LEAD):
         n = min(LEAD, episodes - k)
         draws, starts = engine.draws(n, min(LEAD, episodes - k - n)), engine.all_starts(n)
-        apart.begin(k, n)
+        rounds.begin(k, n)
         while True:
-            at, due, _ = engine.backend.host(apart.progress)
+            at, due, _ = engine.backend.host(rounds.progress)
             if (at == n).all():
                 break
             if len(runs := np.flatnonzero((due == 1) & (at < n))):
                 ledger.planned(runs, k + at[runs])
-                apart.plan(runs, recorder)
-            kernels.play_on(engine, apart, draws, starts)
+                rounds.plan(runs, recorder)
+            kernels.play_on(engine, rounds, draws, starts)
         engine.planner.ridge.settle()
-        ledger.played_all(apart.lost[:n], apart.earned[:n])
+        ledger.played_all(rounds.lost[:n], rounds.earned[:n])
         advance(n, ledger.recent)
-    apart.finish()
+    rounds.finish()
 
 
 DRAWN = 64
@@ -223,8 +223,8 @@ def run_lockstep(
     recorder, ledger, clock = Recorder(engine), Ledger(engine, episodes), Stopwatch()
     V_star = backend.array(optimum(model).V[0])
     with clock, progress_bar("episodes", episodes, progress) as advance:
-        if engine.apart:
-            play_apart(engine, recorder, ledger, V_star, eval_every, advance)
+        if engine.in_rounds:
+            play_in_rounds(engine, recorder, ledger, V_star, eval_every, advance)
         else:
             _play_together(engine, recorder, ledger, V_star, eval_every, clock, advance)
     results = ledger.results(env, eval_every, clock)
