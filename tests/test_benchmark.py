@@ -58,7 +58,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
         tasks.append(SuiteTask(name, name, "all", kind, env, episodes, anchor, most))
     small = Suite("0", "none", "quick", tuple(tasks), range(5, 7), "whole", "given", 2**30)
     monkeypatch.setattr(experiment, "suite", lambda version, scale: small)
-    with AGENTS.lent("careless", Careless):
+    with AGENTS.temporarily("careless", Careless):
         yield small
 
 

@@ -234,7 +234,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
     tasks = (grids._replace(episodes=6), hills._replace(episodes=3, half="kept"))
     small = whole._replace(tasks=tasks, fingerprint="none")
     monkeypatch.setattr(runs, "suite", lambda version, scale: small)
-    with AGENTS.lent("careless", Careless):
+    with AGENTS.temporarily("careless", Careless):
         yield small
 
 

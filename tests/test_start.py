@@ -45,7 +45,7 @@ def task_that_chooses() -> Any:
 
 @pytest.fixture
 def choosing() -> Iterator[None]:
-    with AGENTS.lent("chooses", Chooses), ENVS.lent("task-that-chooses", task_that_chooses):
+    with AGENTS.temporarily("chooses", Chooses), ENVS.temporarily("task-that-chooses", task_that_chooses):
         yield
 
 
