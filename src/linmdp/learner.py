@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import numpy as np
 
 from linmdp.agents.base import Agent, prefixed, saved_array, under
 from linmdp.envs.guard import as_it_is, name_of, task_of
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_choice, check_int, invalid
-from linmdp.export.learner import check_exportable
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, invalid
 from linmdp.export.wasm import export_wasm
-from linmdp.export.write import Exported, export_learner, export_policy
+from linmdp.export.write import Exported, export_c
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.results.verdict import verdict
@@ -290,17 +288,9 @@ class Learner:
         self, folder: str | Path, *, real: str = "float", only: str | None = None, steps: int = 1000
     ) -> Exported:
         """Write it as C99 with static memory, as `linmdp export --c` does: learner and policy, or the policy alone."""
-        check_choice("export_c", "only", "all" if only is None else only, ("all", "policy"))
-        if only is None:
-            try:
-                check_exportable(self.agent)
-            except InvalidParameter as error:
-                only = "policy"
-                warnings.warn(f"the policy alone, without the learner: {error}", LinMDPWarning, stacklevel=2)
-        if only == "policy":
-            return export_policy(self.agent, Path(folder), real=real, run=repr(self))
+        how: dict[str, Any] = {"only": only, "real": real, "steps": steps, "run": repr(self)}
         with self._course.aside():
-            return export_learner(self.agent, self._task_env, Path(folder), real=real, steps=steps, run=repr(self))
+            return export_c(self.agent, self._task_env, Path(folder), **how)
 
     def export_wasm(self, folder: str | Path, *, real: str = "float", steps: int = 1000) -> Exported:
         """Write a learner of its kind as WebAssembly with a loader, as `linmdp export --wasm` does."""

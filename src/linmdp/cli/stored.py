@@ -129,9 +129,8 @@ def export(
     modules: opt.Import = None,
 ) -> None:
     """Write a learner or its policy as C99 or WebAssembly."""
-    from linmdp.export.learner import check_exportable
     from linmdp.export.wasm import export_wasm, find_clang
-    from linmdp.export.write import REALS, export_learner, export_policy
+    from linmdp.export.write import REALS, export_c
     from linmdp.io.units import human_bytes
     from linmdp.runner.saved import trained
 
@@ -146,17 +145,10 @@ def export(
         if only == "policy":
             invalid("export", "only", "left out with '--wasm', which has the learner alone", only)
     agent, environment, _, words = trained(run, number, env, progress=True)
-    if only is None and wasm is None:
-        try:
-            check_exportable(agent)
-        except InvalidParameter as error:
-            only = "policy"
-            say(f"the policy alone, without the learner: {error}")
     done = []
-    if c is not None and only == "policy":
-        done = [export_policy(agent, c, real=real, run=words)]
-    elif c is not None:
-        done = [export_learner(agent, environment, c, real=real, steps=steps, run=words)]
+    if c is not None:
+        only = only or ("all" if wasm else None)
+        done = [export_c(agent, environment, c, only=only, real=real, steps=steps, run=words)]
     if wasm is not None:
         done += [export_wasm(agent, environment, wasm, real=real, steps=steps, run=words)]
     for wrote in done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi_gp import LSVIGP
-from linmdp.errors import check_choice, check_int
+from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
 from linmdp.export.header import config, quick_kind
@@ -112,6 +113,21 @@ def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Ex
     if agent.task.S is None:
         written |= {"linmdp_features.c": code.source} | {name: template(name) for name in VALUE}
     return Exported(write_texts(folder, written), ram=0, stack=0, flash=flash)
+
+
+def export_c(
+    agent: Agent, env: Any, folder: Path, *, only: str | None, real: str = "float", steps: int = 1000, run: str = ""
+) -> Exported:
+    """Learner and policy, or the policy alone, as `only` says ("all", "policy"); with None whatever there is."""
+    if only is None:
+        try:
+            check_exportable(agent)
+        except InvalidParameter as error:
+            only = "policy"
+            warnings.warn(f"the policy alone, without the learner: {error}", LinMDPWarning, stacklevel=3)
+    if check_choice("export", "only", only or "all", ("all", "policy")) == "policy":
+        return export_policy(agent, folder, real=real, run=run)
+    return export_learner(agent, env, folder, real=real, steps=steps, run=run)
 
 
 def _kept_state(learner: Learner, step: Step, real: str) -> Any:
