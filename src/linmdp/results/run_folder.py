@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import io
 import json
 import math
@@ -116,11 +115,9 @@ def _from_store(store: Store, damaged: Damaged | None) -> RunFolder:
             r = ran(_drawn(run.result), run.key, run.place)
             yield r._replace(**{name: same.setdefault(repr(value := getattr(r, name)), value) for name in SHARED})
 
-    with _no_collection():
-        results = _once(runs())
     return RunFolder(
         store.path,
-        results,
+        _once(runs()),
         list(machines.values()),
         store.notes("command"),
         lambda some: [_drawn(r) for r in store.at([r.place for r in some])],
@@ -130,18 +127,6 @@ def _from_store(store: Store, damaged: Damaged | None) -> RunFolder:
 def ran(r: RunResult, key: str, place: int) -> Ran:
     """What is kept of a run."""
     return Ran(key, place, *(getattr(r, name) for name in Ran._fields[2:]))
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector, which would go through all runs read so far again and again, and find nothing."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 def _drawn(r: RunResult) -> RunResult:

@@ -234,7 +234,7 @@ class AdaStop:
 
     If two agents were the same, the scores of a group could as well be dealt out the other way. A pair is decided when
     its sums are further apart than those of every open pair in all but a few of `permutations`; up to group k those few
-    are at most k / GROUPS of `level` in all. Once decided, it no longer counts, and the others are looked at again.
+    are at most k / GROUPS of `WRONG` in all. Once decided, it no longer counts, and the others are looked at again.
 
     Attributes
     ----------
@@ -243,9 +243,9 @@ class AdaStop:
     seeds : so many were seen of an agent that is still wanted
     """
 
-    def __init__(self, agents: Sequence[str], *, level: float = WRONG, permutations: int = PERMUTATIONS) -> None:
+    def __init__(self, agents: Sequence[str], *, permutations: int = PERMUTATIONS) -> None:
         self.open, self.decided, self.seeds = list(combinations(agents, 2)), dict[Pair, int](), 0
-        self._level, self._n, self._spent, self._rng = level, permutations, 0, np.random.default_rng(0)
+        self._n, self._spent, self._rng = permutations, 0, np.random.default_rng(0)
         self._apart = {pair: np.zeros(permutations) for pair in self.open}
         """Sum of the first less that of the second, of each permutation that has not decided; row 0 is as it was."""
 
@@ -263,7 +263,7 @@ class AdaStop:
         for first, second in self.open:
             both = np.concatenate([scores[first], scores[second]])
             self._apart[first, second] += dealt @ both
-        few = int(self._level * self._n * self.seeds / (GROUP * GROUPS) + 1e-9) - self._spent
+        few = int(WRONG * self._n * self.seeds / (GROUP * GROUPS) + 1e-9) - self._spent
         while self.open:
             widest = np.max([np.abs(self._apart[pair]) for pair in self.open], axis=0)
             beyond = widest > np.sort(widest)[::-1][few] * (1 + 1e-12)  # the same values may add up to another last bit
