@@ -16,8 +16,8 @@ from linmdp.linearize.data import read_dataset
 from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.checkpoint import Checkpoints
 from linmdp.runner.loop import RunState
+from linmdp.runner.saved import Checkpoints
 from linmdp.runner.spec import parse_spec
 from linmdp.runner.sweep import read_sweep, run_key
 

@@ -31,16 +31,15 @@ import numpy as np
 from faults import Row
 
 import linmdp
-from linmdp.cli.table import table
+from linmdp.cli.stored import table
 from linmdp.errors import LinMDPError
 from linmdp.export.write import export_learner, export_policy
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.report.html import write_report
-from linmdp.results.run_folder import read_folder
+from linmdp.results.run_folder import read_folder, run_rows
 from linmdp.results.store import Store, existing_store
-from linmdp.results.table import run_rows
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.loading import trained
+from linmdp.runner.saved import trained
 from linmdp.runner.sweep import run_key
 
 ENVS = {"lock:H=4": "finite", "gym:CartPole-v1,H=10,features=fourier,order=1": "numbers"}

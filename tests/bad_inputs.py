@@ -214,7 +214,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("compare lock random nosuch", "There is no agent 'nosuch'"),
     ("compare nosuch random", "There is no environment 'nosuch'"),
     ("compare lock lsvi-ucb lsvi-ucb", "Each agent of a comparison must be given once. Got 'lsvi-ucb' twice"),
-    ("compare lock random --seeds 0", "'seeds' parameter of run"),
+    ("compare lock random --seeds 0", "'seeds' parameter of compare"),
     ("check", "Missing argument"),
     ("check nosuch", "There is no environment 'nosuch'"),
     ("check lock --agent nosuch", "There is no agent 'nosuch'"),

@@ -13,9 +13,8 @@ import linmdp
 from command import linmdp as command
 from linmdp.report.html import write_report
 from linmdp.report.section_data import sections_of
-from linmdp.results.adastop import GROUP, GROUPS, LEVEL, AdaStop
-from linmdp.results.aggregate import aggregate, improvement
 from linmdp.results.run_folder import opened_folder
+from linmdp.results.stats import GROUP, GROUPS, WRONG, AdaStop, aggregate, improvement
 from linmdp.types import Array
 
 Draw = Callable[[np.random.Generator], Array]
@@ -40,7 +39,7 @@ def after_all(agents: str, draw: Callable[[str], Array], permutations: int = PER
 def test_agents_that_are_the_same_are_told_apart_no_more_often_than_allowed(name: str, agents: str) -> None:
     rng = np.random.default_rng(0)
     wrong = np.mean([bool(after_all(agents, lambda _: DRAWS[name](rng)).decided) for _ in range(RUNS)])
-    assert wrong <= LEVEL + 3 * np.sqrt(LEVEL * (1 - LEVEL) / RUNS)
+    assert wrong <= WRONG + 3 * np.sqrt(WRONG * (1 - WRONG) / RUNS)
 
 
 def test_beside_agents_that_differ_the_same_ones_are_told_apart_no_more_often() -> None:
@@ -49,7 +48,7 @@ def test_beside_agents_that_differ_the_same_ones_are_told_apart_no_more_often() 
         test = after_all("abcde", lambda agent: rng.normal(size=GROUP) + at.get(agent, 0.0))
         assert len([pair for pair in test.decided if set(pair) & set("ab")]) == 7
         wrong += any(set(pair) <= set("cde") for pair in test.decided)
-    assert wrong / 300 <= LEVEL + 3 * np.sqrt(LEVEL * (1 - LEVEL) / 300)
+    assert wrong / 300 <= WRONG + 3 * np.sqrt(WRONG * (1 - WRONG) / 300)
 
 
 @pytest.mark.parametrize(("gap", "power", "seeds"), [(1.0, 0.85, 20), (2.0, 0.98, 12), (20.0, 1.0, 5.5)])
@@ -101,8 +100,8 @@ def test_the_command_goes_on_from_what_is_stored_and_decides_the_same(tmp_path: 
     ("arguments", "words"),
     [
         (["q-learning", "--seeds", "auto"], "'auto' compares two or more"),
-        (["q-learning", "random", "--seeds", "many"], "'seeds' parameter of run must be a whole number"),
-        (["q-learning", "random", "--seeds", "0"], "'seeds' parameter of run must be a whole number"),
+        (["q-learning", "random", "--seeds", "many"], "'seeds' parameter of compare must be a whole number"),
+        (["q-learning", "random", "--seeds", "0"], "'seeds' parameter of compare must be a whole number"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_in_one_line(arguments: list[str], words: str) -> None:

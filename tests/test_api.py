@@ -147,7 +147,7 @@ def test_html_has_a_row_per_agent_and_is_escaped(compared: linmdp.Comparison) ->
     html = compared._repr_html_()
     assert html.count("<tr>") == 1 + 4
     best = compared.select(agent="optimal")
-    assert "<td>optimal</td><td>3</td><td>0</td><td>1</td>" in best._repr_html_()
+    assert "<td>optimal</td><td>3</td><td>0.0</td><td>1</td>" in best._repr_html_()
     named = linmdp.compare(linmdp.GymTask("FrozenLake-v1", H=5), "random", episodes=2, seeds=1, jobs=1)
     named[0].env = "<script>"
     assert "&lt;script&gt;" in named._repr_html_()

@@ -20,7 +20,7 @@ from linmdp.experiments import study
 from linmdp.experiments.suite import SCALES, Anchor, Suite, SuiteTask, known_anchors, suite
 from linmdp.results.store import Store
 from linmdp.runner.registry import AGENTS, make_env
-from linmdp.runner.resources import made_to_stay
+from linmdp.runner.start import made_to_stay
 
 TINY = (
     ("lock", "exploration", "lock:H=3,A=2", 20, None),
@@ -58,7 +58,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
         tasks.append(SuiteTask(name, name, "all", kind, env, episodes, anchor, most))
     small = Suite("0", "none", "quick", tuple(tasks), range(5, 7), "whole", "given", 2**30)
     monkeypatch.setattr(experiment, "suite", lambda version, scale: small)
-    with AGENTS.lent("careless", Careless):
+    with AGENTS.temporarily("careless", Careless):
         yield small
 
 

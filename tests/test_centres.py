@@ -25,9 +25,9 @@ from linmdp.agents.memory.centres import (
     shared,
 )
 from linmdp.report.tables import comparison_table
+from linmdp.results.run_folder import run_columns, run_rows
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent
-from linmdp.results.table import run_columns, run_rows
 from linmdp.runner.batch import Job
 from linmdp.runner.sweep import run_sweep
 from reference import ReferenceCentres, ReferenceEvidence, ReferenceFixed, ReferenceLSVI, ReferencePHE

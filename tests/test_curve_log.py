@@ -13,7 +13,7 @@ from linmdp.results import curves
 from linmdp.results.curves import LONG, POINTS, late_return, returns, thinned, whole
 from linmdp.results.store import Store
 from linmdp.results.tracking import scalars
-from linmdp.runner.curve_log import CurveLog
+from linmdp.runner.measured import CurveLog
 from linmdp.runner.progress import RECENT
 from linmdp.types import RunResult
 

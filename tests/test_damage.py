@@ -19,8 +19,8 @@ import linmdp
 from command import linmdp as command
 from linmdp.errors import InvalidData, LinMDPError, OutputError
 from linmdp.results import store as stores
+from linmdp.results.run_folder import agent_file, run_rows
 from linmdp.results.store import Store, existing_store
-from linmdp.results.table import run_rows
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.sweep import run_sweep
 
@@ -290,3 +290,16 @@ def test_the_umask_says_who_may_read_what_is_written(tmp_path: Path) -> None:
     assert open_to_all == []
     subprocess.run(["bash", "-c", f"umask 022; {line} {run}2"], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "out2" / "results.jsonl").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("what", ["agents", "file"])
+def test_a_linked_agent_is_not_followed(what: str, tmp_path: Path) -> None:
+    outside, key = tmp_path / "outside", "a" * 64
+    outside.mkdir()
+    (outside / f"{key}.safetensors").write_bytes(b"x")
+    folder = tmp_path / "run"
+    (folder if what == "agents" else folder / "agents").mkdir(parents=True)
+    link = folder / "agents" if what == "agents" else folder / "agents" / f"{key}.safetensors"
+    link.symlink_to(outside if what == "agents" else outside / f"{key}.safetensors")
+    with pytest.raises(InvalidData, match="It is a symbolic link"):
+        agent_file(folder, key)

@@ -25,8 +25,8 @@ def test_runs_that_do_not_wait_for_each_other_are_the_runs_alone(
     """Chunks and rounds far shorter than the run: runs stop between them, within them, and at their ends."""
     backend = kernel_backend()
     monkeypatch.setattr("linmdp.agents.kernels.PRODUCTS_BYTES", products)
-    for name, short in (("engine.CHUNK", 4), ("apart.CHUNK", 4), ("apart.ROUND", 3)):
-        monkeypatch.setattr(f"linmdp.runner.{name}", short)
+    for name, short in (("engine.LEAD", 4), ("run.LEAD", 4), ("run.ROUND", 3)):
+        monkeypatch.setattr(f"linmdp.runner.lockstep.{name}", short)
     specs = ["lsvi-ucb-rare-switch:beta=0.3,growth=0.3", "lsvi-ucb-rare-switch:beta=0.1,eta=2,ties=first"]
     assert_same_runs(SMALL, backend, specs, episodes=10)
 

@@ -111,7 +111,7 @@ def test_sys_exit_of_an_agent_is_no_success_either() -> None:
         def act(self, h: int, state: Any) -> int:
             sys.exit()
 
-    with AGENTS.lent("leaves", Leaves):
+    with AGENTS.temporarily("leaves", Leaves):
         done = command.linmdp("run", "lock:H=3", "leaves", "-k", "3")
     assert (done.status, done.err.count("has called sys.exit()")) == (1, 1)
 

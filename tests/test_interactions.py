@@ -16,8 +16,8 @@ import command
 import linmdp
 from linmdp.report.comparison import Comparison
 from linmdp.report.tables import comparison_table
+from linmdp.results.run_folder import run_columns, run_rows
 from linmdp.results.store import Store
-from linmdp.results.table import run_columns, run_rows
 from linmdp.runner.random_play import EPISODES
 
 

@@ -350,7 +350,7 @@ class Halved(linmdp.LSVIUCB):
 
 @pytest.fixture
 def subclasses() -> Iterator[None]:
-    with AGENTS.lent("broken", Broken), AGENTS.lent("timid", Timid), AGENTS.lent("halved", Halved):
+    with AGENTS.temporarily("broken", Broken), AGENTS.temporarily("timid", Timid), AGENTS.temporarily("halved", Halved):
         yield
 
 

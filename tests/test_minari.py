@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 import linmdp
 from command import linmdp as command
-from linmdp.runner.recorded import Recorder, described_space, read_episodes, record
+from linmdp.runner.logged import Recorder, described_space, read_episodes, record
 
 h5py = pytest.importorskip("h5py")
 

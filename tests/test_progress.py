@@ -16,7 +16,7 @@ import pytest
 
 from linmdp.runner import progress
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.progress import INTERVAL, FileMeter, Meter, Note, progress_bar, times, watched
+from linmdp.runner.progress import INTERVAL, FileMeter, Meter, Note, Times, progress_bar, watched
 
 
 def test_no_terminal_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ def test_what_other_processes_count_arrives_once(tmp_path: Path) -> None:
             said.add(note() if note else "")
 
     with watched(Heard()) as folder:
-        meters = [times(3, FileMeter(folder / str(i)), f"agent {i}") for i in range(2)]
+        meters = [Times(3, FileMeter(folder / str(i)), f"agent {i}") for i in range(2)]
         for _ in range(4):
             for meter in meters:
                 meter(1, lambda: "return 1")

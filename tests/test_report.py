@@ -20,9 +20,8 @@ import pytest
 import chromium
 from linmdp.errors import InvalidData, OutputError
 from linmdp.report.html import plotly_script, write_report
-from linmdp.report.payload import embedded
-from linmdp.report.section_data import MOST_AGENTS, Section, memory_is_wide, sections_of
-from linmdp.report.style import line_styles
+from linmdp.report.plots import line_styles
+from linmdp.report.section_data import MOST_AGENTS, Section, embedded, memory_is_wide, sections_of
 from linmdp.results.curves import SHOWN, curve_at
 from linmdp.results.run_folder import opened_folder, ran, read_folder
 from linmdp.results.store import Store

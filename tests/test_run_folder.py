@@ -21,9 +21,8 @@ import linmdp
 from command import linmdp as command
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPWarning
 from linmdp.results.curves import POINTS, thinned, whole
-from linmdp.results.run_folder import LINES, agent_file, read_folder
+from linmdp.results.run_folder import LINES, agent_file, read_folder, run_columns, run_rows
 from linmdp.results.store import Store, existing_store, opened_store
-from linmdp.results.table import run_columns, run_rows
 from linmdp.runner.batch import jobs_for, run_jobs
 from linmdp.runner.execute import run_into, saving
 from linmdp.runner.measured import RunStopped

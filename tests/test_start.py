@@ -16,7 +16,7 @@ import pytest
 
 import linmdp
 from command import linmdp as command
-from linmdp.runner import resources, start
+from linmdp.runner import start
 from linmdp.runner.registry import AGENTS, ENVS
 from linmdp.runner.start import prepared
 
@@ -45,7 +45,7 @@ def task_that_chooses() -> Any:
 
 @pytest.fixture
 def choosing() -> Iterator[None]:
-    with AGENTS.lent("chooses", Chooses), ENVS.lent("task-that-chooses", task_that_chooses):
+    with AGENTS.temporarily("chooses", Chooses), ENVS.temporarily("task-that-chooses", task_that_chooses):
         yield
 
 
@@ -70,7 +70,7 @@ def test_what_was_chosen_is_said_at_the_start_and_in_the_table(tmp_path: Path) -
 def test_bytes_are_predicted_without_making_the_agent(spec: str, env: str) -> None:
     made: Any = linmdp.make_env(env)
     tracemalloc.start()
-    predicted = resources.predicted_bytes(spec, made.unwrapped.task, 300)
+    predicted = start.predicted_bytes(spec, made.unwrapped.task, 300)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     agent = linmdp.make_agent(spec, made, 300)
@@ -99,7 +99,7 @@ def test_a_run_that_will_grow_too_large_is_refused() -> None:
 
 def test_runs_that_do_not_fit_side_by_side_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = linmdp.make_agent("q-learning", linmdp.make_env(LOCK))
-    monkeypatch.setattr(resources, "available_memory", lambda: 3 * (agent.nbytes + 32_000))
+    monkeypatch.setattr(start, "available_memory", lambda: 3 * (agent.nbytes + 32_000))
     words = ("run", LOCK, "q-learning", "--episodes", "1000", "--seeds", "8", "--jobs")
     assert command(*words, "1").status == 0
     done = command(*words, "8")

@@ -17,7 +17,7 @@ from linmdp.agents import LSVIPHE, LSVIUCBRareSwitch
 from linmdp.agents.memory.centres import Centres
 from linmdp.agents.memory.links import Links
 from linmdp.features import HashedFeatures, RandomFourier, Scaling, UnitFeatures
-from linmdp.runner.diagnostics import Probe
+from linmdp.runner.measured import Probe
 from reference import (
     ReferenceAdaptive,
     ReferenceEvidence,

@@ -21,7 +21,7 @@ from linmdp.results.curves import POINTS, thinned
 from linmdp.results.rows import row_bytes
 from linmdp.results.run_folder import read_folder
 from linmdp.results.store import Store
-from linmdp.runner import resources
+from linmdp.runner import start
 from linmdp.runner.batch import jobs_for, run_jobs, run_unit, units
 from linmdp.runner.pool import Function, InProcess, Results
 from linmdp.runner.progress import Advance
@@ -189,24 +189,22 @@ def test_the_command_line_reports_a_bad_sweep_with_status_2(tmp_path: Path) -> N
 
 
 def test_a_sweep_too_big_for_memory_says_so_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "available_memory", lambda: 2 * 2**20)
+    monkeypatch.setattr(start, "available_memory", lambda: 2 * 2**20)
     jobs = jobs_for("synthetic:S=50,A=4,d=8,H=10", ["lsvi-ucb:storage=features"], episodes=300, seeds=4)
-    one = max(resources.unit_bytes(units(jobs), resources.fresh_sizes()))
+    one = max(start.unit_bytes(units(jobs), start.fresh_sizes()))
     assert one < 2 * 2**20 < 2 * one
     store = Store(tmp_path)
     with pytest.raises(InvalidParameter, match=r"needs about .* of memory in 2 processes, and 0\.00195 GiB"):
         run_sweep(jobs, store, processes=2)
     assert store.keys() == set()
     run_sweep(jobs[:1], store, processes=2)
-    monkeypatch.setattr(
-        resources, "available_memory", lambda: None
-    )  # where the system does not say, nothing is refused
+    monkeypatch.setattr(start, "available_memory", lambda: None)  # where the system does not say, nothing is refused
     run_sweep(jobs[:2], store, processes=2)
     assert len(store.keys()) == 2
 
 
 def test_a_sweep_too_big_for_the_disk_says_so_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "free_disk", lambda folder: 20_000)
+    monkeypatch.setattr(start, "free_disk", lambda folder: 20_000)
     jobs, store = jobs_for("lock:H=4", ["random"], episodes=100, seeds=8), Store(tmp_path)
     with pytest.raises(OutputError, match=r"needs about .* GiB of disk space for 8 runs, and .* left"):
         run_sweep(jobs, store, processes=1)
@@ -219,7 +217,7 @@ def test_the_estimates_are_above_what_is_used_and_not_by_far(tmp_path: Path) -> 
     agents = ["lsvi-ucb", "lsvi-ucb:storage=features", "lsvi-ucb-adaptive:storage=states,m=5"]
     jobs = jobs_for("synthetic:S=50,A=4,d=8,H=10", agents, episodes=120, seeds=4)
     work = units(jobs)
-    for unit, most in zip(work, resources.unit_bytes(work, resources.fresh_sizes()), strict=True):
+    for unit, most in zip(work, start.unit_bytes(work, start.fresh_sizes()), strict=True):
         held = sum(result.peak_bytes for result in run_unit(unit))
         assert held <= most <= 2 * held + 10**5
     run_sweep(jobs, store := Store(tmp_path), processes=1)
@@ -229,7 +227,7 @@ def test_the_estimates_are_above_what_is_used_and_not_by_far(tmp_path: Path) -> 
 
 
 def test_the_system_is_asked_for_its_room(tmp_path: Path) -> None:
-    assert resources.free_disk(tmp_path) > 0
+    assert start.free_disk(tmp_path) > 0
     memory = available_memory()
     assert memory is None or memory > 0
 

@@ -18,9 +18,9 @@ import pytest
 
 from linmdp.errors import InvalidData, InvalidParameter, OutputError
 from linmdp.report.comparison import Comparison, comparison_text
+from linmdp.results.run_folder import BESIDE, CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
 from linmdp.results.store import Store, existing_store
 from linmdp.results.summary import by_setting
-from linmdp.results.table import BESIDE, CURVES, curve_rows, run_columns, run_rows, write_csv, write_parquet
 from linmdp.runner.batch import jobs_for
 from linmdp.runner.sweep import run_sweep
 

@@ -12,8 +12,8 @@ import linmdp
 from linmdp.errors import LinMDPError
 from linmdp.export.numbers import in_comment, in_markdown
 from linmdp.export.write import export_learner, export_policy
-from linmdp.results.table import write_csv
-from linmdp.runner.loading import trained
+from linmdp.results.run_folder import write_csv
+from linmdp.runner.saved import trained
 from test_export import built, needs_gcc
 
 INJECTIONS = (

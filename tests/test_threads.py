@@ -7,7 +7,7 @@ import threading
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import linmdp
-from linmdp.runner.blas import one_blas_thread
+from linmdp.runner.measured import one_blas_thread
 
 
 def blas_threads() -> set[int]:

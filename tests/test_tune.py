@@ -75,7 +75,7 @@ def test_a_tune_that_was_killed_goes_on_and_runs_nothing_twice(tmp_path: Path) -
 
 
 def test_what_is_better_is_found_and_what_fails_is_left_out(tmp_path: Path) -> None:
-    with AGENTS.lent("guesser", Guesser):
+    with AGENTS.temporarily("guesser", Guesser):
         env = "hypercube:H=3"
         search = Search(env, "guesser", episodes=9, seeds=2, budget=200)
         assert {setting.agent for setting in search.settings} >= {"guesser", "guesser:beta=0.1", "guesser:beta=0.3"}

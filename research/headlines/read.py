@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.plugins import import_modules
-from linmdp.report.plots import draw_curve, drawing, error_bar, regret_curve
-from linmdp.report.style import distinct_names, is_baseline, line_styles
+from linmdp.report.plots import distinct_names, draw_curve, drawing, error_bar, is_baseline, line_styles, regret_curve
 from linmdp.results.summary import Summary
 from linmdp.runner.spec import parse_spec
 from research.study import HERE, Study, save_picture

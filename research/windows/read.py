@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from linmdp.report.plots import drawing, error_bar
-from linmdp.report.style import line_styles
+from linmdp.report.plots import drawing, error_bar, line_styles
 from linmdp.report.tables import markdown
 from linmdp.results.summary import Summary
 from linmdp.runner.spec import parse_spec

@@ -61,8 +61,6 @@ from linmdp.report.benchmark import Benchmark as Benchmark
 from linmdp.report.comparison import Comparison as Comparison
 from linmdp.results.tracking import Tracker as Tracker
 from linmdp.runner.env_check import check_env as check_env
-from linmdp.runner.loading import load_agent as load_agent
-from linmdp.runner.loading import load_policy as load_policy
 from linmdp.runner.loop import run as run
 from linmdp.runner.offline import OfflineValue as OfflineValue
 from linmdp.runner.policy import Evaluation as Evaluation
@@ -70,6 +68,8 @@ from linmdp.runner.registry import make_agent as make_agent
 from linmdp.runner.registry import make_env as make_env
 from linmdp.runner.registry import register_agent as register_agent
 from linmdp.runner.registry import register_env as register_env
+from linmdp.runner.saved import load_agent as load_agent
+from linmdp.runner.saved import load_policy as load_policy
 from linmdp.types import EpisodeRecord as EpisodeRecord
 from linmdp.types import RunResult as RunResult
 from linmdp.types import Task as Task

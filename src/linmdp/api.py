@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from linmdp.agents.base import Agent
-from linmdp.envs.base import LinearModel
+from linmdp.envs.guard import name_of
 from linmdp.errors import InvalidParameter
 from linmdp.experiments.suite import LATEST
 from linmdp.io.files import output_folder
@@ -21,7 +21,7 @@ from linmdp.report.narrative import decisions
 from linmdp.results.store import Store
 from linmdp.results.verdict import verdict as verdict_of
 from linmdp.runner.batch import jobs_for, run_jobs
-from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
+from linmdp.runner.execute import AUTO, checked_seeds, run_until_decided
 from linmdp.runner.registry import AGENTS, ENVS, with_baselines
 from linmdp.runner.spec import written_spec
 from linmdp.runner.sweep import check_sweep, plan, read_sweep, run_key, run_sweep
@@ -55,9 +55,9 @@ def compare(
     baselines : False leaves the random and the optimal policy out
     verdict : False leaves out the verdicts, and the random play that they compare with
     """
-    with ExitStack() as lent:
-        spec = _env_spec(env, lent)
-        specs = _agent_specs(agents, lent)
+    with ExitStack() as scope:
+        spec = _env_spec(env, scope)
+        specs = _agent_specs(agents, scope)
         everyone = with_baselines(spec, specs)
         chosen = everyone if baselines else specs
         how: dict[str, Any] = {"episodes": episodes, "seed": seed, "eval_every": eval_every}
@@ -70,7 +70,7 @@ def compare(
             results, said = list(run(planned)), []
     if not isinstance(env, str):
         for result in results:
-            result.env = _name_of(env)
+            result.env = name_of(env)
             result.verdict = verdict_of([result])  # which names it
     return Comparison(results, said)
 
@@ -124,16 +124,16 @@ def benchmark(
 
     names = [perturb] if isinstance(perturb, str) else perturb
     more: dict[str, Any] = {"perturb": names, "leave_out": leave_out, "warm_up": warm_up}
-    with ExitStack() as lent:
-        specs = _agent_specs(agents, lent)
-        folder = Path(lent.enter_context(TemporaryDirectory()) if out is None else out)
-        store = lent.enter_context(closing(Store(output_folder(folder))))
+    with ExitStack() as scope:
+        specs = _agent_specs(agents, scope)
+        folder = Path(scope.enter_context(TemporaryDirectory()) if out is None else out)
+        store = scope.enter_context(closing(Store(output_folder(folder))))
         found = run_benchmark(specs, store, version=suite, scale=scale, processes=jobs, progress=progress, **more)
     assert found is not None  # it is no shard
     return found
 
 
-def _env_spec(env: Any, lent: ExitStack) -> str:
+def _env_spec(env: Any, scope: ExitStack) -> str:
     """The spec of an environment; an object goes by a name of its own until the comparison is over."""
     if isinstance(env, str):
         return env
@@ -141,25 +141,18 @@ def _env_spec(env: Any, lent: ExitStack) -> str:
 
     found = env.model if type(env) is LinearMDPEnv else env  # the model alone, so that runs can share products
     name = f"given-{next(_numbers)}"
-    lent.enter_context(ENVS.lent(name, lambda: found))
+    scope.enter_context(ENVS.temporarily(name, lambda: found))
     return name
 
 
-def _name_of(env: Any) -> str:
-    if isinstance(env, LinearModel):
-        return env.name
-    inner = getattr(env, "unwrapped", env)
-    return str(getattr(getattr(inner, "model", None), "name", None) or getattr(inner, "id", type(inner).__name__))
-
-
-def _agent_specs(agents: Any, lent: ExitStack) -> list[str]:
+def _agent_specs(agents: Any, scope: ExitStack) -> list[str]:
     """The specs of one agent or of several."""
     pair = isinstance(agents, tuple) and isinstance(agents[-1], Mapping)
     given = [agents] if pair or isinstance(agents, str | type | partial) else agents
-    return [_agent_spec(agent, lent) for agent in given]
+    return [_agent_spec(agent, scope) for agent in given]
 
 
-def _agent_spec(agent: Any, lent: ExitStack) -> str:
+def _agent_spec(agent: Any, scope: ExitStack) -> str:
     """The spec of an agent; a class that is not registered goes by its name until the comparison is over."""
     parameters: Mapping[str, Any] = {}
     if isinstance(agent, partial) and not agent.args:
@@ -173,5 +166,5 @@ def _agent_spec(agent: Any, lent: ExitStack) -> str:
         raise InvalidParameter(f"An agent of a comparison must be {kinds}. Got {agent!r:.80}.")
     name = str(getattr(agent, "name", None))
     if AGENTS.get(name) is not agent:
-        lent.enter_context(AGENTS.lent(name, agent))
+        scope.enter_context(AGENTS.temporarily(name, agent))
     return written_spec(name, parameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,25 +10,22 @@ import gymnasium
 import numpy as np
 
 from linmdp.agents.base import Agent, prefixed, saved_array, under
-from linmdp.envs.guard import as_it_is, task_of
-from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_choice, check_int, invalid
-from linmdp.export.learner import check_exportable
+from linmdp.envs.guard import as_it_is, name_of, task_of
+from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, invalid
 from linmdp.export.wasm import export_wasm
-from linmdp.export.write import Exported, export_learner, export_policy
+from linmdp.export.write import Exported, export_c
 from linmdp.io.files import write_atomic
 from linmdp.io.tensorfile import packed, read_tensors
 from linmdp.results.verdict import verdict
-from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.course import TIES, Callback, Course
-from linmdp.runner.diagnostics import MOST_EPISODES
-from linmdp.runner.loading import check_sizes
 from linmdp.runner.logged import logged_episodes
 from linmdp.runner.loop import chosen_by
-from linmdp.runner.measured import build_result
+from linmdp.runner.measured import MOST_EPISODES, build_result, one_blas_thread
 from linmdp.runner.offline import OfflineValue, asked_outside, fitted_value
 from linmdp.runner.policy import Evaluation, Policy, Predictor, evaluated, settled
 from linmdp.runner.random_play import random_returns
 from linmdp.runner.registry import AGENTS, ENVS, SB3_AGENTS, construct, make_env, make_learner, with_task
+from linmdp.runner.saved import check_sizes
 from linmdp.runner.spec import check_no_import, extended_spec, parse_spec, written_spec
 from linmdp.types import RunResult, State
 
@@ -196,7 +192,7 @@ class Learner:
     def _result(self) -> RunResult:
         """What was learned so far, as the result of a run."""
         return build_result(
-            env=self._made_from or str(getattr(self._task_env, "id", self._task_env)),
+            env=self._made_from or name_of(self._task_env),
             agent=self.agent.name,
             params=self.agent.get_params(),
             chosen=chosen_by(self._task_env, self.agent),
@@ -220,7 +216,7 @@ class Learner:
         )
 
     def __repr__(self) -> str:
-        where = self._made_from or getattr(self._task_env, "id", type(self._task_env).__name__)
+        where = self._made_from or name_of(self._task_env)
         return f"Learner({where}, {self._given()}, seed={self.seed}): {self.episodes:,} episodes, {self.steps:,} steps"
 
     # acting
@@ -292,17 +288,9 @@ class Learner:
         self, folder: str | Path, *, real: str = "float", only: str | None = None, steps: int = 1000
     ) -> Exported:
         """Write it as C99 with static memory, as `linmdp export --c` does: learner and policy, or the policy alone."""
-        check_choice("export_c", "only", "all" if only is None else only, ("all", "policy"))
-        if only is None:
-            try:
-                check_exportable(self.agent)
-            except InvalidParameter as error:
-                only = "policy"
-                warnings.warn(f"the policy alone, without the learner: {error}", LinMDPWarning, stacklevel=2)
-        if only == "policy":
-            return export_policy(self.agent, Path(folder), real=real, run=repr(self))
+        how: dict[str, Any] = {"only": only, "real": real, "steps": steps, "run": repr(self)}
         with self._course.aside():
-            return export_learner(self.agent, self._task_env, Path(folder), real=real, steps=steps, run=repr(self))
+            return export_c(self.agent, self._task_env, Path(folder), **how)
 
     def export_wasm(self, folder: str | Path, *, real: str = "float", steps: int = 1000) -> Exported:
         """Write a learner of its kind as WebAssembly with a loader, as `linmdp export --wasm` does."""

@@ -70,7 +70,7 @@ class Names(Mapping[str, T]):
         return value
 
     @contextmanager
-    def lent(self, name: str, value: T) -> Iterator[None]:
+    def temporarily(self, name: str, value: T) -> Iterator[None]:
         """`value` under a free name, for a while."""
         self.register(name, value)
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.base import Finding, LinearModel, check_linear
+from linmdp.envs.drift import DriftingEnv
 from linmdp.envs.guard import Guard
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError, check_int
@@ -17,12 +18,10 @@ from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
 from linmdp.plugins import imports
 from linmdp.runner.batch import Job
-from linmdp.runner.env_check import check_behaviour
-from linmdp.runner.forecast import forecast
+from linmdp.runner.env_check import check_behaviour, forecast
 from linmdp.runner.registry import env_parameters, make_agent, make_env
-from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import parse_spec
-from linmdp.runner.start import TRIAL, in_words, job_seconds
+from linmdp.runner.start import LESS, TRIAL, TooLarge, in_words, job_seconds, made_within
 
 if TYPE_CHECKING:
     from linmdp.runner.registry import Env
@@ -54,11 +53,13 @@ def check_env(spec: str, agent: str | None, episodes: int) -> bool:
         _print_values(env, first)
     else:
         ok = _print_findings(check_linear(env.model))
-        for model in getattr(env, "models", ()):  # mixtures of these, too, are linear MDPs if these are
+        models = env.models if isinstance(env, DriftingEnv) else ()
+        for model in models:  # mixtures of these, too, are linear MDPs if these are
             ok = ok and all(finding.ok for finding in check_linear(model))
-        print(f"  It is {'' if ok else 'NOT '}a linear MDP{' in every episode' * hasattr(env, 'models')}.")
+        print(f"  It is {'' if ok else 'NOT '}a linear MDP{' in every episode' * bool(models)}.")
         _print_values(env, 0)
-        _print_variation(env, episodes)
+        if isinstance(env, DriftingEnv):
+            _print_variation(env, episodes)
     _check_linearity(spec)
     if agent:
         print(f"{agent}, {episodes:,} episodes:")
@@ -112,10 +113,8 @@ def _print_values(env: Any, state: int) -> None:
     print(f"  From state {state} the optimal policy earns {best:.4g} per episode; a random one loses {lost:.4g} of it.")
 
 
-def _print_variation(env: Any, episodes: int) -> None:
+def _print_variation(env: DriftingEnv, episodes: int) -> None:
     """Of a model that drifts: how much, and the window that the theory of restarts would take."""
-    if not hasattr(env, "variation"):
-        return
     theta, mu = env.variation(episodes)
     changes, moved = len(env.changes(episodes)), theta + mu
     words = "; the theory of restarts has a window of sqrt(dK/B)"

@@ -19,16 +19,10 @@ from typer.core import TyperGroup
 
 from linmdp import __version__
 from linmdp.cli import options as opt
-from linmdp.cli.benchmark import benchmark
-from linmdp.cli.export import export
-from linmdp.cli.linearize import linearize
 from linmdp.cli.listing import agents, envs
-from linmdp.cli.merge import merge, note_shard
-from linmdp.cli.record import record
-from linmdp.cli.start import checked_start, say, stop, stop_if_damaged
-from linmdp.cli.table import table
-from linmdp.cli.tune import tune
-from linmdp.cli.watch import watch
+from linmdp.cli.options import checked_start, say, stop, stop_if_damaged
+from linmdp.cli.stored import export, merge, note_shard, record, table, watch
+from linmdp.cli.studies import benchmark, linearize, tune
 from linmdp.errors import LinMDPError, LinMDPWarning, invalid
 from linmdp.io.memory import memory_kept
 
@@ -123,7 +117,7 @@ def compare(
 ) -> None:
     """Compare agents on the same seeds, beside random and optimal play."""
     from linmdp.report.narrative import decisions
-    from linmdp.runner.decide import AUTO, checked_seeds, run_until_decided
+    from linmdp.runner.execute import AUTO, checked_seeds, run_until_decided
     from linmdp.runner.registry import with_baselines
 
     everyone, planned = with_baselines(env, agents), checked_seeds(seeds, agents)
@@ -286,13 +280,10 @@ def _results(
     tracker = make_tracker(track, out)
     results: list[RunResult] = []
     try:
-        if out:
-            command = shlex.join(["linmdp", *sys.argv[1:]])
-            how: dict[str, Any] = {"processes": jobs, "progress": True, "verdict": verdict}
-            found = run_into(out, plan, command=command, save=save, on_run=tracker, **how)
-        else:
-            found = run_jobs(plan, processes=jobs, progress=True, verdict=verdict)
-        with closing(found):
+        how: dict[str, Any] = {"processes": jobs, "progress": True, "verdict": verdict}
+        command = shlex.join(["linmdp", *sys.argv[1:]])
+        kept = out and run_into(out, plan, command=command, save=save, on_run=tracker, **how)
+        with closing(kept or run_jobs(plan, **how)) as found:
             for result in found:
                 results.append(result)
                 if as_json:
@@ -307,9 +298,9 @@ def _results(
 
 def _show(results: list[RunResult], env: str, as_json: bool, out: Path | None, decided: Sequence[str] = ()) -> None:
     from linmdp.io.files import write_atomic
-    from linmdp.report.figures import comparison_figure
+    from linmdp.report.comparison import comparison_figure
     from linmdp.report.narrative import distributions, paired_comparisons
-    from linmdp.report.style import NoFigures
+    from linmdp.report.plots import NoFigures
     from linmdp.report.tables import comparison_table
     from linmdp.results.summary import by_agent
     from linmdp.results.verdict import verdicts

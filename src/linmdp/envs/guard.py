@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linmdp.envs.base import LinearModel
 from linmdp.errors import (
     FAULTS,
     Fault,
@@ -28,6 +29,13 @@ def task_of(env: Any) -> Task:
     if not isinstance(task, Task):
         raise InvalidParameter(f"The environment must have a 'task': use linmdp.make_env or GymTask. Got {env!r}.")
     return task
+
+
+def name_of(env: Any) -> str:
+    """What an environment, or a model, is called: by its model's name, by its id, or by its class."""
+    inner = getattr(env, "unwrapped", env)
+    model = inner if isinstance(inner, LinearModel) else getattr(inner, "model", None)
+    return str(getattr(model, "name", None) or getattr(inner, "id", None) or type(inner).__name__)
 
 
 @contextmanager

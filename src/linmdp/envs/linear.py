@@ -42,6 +42,14 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
         """Q* and V* of the model, computed once."""
         return optimum(self.model)
 
+    def model_of(self, k: int) -> LinearModel:
+        """The model of episode k; of an environment that drifts not always the same."""
+        return self.model
+
+    def optimum_of(self, k: int) -> Optimum:
+        """Q* and V* of episode k."""
+        return self.optimum
+
     @cached_property
     def _worst_for_random(self) -> int:
         """Where an adversary that does not know the policy starts: where a random one loses most."""

@@ -15,15 +15,15 @@ from linmdp.experiments.stored_runs import Say
 from linmdp.experiments.suite import GENERAL, LATEST, SCALES, SUITES, Suite, SuiteTask, suite
 from linmdp.io.units import human_bytes
 from linmdp.report.benchmark import Benchmark, Score
-from linmdp.report.style import is_baseline
+from linmdp.report.plots import is_baseline
 from linmdp.results.curves import whole
 from linmdp.results.store import Store, existing_store
 from linmdp.results.summary import most
 from linmdp.results.verdict import LEARNED
 from linmdp.runner.batch import Job
 from linmdp.runner.registry import AGENTS, SB3_AGENTS, agent_parameters, make_env
-from linmdp.runner.resources import made_to_stay
 from linmdp.runner.spec import check_names, parse_spec
+from linmdp.runner.start import made_to_stay
 from linmdp.runner.sweep import Shard, run_key, run_tried, shard_of
 from linmdp.types import Array, RunResult
 

@@ -12,7 +12,7 @@ from linmdp.experiments.stored_runs import Say
 from linmdp.io.files import output_folder
 from linmdp.report.html import plotly_script, write_report
 from linmdp.report.narrative import paired_comparisons
-from linmdp.report.style import distinct_names
+from linmdp.report.plots import distinct_names
 from linmdp.report.tables import comparison_table
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent

@@ -10,7 +10,7 @@ from linmdp.experiments import paper
 from linmdp.experiments.paper import FIGURES, SETTINGS, with_setting
 from linmdp.experiments.paper_findings import Runs, end
 from linmdp.io.units import human_bytes
-from linmdp.report.style import setting_name
+from linmdp.report.plots import setting_name
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, paired_ratio
 

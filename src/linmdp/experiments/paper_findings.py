@@ -10,8 +10,17 @@ import numpy as np
 
 from linmdp.experiments import paper
 from linmdp.experiments.paper import BETAS, FIGURES, SETTINGS, Scale, with_setting
-from linmdp.report.plots import MIB, Curve, draw_curve, drawing, regret_curve, save
-from linmdp.report.style import is_baseline, line_styles, setting_name
+from linmdp.report.plots import (
+    MIB,
+    Curve,
+    draw_curve,
+    drawing,
+    is_baseline,
+    line_styles,
+    regret_curve,
+    save,
+    setting_name,
+)
 from linmdp.report.tables import markdown
 from linmdp.results.stats import Interval, growth_exponent, mean_interval, paired_ratio, two
 from linmdp.results.summary import Summary

@@ -21,7 +21,7 @@ from linmdp.experiments.paper_findings import (
 )
 from linmdp.experiments.stored_runs import Say, run_planned
 from linmdp.io.files import output_folder, write_atomic
-from linmdp.report.style import pyplot
+from linmdp.report.plots import pyplot
 from linmdp.results.store import Store
 from linmdp.results.summary import by_agent
 from linmdp.runner.batch import Job

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from linmdp.agents.backend import backend_for
+from linmdp.results import summary
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job
 from linmdp.runner.start import estimate, in_words
@@ -34,7 +35,4 @@ def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, pu
 
 def grouped(results: Sequence[RunResult]) -> Runs:
     """The runs of each policy, by seed."""
-    groups: dict[tuple[str, str], list[RunResult]] = {}
-    for r in sorted(results, key=lambda r: r.seed):
-        groups.setdefault((r.env, r.agent), []).append(r)
-    return groups
+    return summary.grouped(sorted(results, key=lambda r: r.seed), lambda r: (r.env, r.agent))

@@ -16,9 +16,9 @@ from linmdp.experiments.stored_runs import Say
 from linmdp.report.film import Film, Moment, episode_film, write_film
 from linmdp.results.curves import spaced
 from linmdp.results.verdict import number as written
-from linmdp.runner.loading import trained
 from linmdp.runner.policy import Policy
 from linmdp.runner.registry import make_env
+from linmdp.runner.saved import trained
 from linmdp.types import Array
 
 MOST_FRAMES = 200

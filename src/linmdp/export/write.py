@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi_gp import LSVIGP
-from linmdp.errors import check_choice, check_int
+from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
 from linmdp.export.learner import (
@@ -128,6 +129,21 @@ def _tried(
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
         **_copied(*SELFTEST, *BOARD),
     }
+
+
+def export_c(
+    agent: Agent, env: Any, folder: Path, *, only: str | None, real: str = "float", steps: int = 1000, run: str = ""
+) -> Exported:
+    """Learner and policy, or the policy alone, as `only` says ("all", "policy"); with None whatever there is."""
+    if only is None:
+        try:
+            check_exportable(agent)
+        except InvalidParameter as error:
+            only = "policy"
+            warnings.warn(f"the policy alone, without the learner: {error}", LinMDPWarning, stacklevel=3)
+    if check_choice("export", "only", only or "all", ("all", "policy")) == "policy":
+        return export_policy(agent, folder, real=real, run=run)
+    return export_learner(agent, env, folder, real=real, steps=steps, run=run)
 
 
 def _kept_state(learner: Learner, step: Step, real: str) -> Any:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from linmdp.errors import OutputError
+from linmdp.errors import InvalidData, OutputError
 
 
 def output_folder(path: Path) -> Path:
@@ -27,6 +27,13 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Write beside the file, then put it in place in one move."""
     with atomic_file(path) as file:
         file.write(data)
+
+
+def own(path: Path) -> Path:
+    """`path`, which must be no symbolic link: nothing in a folder of runs leads out of it."""
+    if path.is_symlink():
+        raise InvalidData(f"'{path}' must lie in its own folder. It is a symbolic link: not followed.")
+    return path
 
 
 @contextmanager

@@ -11,11 +11,9 @@ import numpy as np
 
 from linmdp.errors import needed
 from linmdp.io.units import human_bytes
-from linmdp.report.plots import drawing, save
-from linmdp.report.style import RC, line_styles, pyplot
+from linmdp.report.plots import RC, drawing, line_styles, pyplot, save
 from linmdp.report.tables import markdown
-from linmdp.results.aggregate import aggregate, difference, improvement, iqm, mean, profile
-from linmdp.results.stats import Interval, two
+from linmdp.results.stats import Interval, aggregate, difference, improvement, iqm, mean, profile, two
 from linmdp.results.summary import most
 from linmdp.types import Array, BoolArray
 

@@ -14,9 +14,8 @@ import numpy as np
 from linmdp.errors import InvalidParameter, needed
 from linmdp.io.files import write_atomic
 from linmdp.report.html import asset, data_uri, script_hash
-from linmdp.report.payload import embedded
-from linmdp.report.plots import drawing
-from linmdp.report.style import NoFigures
+from linmdp.report.plots import NoFigures, drawing
+from linmdp.report.section_data import embedded
 from linmdp.types import Array
 
 HEIGHT = 3.4

@@ -18,10 +18,18 @@ from linmdp.errors import LinMDPError, OutputError, needed
 from linmdp.io.files import output_folder, write_atomic
 from linmdp.io.units import human_bytes
 from linmdp.report import narrative
-from linmdp.report.commands import environments, equivalent, parameters
-from linmdp.report.payload import embedded, section_payload, styles_payload
-from linmdp.report.section_data import ENDS, YS, sections_of
-from linmdp.report.style import is_baseline, line_styles, short_name
+from linmdp.report.plots import is_baseline, line_styles, short_name
+from linmdp.report.section_data import (
+    ENDS,
+    YS,
+    embedded,
+    environments,
+    equivalent,
+    parameters,
+    section_payload,
+    sections_of,
+    styles_payload,
+)
 from linmdp.report.tables import HEADER, comparison_rows
 from linmdp.results.run_folder import Ran, opened_folder
 
@@ -150,7 +158,7 @@ def _pictures(folder: Path) -> list[tuple[str, str, str]]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         kind = path.suffix.lower()
-        if kind in PICTURES and not path.name.startswith(".") and path.is_file():
+        if kind in PICTURES and not path.name.startswith(".") and _is_own_file(path):
             found[path.stem] = path if kind == ".svg" else found.get(path.stem, path)
     return [_picture(path) for path in found.values()]
 
@@ -164,7 +172,13 @@ def _picture(path: Path) -> tuple[str, str, str]:
     return path.name, data_uri(PICTURES[path.suffix.lower()], data) if data else "", f"{human_bytes(size)}: not shown."
 
 
+def _is_own_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
 def _tables(folder: Path) -> list[tuple[str, str]]:
     """The tables that `linmdp reproduce` wrote into the folder, as they are."""
-    paths = [path for path in sorted(folder.glob("table-*.md")) if path.is_file() and path.stat().st_size <= LARGEST]
+    paths = [
+        path for path in sorted(folder.glob("table-*.md")) if _is_own_file(path) and path.stat().st_size <= LARGEST
+    ]
     return [(path.name, path.read_text(errors="replace")) for path in paths]

@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from linmdp.io.units import human_bytes
+from linmdp.report.plots import is_baseline, short_name
 from linmdp.report.section_data import Section
-from linmdp.report.style import is_baseline, short_name
-from linmdp.results.adastop import LEVEL, AdaStop
-from linmdp.results.aggregate import FEW, aggregate, improvement
 from linmdp.results.run_folder import Ran
-from linmdp.results.stats import Interval, paired_ratio
-from linmdp.results.summary import Summary
-from linmdp.results.verdict import number, verdict, without_advice
+from linmdp.results.stats import FEW, WRONG, AdaStop, Interval, aggregate, improvement, paired_ratio
+from linmdp.results.summary import Summary, grouped
+from linmdp.results.verdict import number
 from linmdp.types import RunResult
 
 
@@ -64,7 +62,7 @@ def decisions(test: AdaStop, regret: bool) -> list[str]:
     verb = "has less regret than" if regret else "earns more than"
     found = [f"{short_name(a)} {verb} {short_name(b)}: decided by {n} seeds." for (a, b), n in test.decided.items()]
     found += [f"{short_name(a)} and {short_name(b)} are not told apart by {test.seeds} seeds." for a, b in test.open]
-    return [*found, f"Any of the decisions is wrong with a probability of at most {LEVEL:g} (AdaStop)."]
+    return [*found, f"Any of the decisions is wrong with a probability of at most {WRONG:g} (AdaStop)."]
 
 
 def headlines(section: Section) -> list[str]:
@@ -81,10 +79,6 @@ def headlines(section: Section) -> list[str]:
             f"{short_name(small.agent)} needs the least memory: {human_bytes(small.agent_bytes)}, against "
             f"{human_bytes(best.agent_bytes)} of {short_name(best.agent)}, at a {_unit(section)} of {number(level)}."
         )
-    worse = [s for s in learners if _near_random(section, s)]
-    if worse:
-        names = ", ".join(short_name(s.agent) for s in worse)
-        found.append(f"Not clearly better than the random policy, their intervals overlap: {names}.")
     return found
 
 
@@ -122,7 +116,7 @@ def flagged(runs: Sequence[Ran]) -> dict[str, list[Ran]]:
 
 def of_random(section: Section, s: Summary) -> float | None:
     """Regret as a fraction of the random policy's."""
-    random = _random(section)
+    random = next((each for each in section.summaries if each.agent == "random"), None)
     if random is None or s.regret is None or random.regret is None or random.regret.mean <= 0:
         return None
     return s.regret.mean / random.regret.mean
@@ -136,18 +130,6 @@ def _best(section: Section, best: Summary) -> str:
     ratio = of_random(section, best)
     beside = "" if ratio is None else f", {ratio:.2f} of the random policy's"
     return f"{short_name(best.agent)} has the least regret: {number(spread.mean)}{interval}{beside}."
-
-
-def _near_random(section: Section, s: Summary) -> bool:
-    random = _random(section)
-    if random is None:
-        return False
-    mine, baseline = section.level(s), section.level(random)
-    return mine.high >= baseline.low if section.measure == "regret" else mine.low <= baseline.high
-
-
-def _random(section: Section) -> Summary | None:
-    return next((s for s in section.summaries if s.agent == "random"), None)
 
 
 def _unit(section: Section) -> str:
@@ -172,10 +154,7 @@ def count(n: int, noun: str) -> str:
 
 def others_of(agents: Sequence[str], main: Sequence[str]) -> dict[str, list[str]]:
     """The agents that are not in the main comparison, by algorithm."""
-    found: dict[str, list[str]] = {}
-    for agent in (agent for agent in agents if agent not in main):
-        found.setdefault(short_name(agent.partition(":")[0]), []).append(agent)
-    return found
+    return grouped((agent for agent in agents if agent not in main), lambda agent: short_name(agent.partition(":")[0]))
 
 
 def best_of(section: Section) -> Summary:
@@ -183,14 +162,9 @@ def best_of(section: Section) -> Summary:
     return min(section.learners or section.summaries, key=section.loss)
 
 
-def verdict_of(section: Section, agent: str) -> str:
-    """Whether an agent has learned, without what to try next."""
-    return without_advice(verdict(section.read([r for r in section.runs if r.agent == agent])))
-
-
 def verdicts(section: Section) -> list[str]:
-    """The same of each agent of the main comparison."""
-    return [f"{short_name(a)}: {words}" for a in section.main if (words := verdict_of(section, a))]
+    """Whether each agent of the main comparison has learned."""
+    return [f"{short_name(a)}: {section.verdicts[a]}" for a in section.main if section.verdicts[a]]
 
 
 def first_findings(section: Section) -> list[str]:

@@ -1,19 +1,23 @@
-"""What a report shows of each environment and K: curves, and the trade-off of memory and regret."""
+"""What a report shows of each environment and K."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 
-from linmdp.report.plots import Curve, mean_curve
-from linmdp.report.style import is_baseline
-from linmdp.results.aggregate import FEW, profile
+from linmdp.io.units import human_bytes, memory_unit
+from linmdp.report.plots import MARKERS, Curve, LineStyle, is_baseline, mean_curve
 from linmdp.results.curves import curve_at, returns
 from linmdp.results.run_folder import Ran, Reader
-from linmdp.results.stats import Interval
-from linmdp.results.summary import Summary, summarize
+from linmdp.results.stats import FEW, Interval, profile
+from linmdp.results.summary import Summary, grouped, summarize
+from linmdp.results.verdict import verdict, without_advice
 from linmdp.types import RunResult
 
 MOST_AGENTS = 40
@@ -42,6 +46,7 @@ class Section:
     runs, summaries : of the agents that are shown, the best `MOST_AGENTS`
     curves : cumulative `measure` of each agent
     returns : reward of an episode, of each agent
+    verdicts : whether each agent has learned, without what to try next; of policies that do not learn nothing
     read : reads runs again, with their curves; the summaries have the ends of theirs alone
     left_out : how many agents are not shown
     """
@@ -52,6 +57,7 @@ class Section:
     summaries: list[Summary]
     curves: dict[str, Curve]
     runs: list[Ran] = field(default_factory=list)
+    verdicts: dict[str, str] = field(default_factory=dict)
     read: Reader = lambda _: []
     returns: dict[str, Curve] = field(default_factory=dict)
     number: int = 1
@@ -116,9 +122,7 @@ class Section:
 
 def sections_of(results: Sequence[Ran], read: Reader, most: int | None = None) -> list[Section]:
     """One section for each environment and K, or for `most` of them; environments in order, the largest K first."""
-    groups: dict[tuple[str, int], list[Ran]] = {}
-    for r in results:
-        groups.setdefault((r.env, r.episodes), []).append(r)
+    groups = grouped(results, lambda r: (r.env, r.episodes))
     envs = list(dict.fromkeys(env for env, _ in groups))
     keys = sorted(groups, key=lambda key: (envs.index(key[0]), -key[1]))[:most]
     return [_section(number, env, K, groups[env, K], read) for number, (env, K) in enumerate(keys, start=1)]
@@ -126,16 +130,15 @@ def sections_of(results: Sequence[Ran], read: Reader, most: int | None = None) -
 
 def _section(number: int, env: str, episodes: int, runs: list[Ran], read: Reader) -> Section:
     """At most `MOST_AGENTS`, the baselines among them, in the order in which they come; the curves of one at a time."""
-    own: dict[str, list[Ran]] = {r.agent: [] for r in runs}
-    for r in sorted(runs, key=lambda r: r.seed):
-        own[r.agent].append(r)
+    own = {agent: sorted(some, key=lambda r: r.seed) for agent, some in grouped(runs, lambda r: r.agent).items()}
     measure = "regret" if all(r.final_regret is not None for r in runs) else "reward"
     best = sorted(own, key=lambda agent: (not is_baseline(agent), _loss(own[agent], measure)))[:MOST_AGENTS]
     names = set(best)
-    summaries, curves, earned = list[Summary](), dict[str, Curve](), dict[str, Curve]()
+    summaries, curves, earned, said = list[Summary](), dict[str, Curve](), dict[str, Curve](), dict[str, str]()
     for agent in (agent for agent in own if agent in names):
         whole = read(own[agent])
         s = summarize(whole)
+        said[agent] = without_advice(verdict(whole))
         if curve := _curve(s, whole, measure):
             curves[agent] = curve
         if curve := returns_curve(whole):
@@ -148,6 +151,7 @@ def _section(number: int, env: str, episodes: int, runs: list[Ran], read: Reader
         summaries=summaries,
         curves=curves,
         runs=[r for r in runs if r.agent in names],
+        verdicts=said,
         read=read,
         returns=earned,
         number=number,
@@ -176,3 +180,124 @@ def returns_curve(runs: Sequence[RunResult]) -> Curve | None:
         return None
     values = np.stack([part.mean(axis=1) for part in np.array_split(rewards, points, axis=1)], axis=1)
     return mean_curve(values, np.linspace(episodes / points, episodes, points))
+
+
+SHARE = "share of runs that are better"
+
+
+def embedded(payload: Any) -> str:
+    """JSON that can stand in a script element: no text in it can end the element or start another."""
+    text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def styles_payload(styles: dict[str, LineStyle]) -> list[dict[str, Any]]:
+    """How each agent is drawn; panels name agents by their index in this list."""
+    return [
+        {
+            "name": style.name,
+            "light": style.light,
+            "dark": style.dark,
+            "dash": ",".join(f"{2 * d:g}px" for d in style.dashes) or "solid",
+            "symbol": MARKERS[style.marker][1],
+            "baseline": style.baseline,
+        }
+        for style in styles.values()
+    ]
+
+
+def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str, Any]:
+    """The two plots of a section."""
+    index = {agent: i for i, agent in enumerate(styles)}
+    amounts = [s.agent_bytes for s in section.learners]
+    unit, size = memory_unit(max(amounts, default=1))
+    return {
+        "kind": "section",
+        "y": {"curves": YS[section.measure], "returns": "return of an episode", "profile": SHARE},
+        "end": ENDS[section.measure],
+        "less": section.measure == "regret",
+        "bands": section.seeds > 1,
+        "unit": unit,
+        "wide": memory_is_wide(amounts),
+        "curves": _curves(section.curves, index, styles),
+        "returns": _curves(section.returns, index, styles),
+        "profile": _curves(section.profiles, index, styles),
+        "points": [
+            {"agent": index[s.agent], "x": _digits(s.agent_bytes / size), "y": _interval(section.level(s))}
+            for s in section.summaries
+        ],
+    }
+
+
+def _curves(
+    curves: Mapping[str, Curve], index: Mapping[str, int], styles: Mapping[str, LineStyle]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "agent": index[agent],
+            "width": round(styles[agent].width(i), 2),
+            "x": [int(x) if x == int(x) else _digits(x) for x in curve.episode.tolist()],
+            **{name: [_digits(float(y)) for y in getattr(curve, name)] for name in ("mean", "low", "high")},
+        }
+        for i, (agent, curve) in enumerate(curves.items())
+    ]
+
+
+def _interval(i: Interval) -> list[float]:
+    return [_digits(value) for value in i]
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def environments(results: Sequence[Ran]) -> list[tuple[str, ...]]:
+    """Every environment with its K, its seeds, where regret was evaluated, and the bytes of its features."""
+    rows = list[tuple[str, ...]]()
+    for env, runs in grouped(results, lambda r: r.env).items():
+        every = sorted({r.eval_every for r in runs})
+        evaluated = "in every episode" if every == [1] else f"in one of every {' or '.join(map(str, every))} episodes"
+        rows.append(
+            (
+                env,
+                ", ".join(f"{K:,}" for K in sorted({r.episodes for r in runs})),
+                ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in _spans(r.seed for r in runs)),
+                evaluated if any(r.final_regret is not None for r in runs) else "V* is unknown",
+                human_bytes(max(r.feature_bytes for r in runs)),
+            )
+        )
+    return rows
+
+
+def parameters(results: Sequence[Ran]) -> dict[str, dict[str, list[str]]]:
+    """The values of each parameter of each agent."""
+    found: dict[str, dict[str, dict[str, None]]] = {}
+    for agent, params in ((agent, params) for (agent, params), _ in groupby((r.agent, r.params) for r in results)):
+        values = found.setdefault(agent, {})
+        for key, value in params.items():
+            text = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            values.setdefault(str(key), {})[text] = None
+    return {agent: {key: list(texts) for key, texts in values.items()} for agent, values in found.items()}
+
+
+def equivalent(results: Sequence[Ran]) -> list[str]:
+    """A command for each environment and K; several where seeds or `eval_every` differ."""
+    groups: dict[tuple[str, int, int, int, int], list[str]] = {}
+    same = grouped(results, lambda r: (r.env, r.episodes, r.eval_every, r.agent))
+    for (env, K, every, agent), runs in same.items():
+        for first, last in _spans(r.seed for r in runs):
+            groups.setdefault((env, K, every, first, last), []).append(agent)
+    commands = []
+    for (env, K, every, first, last), agents in groups.items():
+        verb = "compare" if len(agents) > 1 else "run"
+        command = ["linmdp", verb, env, *agents, "--episodes", str(K), "--seeds", str(last - first + 1)]
+        command += ["--seed", str(first)] * (first > 0) + ["--eval-every", str(every)] * (every > 1)
+        commands.append(shlex.join(command))
+    return commands
+
+
+def _spans(seeds: Iterable[int]) -> list[tuple[int, int]]:
+    """[0, 1, 2, 5] as [(0, 2), (5, 5)]."""
+    ordered = np.unique(list(seeds))
+    spans = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    return [(int(span[0]), int(span[-1])) for span in spans]

@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from linmdp.io.units import human_bytes
-from linmdp.report.style import is_baseline
+from linmdp.report.plots import is_baseline
 from linmdp.results.summary import Summary
 
 HEADER = (
@@ -73,6 +73,11 @@ def comparison_rows(summaries: Sequence[Summary], name: Callable[[str], str] = s
     """One row per agent, named `name(spec)`; "of random" is regret divided by the random policy's."""
     random = next((s.regret.mean for s in summaries if s.agent == "random" and s.regret), None)
     return [(name(s.agent), *_row(s, random)) for s in summaries]
+
+
+def columns_of(summaries: Sequence[Summary], names: Sequence[str]) -> list[list[str]]:
+    """Some columns of these rows, by their names."""
+    return [[row[HEADER.index(name)] for name in names] for row in comparison_rows(summaries)]
 
 
 def _row(s: Summary, random: float | None) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""Honest statistics of a few seeds."""
+"""Honest statistics of a few seeds, on one task and on many."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -14,8 +15,8 @@ from linmdp.types import Array, IntArray
 RESAMPLES, LEVEL = 4000, 0.95
 TOGETHER = 64
 """Columns that are resampled at once."""
-KEPT, BLOCK = 1000, 1 << 22
-"""Weights of so many values are kept; of more, so many weights are made at a time."""
+KEPT, BLOCK = 200, 1 << 19
+"""Weights of so many values are kept; and numbers that are drawn at a time, whatever is resampled."""
 
 
 class Interval(NamedTuple):
@@ -84,11 +85,25 @@ def _weights(n: int) -> Iterable[Array]:
 
 
 def _drawn_weights(n: int) -> Iterator[Array]:
-    rng, block = np.random.default_rng(0), max(1, BLOCK // n)
-    for begin in range(0, RESAMPLES, block):
-        rows = min(block, RESAMPLES - begin)
-        picks = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-        yield np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n) / n
+    for picks in _picks(np.zeros((n, 1)), RESAMPLES):
+        yield _counts(picks[..., 0], n) / n
+
+
+def _picks(scores: Array, resamples: int, *others: Array) -> Iterator[IntArray]:
+    """Which runs of each task stand where in each resample, (rows, n, m) for some resamples at a time.
+
+    Where there are `others`, theirs of the same resamples come after it.
+    """
+    rng, block = np.random.default_rng(0), max(1, BLOCK // max(each.size for each in (scores, *others)))
+    for begin in range(0, resamples, block):
+        for each in (scores, *others):
+            yield rng.integers(len(each), size=(min(block, resamples - begin), *each.shape))
+
+
+def _counts(picks: IntArray, n: int) -> IntArray:
+    """How often each of n values stands in each resample, (rows, n), from the places of those that do."""
+    rows = len(picks)
+    return np.bincount((picks + n * np.arange(rows)[:, None]).ravel(), minlength=rows * n).reshape(rows, n)
 
 
 @lru_cache(maxsize=4)
@@ -119,3 +134,144 @@ def regret_area(regret: Array, at: IntArray) -> float:
     # the sum over the n episodes from one point to just before the next: n R + (n - 1) / 2 (R_next - R)
     sums = gaps * regret[:-1] + (gaps - 1) / 2 * np.diff(regret)
     return float((sums.sum() + regret[-1]) / (at[-1] + 1))
+
+
+DRAWS = 2000
+FEW = 4
+"""Of fewer runs there is no middle half, and no profile to speak of."""
+
+Statistic = Callable[[Array], Array]
+"""From all scores of each resample, (..., n m), to one number of each, (...)."""
+
+
+def iqm(scores: Array) -> Array:
+    """The interquartile mean along the last axis: a quarter of the values, rounded down, is left out at each end."""
+    cut = scores.shape[-1] // 4
+    kept: Array = np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut]
+    return np.asarray(kept.mean(axis=-1))
+
+
+def mean(scores: Array) -> Array:
+    """The mean along the last axis."""
+    return np.asarray(scores.mean(axis=-1))
+
+
+def aggregate(scores: Array, statistic: Statistic = iqm) -> Interval:
+    """A statistic of all n m scores together, with its 95% percentile interval."""
+    scores = np.asarray(scores, dtype=np.float64)
+    drawn = [statistic(_resampled(scores, picks)) for picks in _picks(scores, DRAWS)]
+    return _interval(float(statistic(scores.ravel())), np.concatenate(drawn))
+
+
+def difference(scores: Array, base: Array, statistic: Statistic = mean) -> Interval:
+    """How much more a statistic is than that of other runs on the same tasks and seeds, which are drawn together."""
+    scores, base = np.asarray(scores, dtype=np.float64), np.asarray(base, dtype=np.float64)
+    both = ((_resampled(each, picks) for each in (scores, base)) for picks in _picks(scores, DRAWS))
+    drawn = [statistic(mine) - statistic(others) for mine, others in both]
+    return _interval(float(statistic(scores.ravel()) - statistic(base.ravel())), np.concatenate(drawn))
+
+
+def improvement(scores: Array, base: Array) -> Interval:
+    """The probability that a run beats one of (n', m) others on the same task, on average over tasks; a tie is half."""
+    scores, base = np.asarray(scores, dtype=np.float64), np.asarray(base, dtype=np.float64)
+    (n, m), other, drawn = scores.shape, len(base), list[Array]()
+    picks = _picks(scores, DRAWS, base)
+    for mine, others in zip(picks, picks, strict=True):
+        drawn.append(_won(scores, base, mine, others))
+    everybody = np.broadcast_to(np.arange(max(n, other))[:, None], (1, max(n, other), m))
+    return _interval(float(_won(scores, base, everybody[:, :n], everybody[:, :other])[0]), np.concatenate(drawn))
+
+
+def _won(scores: Array, base: Array, mine: IntArray, others: IntArray) -> Array:
+    """How often runs beat others, on average over tasks, (rows,), by the places of both, (rows, n or n', m)."""
+    found = np.zeros(len(mine))
+    for t, (s, b) in enumerate(zip(scores.T, base.T, strict=True)):
+        order = np.argsort(b)
+        low, high = (np.searchsorted(b[order], s, side) for side in ("left", "right"))
+        counts = _counts(np.argsort(order)[others[..., t]], len(b))
+        below = np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0)))
+        beaten = (below[:, low] + below[:, high]) / 2  # a tie is half
+        found += np.take_along_axis(beaten, mine[..., t], axis=1).mean(axis=1) / len(b)
+    return found / len(scores.T)
+
+
+def profile(scores: Array, taus: Array) -> tuple[Array, Array, Array]:
+    """The fraction of all runs with a score above each tau, and the ends of its 95% intervals, each (taus,)."""
+    scores = np.asarray(scores, dtype=np.float64)
+    above: Array = (scores[..., None] > taus).astype(np.float64)
+    shares = (
+        np.stack([_resampled(above[..., i], picks).mean(axis=-1) for i in range(len(taus))], axis=-1)
+        for picks in _picks(scores, DRAWS)
+    )
+    low, high = np.quantile(np.concatenate(list(shares)), _ends(), axis=0)
+    return above.mean(axis=(0, 1)), low, high
+
+
+def _resampled(scores: Array, picks: IntArray) -> Array:
+    """All scores of some resamples, (rows, n m)."""
+    drawn: Array = scores[picks, np.arange(scores.shape[1])]
+    return drawn.reshape(len(picks), -1)
+
+
+def _interval(value: float, drawn: Array) -> Interval:
+    low, high = np.quantile(drawn, _ends())
+    return Interval(value, float(low), float(high))
+
+
+def _ends() -> tuple[float, float]:
+    return (1 - LEVEL) / 2, (1 + LEVEL) / 2
+
+
+GROUP, GROUPS, WRONG = 5, 5, 0.05
+"""Seeds of a group, and how many groups at most; how often any decision may be wrong."""
+PERMUTATIONS = 10_000
+
+Pair = tuple[str, str]
+
+
+class AdaStop:
+    """Which agents differ in the mean of their scores, tested by permutations after each group of runs.
+
+    If two agents were the same, the scores of a group could as well be dealt out the other way. A pair is decided when
+    its sums are further apart than those of every open pair in all but a few of `permutations`; up to group k those few
+    are at most k / GROUPS of `WRONG` in all. Once decided, it no longer counts, and the others are looked at again.
+
+    Attributes
+    ----------
+    open : the pairs that are not decided
+    decided : those that are, who scores more first, with the seeds that it took
+    seeds : so many were seen of an agent that is still wanted
+    """
+
+    def __init__(self, agents: Sequence[str], *, permutations: int = PERMUTATIONS) -> None:
+        self.open, self.decided, self.seeds = list(combinations(agents, 2)), dict[Pair, int](), 0
+        self._n, self._spent, self._rng = permutations, 0, np.random.default_rng(0)
+        self._apart = {pair: np.zeros(permutations) for pair in self.open}
+        """Sum of the first less that of the second, of each permutation that has not decided; row 0 is as it was."""
+
+    @property
+    def wanted(self) -> list[str]:
+        """The agents that need another group."""
+        return [] if self.seeds >= GROUP * GROUPS else list(dict.fromkeys(a for pair in self.open for a in pair))
+
+    def add(self, scores: Mapping[str, Array]) -> None:
+        """One more group: `GROUP` scores of each agent that is wanted."""
+        self.seeds += GROUP
+        rows, signs = len(self._apart[self.open[0]]), np.repeat([1.0, -1.0], GROUP)
+        dealt = self._rng.permuted(np.tile(signs, (rows, 1)), axis=1)
+        dealt[0] = signs
+        for first, second in self.open:
+            both = np.concatenate([scores[first], scores[second]])
+            self._apart[first, second] += dealt @ both
+        few = int(WRONG * self._n * self.seeds / (GROUP * GROUPS) + 1e-9) - self._spent
+        while self.open:
+            widest = np.max([np.abs(self._apart[pair]) for pair in self.open], axis=0)
+            beyond = widest > np.sort(widest)[::-1][few] * (1 + 1e-12)  # the same values may add up to another last bit
+            if not beyond[0]:
+                break
+            pair = max(self.open, key=lambda each: abs(float(self._apart[each][0])))
+            self.open.remove(pair)
+            self.decided[pair if self._apart[pair][0] > 0 else pair[::-1]] = self.seeds
+        if self.open:
+            self._spent += int(beyond.sum())
+            self._apart = {pair: self._apart[pair][~beyond] for pair in self.open}

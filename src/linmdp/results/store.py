@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.errors import InvalidData, OutputError, StoreBusy, described
-from linmdp.io.files import output_folder
+from linmdp.io.files import output_folder, own
 from linmdp.results.rows import COLUMNS, DAMAGE, PlacedRow, Row, StoredRun, row_of, runs_in
 from linmdp.types import RunResult
 
@@ -109,11 +109,7 @@ class Store:
 
     def _connected(self) -> sqlite3.Connection:
         """The file, or where its folder cannot be written to (SQLite would keep a log beside it) the file as it is."""
-        beside = [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm", "-journal")]
-        for path in beside:
-            if path.is_symlink():
-                raise InvalidData(f"'{path}' must be a file of its own folder. It is a symbolic link: not followed.")
-        path, log = self.path, beside[1]
+        path, log, *_ = (own(self.path.with_name(self.path.name + end)) for end in ("", "-wal", "-shm", "-journal"))
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as file:
                 if file.read(len(BEGINNING)) != BEGINNING:
@@ -252,10 +248,8 @@ class Store:
 
     def at(self, places: Sequence[int], damaged: Damaged | None = None) -> Iterator[RunResult]:
         """The runs at these places, in their order, without their costs on the way."""
-        for i in range(0, len(places), TOGETHER):
-            read = (self._row(place, damaged) for place in places[i : i + TOGETHER])
-            runs = self._decoded([row for row in read if row], costs=False, damaged=damaged)
-            yield from (run.result for run in runs)
+        for rows in self._rows(COLUMNS, places, damaged):
+            yield from (run.result for run in self._decoded(rows, costs=False, damaged=damaged))
 
     def _places(self, damaged: Damaged | None) -> list[int]:
         """Where the runs are, in order. That some are gone is told to `damaged`."""
@@ -268,18 +262,11 @@ class Store:
         return places
 
     def _rows(self, columns: str, places: Sequence[int], damaged: Damaged | None) -> Iterator[list[Any]]:
-        """These columns of the runs at these places, a few at a time."""
-        sql = f"SELECT {columns} FROM runs WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+        """These columns of the runs at these places, a few at a time, in their order."""
         for i in range(0, len(places), TOGETHER):
-            some = places[i : i + TOGETHER]
-            try:
-                found = self._db.execute(sql, (some[0], some[-1])).fetchall()
-            except (sqlite3.Error, UnicodeDecodeError):
-                found = []
-            whole = len(found) == len(some)
-            yield found if whole else [row for place in some if (row := self._row(place, damaged, columns))]
+            yield [row for place in places[i : i + TOGETHER] if (row := self._row(place, damaged, columns))]
 
-    def _row(self, place: int, damaged: Damaged | None, columns: str = COLUMNS) -> Any:
+    def _row(self, place: int, damaged: Damaged | None, columns: str) -> Any:
         """One of them; None where SQLite cannot read it, and `damaged` has been told."""
         try:
             with self._errors("cannot be read"):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from linmdp.results.curves import late_return
 from linmdp.results.stats import Interval, mean_interval
 from linmdp.types import Array, RunResult
+
+T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
 
 SAID_APART = ("bytes", "reason")
 """What an agent chose that is no parameter of it."""
@@ -111,6 +114,14 @@ def _values(values: Sequence[Any]) -> str:
     return (" to " if numbers else " or ").join(dict.fromkeys(words))
 
 
+def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
+    """The items of each key, in the order in which they first appear."""
+    groups: dict[Key, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def by_agent(results: Iterable[RunResult]) -> list[Summary]:
     """One summary for each agent, environment and K, in the order in which they first appear; seeds in order."""
     return [summarize(runs) for runs in by_setting(results)]
@@ -118,7 +129,5 @@ def by_agent(results: Iterable[RunResult]) -> list[Summary]:
 
 def by_setting(results: Iterable[RunResult]) -> list[list[RunResult]]:
     """The runs of each agent, environment and K, in the order in which they first appear; seeds in order."""
-    groups: dict[tuple[str, str, int], list[RunResult]] = {}
-    for result in results:
-        groups.setdefault((result.env, result.agent, result.episodes), []).append(result)
+    groups = grouped(results, lambda r: (r.env, r.agent, r.episodes))
     return [sorted(group, key=lambda r: r.seed) for group in groups.values()]

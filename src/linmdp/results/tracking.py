@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linmdp.errors import InvalidParameter, LinMDPError, described, invalid, needed, unknown
-from linmdp.io.files import output_folder
+from linmdp.io.files import output_folder, own
 from linmdp.results.curves import spaced, spans
 from linmdp.types import EpisodeRecord, RunResult
 
@@ -28,7 +29,7 @@ class TensorBoard:
 
     def __init__(self, folder: Path, names: list[str], about: Mapping[str, Any]) -> None:
         self._summary = needed("tensorboardX.proto.summary_pb2", self.words)
-        place = output_folder(folder.joinpath("tensorboard", *names))
+        place = output_folder(own(folder / "tensorboard").joinpath(*names))
         for earlier in place.glob("events.out.tfevents.*"):
             earlier.unlink()
         self._writer = needed(self.package, self.words).FileWriter(str(place))
@@ -149,18 +150,13 @@ def make_tracker(name: str | None, out: Path | None) -> Tracker | None:
 def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
     """Numbers to draw after so many episodes: both curves, and at the end what there is once."""
     K = len(result.rewards)
-    totals, last = np.cumsum(result.rewards), -1
-    played = np.cumsum(spans(K, result.episodes))
-    for k in spaced(K, POINTS).tolist():
-        earned, before = totals[k], 0.0
-        if last >= 0:
-            earned, before = totals[k] - totals[last], played[last]
-        values = {"reward per episode": float(earned / (played[k] - before))}
+    earned, played = (np.append(0.0, np.cumsum(each)) for each in (result.rewards, spans(K, result.episodes)))
+    for last, k in pairwise([0, *(spaced(K, POINTS) + 1).tolist()]):
+        values = {"reward per episode": float((earned[k] - earned[last]) / (played[k] - played[last]))}
         if result.regret is not None:
-            values["regret"] = float(result.regret[k])
-        if k == K - 1:
+            values["regret"] = float(result.regret[k - 1])
+        if k == K:
             values |= {"agent bytes": result.peak_bytes, "saturated": result.saturated, "resets": result.resets}
             if result.planning_bytes is not None:
                 values["planning bytes"] = result.planning_bytes
         yield int(played[k]), values
-        last = k

@@ -9,6 +9,7 @@ import numpy as np
 
 from linmdp.results.curves import last_tenth, returns, spaced, spans
 from linmdp.results.stats import Interval, mean_interval
+from linmdp.results.summary import grouped
 from linmdp.types import Array, RunResult
 
 NOT_JUDGED = ("random", "constant", "optimal")
@@ -179,9 +180,7 @@ def _reason(runs: Sequence[RunResult]) -> str:
 
 def verdicts(results: Sequence[RunResult]) -> dict[str, str]:
     """The line of every agent that learns, over its seeds; the results are of one environment and one K."""
-    groups: dict[str, list[RunResult]] = {}
-    for result in results:
-        groups.setdefault(result.agent, []).append(result)
+    groups = grouped(results, lambda r: r.agent)
     played = [runs for agent, runs in groups.items() if agent.partition(":")[0] == "constant"]
     constant = max((float(np.mean([returns(run).mean() for run in runs])) for runs in played), default=None)
     found = {agent: verdict(runs, constant) for agent, runs in groups.items()}

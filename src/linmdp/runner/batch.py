@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from linmdp.agents.backend import backend_for
 from linmdp.agents.base import Agent
@@ -20,17 +20,16 @@ from linmdp.envs.families import FAMILIES
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, WorkFailed, check_int, invalid, without_warnings
 from linmdp.io.files import output_folder
 from linmdp.plugins import carried
-from linmdp.runner.blas import one_blas_thread
-from linmdp.runner.diagnostics import MOST_EPISODES
 from linmdp.runner.lockstep import Run, run_lockstep
-from linmdp.runner.measured import RunStopped
+from linmdp.runner.measured import MOST_EPISODES, RunStopped, one_blas_thread
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
-from linmdp.runner.progress import Advance, progress_bar, times
+from linmdp.runner.progress import Advance, Times, progress_bar
 from linmdp.runner.random_play import RandomPlay, random_play, rerun_words, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 
+Value = TypeVar("Value")
 Runs: TypeAlias = Generator[RunResult, None, None]
 
 GROUP = 8
@@ -87,7 +86,12 @@ def planned(
     check_int("run", "seed", seed, low=0)
     check_int("run", "eval_every", eval_every, low=1)
     backend_for(device)
-    _check_checkpoint(device, checkpoint, every)
+    if checkpoint is not None and device != "cpu":
+        invalid("run", "device", "'cpu' where 'checkpoint' is given", device)
+    if every is not None and checkpoint is None:
+        invalid("run", "every", "given with 'checkpoint'", every)
+    if every is not None:
+        check_int("run", "every", every, low=1)
     rest = (eval_every, device, checkpoint, every)
     return [Job(env, agent, episodes, seed + i, *rest) for agent in agents for i in range(seeds)]
 
@@ -99,15 +103,6 @@ def check_device(job: Job, agent: Agent) -> None:
             f"The 'device' parameter must be 'cpu' for '{job.agent}': a GPU runs LSVI agents with counts and a bonus "
             f"whose beta is a number, or beta and lam both 'auto'. Got {job.device!r}."
         )
-
-
-def _check_checkpoint(device: str, checkpoint: str | None, every: int | None) -> None:
-    if checkpoint is not None and device != "cpu":
-        invalid("run", "device", "'cpu' where 'checkpoint' is given", device)
-    if every is not None:
-        if checkpoint is None:
-            invalid("run", "every", "given with 'checkpoint'", every)
-        check_int("run", "every", every, low=1)
 
 
 def units(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -286,14 +281,18 @@ def run_jobs(
     jobs: Sequence[Job], *, processes: int | None = None, progress: bool = False, verdict: bool = True
 ) -> Runs:
     """All results, in the order of `jobs`, each as soon as it and those before it are done."""
-    work, waiting, following = units(jobs), dict[int, list[RunResult]](), 0
-    pool = local_pool(work, processes)
-    with closing(run_units(work, pool, progress=progress, verdict=verdict)) as finished:
-        for done in finished:
-            waiting[done.place] = done.value
-            while following in waiting:
-                yield from waiting.pop(following)
-                following += 1
+    work = units(jobs)
+    with closing(run_units(work, local_pool(work, processes), progress=progress, verdict=verdict)) as finished:
+        for results in in_order(len(work), {}, ((done.place, done.value) for done in finished)):
+            yield from results
+
+
+def in_order(total: int, there: dict[int, Value], finished: Iterator[tuple[int, Value]]) -> Iterator[Value]:
+    """What is there and what is finished, by their places: each as soon as it and those before it are there."""
+    for place in range(total):
+        while place not in there:
+            there.update([next(finished)])
+        yield there.pop(place)
 
 
 def run_units(work: Sequence[list[Job]], pool: Pool, *, progress: bool = False, verdict: bool = True) -> Results:
@@ -326,7 +325,7 @@ def beside_random_play(job: Job, result: RunResult, known: dict[str, RandomPlay]
 
 def run_counted(unit: Sequence[Job], advance: Advance) -> list[RunResult]:
     """The runs of one unit; every episode of every run is counted."""
-    results = run_unit(unit, times(len(unit), advance, parse_spec(unit[0].agent)[0]))
+    results = run_unit(unit, Times(len(unit), advance, parse_spec(unit[0].agent)[0]))
     if max(result.peak_bytes for result in results) > LARGE:
         gc.collect()  # the parts of an agent point at each other: it would still be there beside the next one
     return results

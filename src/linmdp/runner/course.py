@@ -14,10 +14,9 @@ from linmdp.envs.linear import LinearMDPEnv
 from linmdp.envs.streams import Lived, Row, Streams
 from linmdp.errors import check_int
 from linmdp.results.summary import most
-from linmdp.runner.blas import one_blas_thread
 from linmdp.runner.loop import steps_of
+from linmdp.runner.measured import Stopwatch, one_blas_thread
 from linmdp.runner.progress import RECENT, progress_bar, recent
-from linmdp.runner.stopwatch import Stopwatch
 from linmdp.types import EpisodeRecord, State, Transition
 
 EPISODES, EVALUATION, TIES = 2, 3, 4

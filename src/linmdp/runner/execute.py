@@ -3,17 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
+from itertools import starmap
 from pathlib import Path
+from typing import Any
 
-from linmdp.io.files import write_atomic
+import numpy as np
+
+from linmdp.errors import check_int, invalid
+from linmdp.io.files import own, write_atomic
 from linmdp.results.curves import whole
 from linmdp.results.run_folder import LINES, agent_file, write_lines
+from linmdp.results.stats import GROUP, GROUPS, AdaStop
 from linmdp.results.store import existing_store, opened_store
-from linmdp.runner.batch import Job
+from linmdp.results.summary import score
+from linmdp.runner.batch import Job, in_order
 from linmdp.runner.sweep import run_key, run_missing
 from linmdp.types import RunResult
+
+AUTO = "auto"
+
+
+def checked_seeds(seeds: Any, agents: Sequence[str]) -> Any:
+    """How many seeds to plan for: the most, where they are "auto"."""
+    if seeds == AUTO and len(agents) < 2:
+        invalid("compare", "seeds", "a whole number where there is one agent: 'auto' compares two or more", seeds)
+    if isinstance(seeds, str) and seeds != AUTO:
+        invalid("compare", "seeds", "a whole number, or 'auto'", seeds)
+    return GROUP * GROUPS if seeds == AUTO else check_int("compare", "seeds", seeds, low=1)
+
+
+def run_until_decided(
+    plan: Sequence[Job], agents: Sequence[str], run: Callable[[list[Job]], Iterable[RunResult]]
+) -> tuple[list[RunResult], AdaStop]:
+    """The results in the order of the plan, and what was decided; who is not compared runs with the first group."""
+    first, found, test = min(job.seed for job in plan), dict[Job, RunResult](), AdaStop(agents)
+    wanted = list(dict.fromkeys(job.agent for job in plan))
+    while wanted:
+        seeds = range(first + test.seeds, first + test.seeds + GROUP)
+        part = [job for job in plan if job.agent in wanted and job.seed in seeds]
+        found |= zip(part, run(part), strict=True)
+        scores = {a: [score(found[job]) for job in part if job.agent == a] for a in test.wanted}
+        test.add(
+            {a: np.array(x, np.float32).astype(np.float64) for a, x in scores.items()}
+        )  # as they are when read again
+        wanted = test.wanted
+    return [found[job] for job in plan if job in found], test
+
 
 OnRun = Callable[[RunResult], None]
 
@@ -40,22 +77,21 @@ def run_into(
         keys = [run_key(job) for job in jobs]
         place_of = {key: place for place, key in enumerate(keys)}
         waiting = {place_of[run.key]: whole(run.result) for run in store.stored() if run.key in place_of}
-        fresh, following = dict[str, RunResult](), 0
+        fresh = dict[str, RunResult]()
         work = [saving(folder, job) for job in jobs] if save else jobs
         for key in (key for place, key in enumerate(keys) if place not in waiting):
-            for leftover in (folder / "agents").glob(f".{key}.*"):  # of a process that was killed while it saved
+            for leftover in own(folder / "agents").glob(f".{key}.*"):  # of a process that was killed while it saved
                 leftover.unlink(missing_ok=True)
+
+        def noted(place: int, result: RunResult) -> tuple[int, RunResult]:
+            fresh[keys[place]] = result
+            if on_run:
+                on_run(result)
+            return place, result
+
         try:
-            found = run_missing(work, store, processes=processes, progress=progress, verdict=verdict)
-            with closing(found) as finished:
-                while following < len(jobs):
-                    while following not in waiting:
-                        place, result = next(finished)
-                        waiting[place] = fresh[keys[place]] = result
-                        if on_run:
-                            on_run(result)
-                    yield waiting.pop(following)
-                    following += 1
+            with closing(run_missing(work, store, processes=processes, progress=progress, verdict=verdict)) as finished:
+                yield from in_order(len(jobs), waiting, starmap(noted, finished))
         finally:
             if fresh or (store.keys() and not (folder / LINES).exists()):
                 write_lines(folder / LINES, store, fresh)

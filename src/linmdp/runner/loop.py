@@ -1,9 +1,9 @@
-"""The agent-environment loop, and exact regret beside it."""
+"""The agent-environment loop, exact regret beside it, and the same measurements around a loop of another library."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,27 @@ import numpy as np
 
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3Agent
-from linmdp.envs.guard import Guard, as_it_is, task_of
+from linmdp.envs.guard import Guard, as_it_is, name_of, task_of
+from linmdp.envs.linear import LinearMDPEnv
 from linmdp.envs.planning import policy_value
+from linmdp.envs.raw import RawEpisodes, Watch
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, LinMDPWarning, check_int
 from linmdp.results.summary import most
-from linmdp.runner.blas import one_blas_thread
-from linmdp.runner.checkpoint import Checkpoints
-from linmdp.runner.curve_log import CurveLog
-from linmdp.runner.diagnostics import MOST_EPISODES, Probe, probe_from
-from linmdp.runner.external import OnEpisode, play_external
-from linmdp.runner.measured import RunStopped, build_result
+from linmdp.runner.measured import (
+    MOST_EPISODES,
+    CurveLog,
+    Probe,
+    RunStopped,
+    Stopwatch,
+    build_result,
+    one_blas_thread,
+    probe_from,
+)
 from linmdp.runner.progress import Advance, Meter, progress_bar, recent
 from linmdp.runner.random_play import judged
 from linmdp.runner.registry import make_env
-from linmdp.runner.stopwatch import Stopwatch
-from linmdp.types import Array, EpisodeRecord, RunResult, Task, Transition, cost_points
+from linmdp.runner.saved import Checkpoints
+from linmdp.types import Array, EpisodeRecord, RunResult, State, Task, Transition, cost_points
 
 
 def run(
@@ -118,7 +124,7 @@ class RunState:
         if agent.task is not task and _size(agent.task) != _size(task):
             got = _size(agent.task)
             raise InvalidParameter(f"The agent must be made for this environment's task. Got one for {got}.")
-        self.name = name or str(getattr(getattr(env.unwrapped, "model", None), "name", None) or getattr(env, "id", env))
+        self.name = name or name_of(env)
         env_seed, agent_seed = np.random.SeedSequence(self.seed).spawn(2)
         agent.rng = np.random.default_rng(agent_seed)
         self.next_seed: int | None = int(env_seed.generate_state(1)[0])
@@ -262,7 +268,7 @@ class RegretMeter:
         """Whether the policy of episode k is to be evaluated: it is its turn, and it or the model is another one."""
         if not self.known or k % self._every:
             return False
-        if hasattr(self._env, "model_of") and self.model is not (model := self._env.model_of(k)):
+        if isinstance(self._env, LinearMDPEnv) and self.model is not (model := self._env.model_of(k)):
             self.model, self._optimal, self.version = model, self._env.optimum_of(k).V[0], None
         return self.version != self._agent.policy_version
 
@@ -291,3 +297,52 @@ def _stopped(error: LinMDPError, state: RunState, keeper: Checkpoints | None) ->
 def _size(task: Task) -> str:
     known = [name for name in ("S", "A", "d", "H") if task.knows(name)]
     return ", ".join(f"{name}={getattr(task, name)}" for name in known)
+
+
+OnEpisode = Callable[[EpisodeRecord], None]
+
+
+def play_external(state: RunState, agent: SB3Agent, advance: Meter, on_episode: OnEpisode | None) -> None:
+    """All episodes of a run, in the library's own loop. Each run starts anew, from raw observations."""
+    assert state.next_seed is not None
+    raw = RawEpisodes(state.env, state.next_seed, Measurements(state, advance, on_episode))
+    agent.policy_version = agent.updates = agent.resets = 0
+    state.before, state.peak, state.feature_bytes = (0, 0, 0), 0, 0
+    agent.learn(raw, episodes=state.episodes, clock=state.clock)
+    state.peak = max(state.peak, agent.nbytes)
+
+
+class Measurements(Watch):
+    """Rewards, regret and bytes, episode by episode.
+
+    The library also begins the episode after the last one, and does not play it.
+    """
+
+    def __init__(self, state: RunState, advance: Meter, on_episode: OnEpisode | None) -> None:
+        self._state, self._advance, self._on_episode = state, advance, on_episode
+        self._earned = self._gap = 0.0
+
+    def options(self, k: int) -> dict[str, Any] | None:
+        """Finish the episode before, and evaluate the policy where it is due."""
+        state, cpu = self._state, self._state.clock.cpu_so_far
+        with state.clock.paused():
+            if k > 0:
+                state.finish_episode(state.guard.original(self._earned), self._gap, cpu)
+                if self._on_episode:
+                    self._on_episode(state.record())
+                self._advance(1, state.recent)
+            if k < state.episodes:
+                state.agent.policy_version = k + 1
+                if state.meter.due(k):
+                    state.meter.evaluate()
+        return state.meter.reset_options()
+
+    def started(self, k: int, state: State) -> None:
+        """Note what the current policy loses from there."""
+        if k < self._state.episodes:
+            self._earned, self._gap = 0.0, self._state.meter.gap(state)
+
+    def paid(self, reward: float) -> None:
+        """Add up the rewards, and the steps."""
+        self._state.steps += 1
+        self._earned += reward

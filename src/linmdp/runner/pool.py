@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -158,8 +158,8 @@ class Dask:
         with _quiet(), self._client() as client:
             self._wait_for_a_worker(client)
             self._check_that_workers_have_linmdp(client)
-            tasks = [Parcel(function, piece, versions()) for piece in pieces]
-            futures = client.map(do, tasks, pure=False)
+            do = partial(done_on_a_worker, function, needed=versions())
+            futures = client.map(do, pieces, pure=False)
             places, deaths = {f.key: i for i, f in enumerate(futures)}, [0] * len(pieces)
             finished = self._dask.as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
             del futures  # a result that nobody refers to is dropped from its worker's memory
@@ -171,7 +171,7 @@ class Dask:
                     continue
                 deaths[i] += 1
                 self._raise_unless_killed(i, found, deaths[i])
-                again = client.submit(do, tasks[i], pure=False)
+                again = client.submit(do, pieces[i], pure=False)
                 places[again.key] = i
                 finished.add(again)
 
@@ -242,21 +242,12 @@ class Outcome(NamedTuple):
     machine: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Parcel:
-    """One piece of work on its way to a worker, with the versions that it must find there."""
-
-    function: Function
-    piece: Any
-    versions: dict[str, str]
-
-
-def do(task: Parcel) -> Outcome:
-    """A task, done on a worker."""
+def done_on_a_worker(function: Function, piece: Any, *, needed: dict[str, str]) -> Outcome:
+    """`function` of a piece, on a worker, which must have the versions that are needed."""
     from threadpoolctl import threadpool_limits
 
     worker = _distributed().get_worker()
-    check_versions(f"The worker {worker.address}", task.versions, versions())
+    check_versions(f"The worker {worker.address}", needed, versions())
     if worker.state.nthreads != 1:  # times are those of a process, and BLAS threads are set for all of it
         raise ClusterError(
             f"Each dask worker must have one thread (--nthreads 1). Got {worker.state.nthreads} at {worker.address}."
@@ -268,7 +259,7 @@ def do(task: Parcel) -> Outcome:
         nonlocal steps
         steps += more
 
-    value = task.function(task.piece, count)
+    value = function(piece, count)
     return Outcome(value, steps, machine())
 
 

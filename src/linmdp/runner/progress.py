@@ -39,7 +39,7 @@ class Meter:
         self._count(steps)
 
 
-class Seldom(Meter):
+class Paced(Meter):
     """A meter that shows what it has counted, not more often than every `interval` seconds."""
 
     interval = INTERVAL
@@ -59,7 +59,7 @@ class Seldom(Meter):
         raise NotImplementedError
 
 
-class Lines(Seldom):
+class Lines(Paced):
     """For a log: a line every ten seconds. For a notebook: one line that is rewritten."""
 
     def __init__(self, what: str, total: int, *, rewritten: bool = False) -> None:
@@ -82,7 +82,7 @@ class Lines(Seldom):
             print(f"\r{'':<99}\r", end="", file=sys.stderr, flush=True)
 
 
-class FileMeter(Seldom):
+class FileMeter(Paced):
     """A meter for a child process: count and words stand in a file, where `watched` looks at them."""
 
     def __init__(self, path: Path) -> None:
@@ -94,7 +94,7 @@ class FileMeter(Seldom):
             self.path.write_text(f"{self.count} {words}")
 
 
-class _Bar(Seldom):
+class _Bar(Paced):
     """A bar of rich."""
 
     def __init__(self, what: str, total: int) -> None:
@@ -134,14 +134,11 @@ def progress_bar(what: str, total: int, show: bool | Advance) -> Iterator[Meter]
             lines.close()
 
 
-def times(weight: int, advance: Advance, who: str = "") -> Meter:
+class Times(Meter):
     """A meter whose every step counts `weight` times for another one, where it says who is at work."""
-    return _Times(weight, advance if isinstance(advance, Meter) else Meter(advance), who)
 
-
-class _Times(Meter):
-    def __init__(self, weight: int, advance: Meter, who: str) -> None:
-        self.weight, self.advance, self.who = weight, advance, who
+    def __init__(self, weight: int, advance: Advance, who: str = "") -> None:
+        self.weight, self.advance, self.who = weight, advance if isinstance(advance, Meter) else Meter(advance), who
 
     def __call__(self, steps: int = 1, note: Note | None = None) -> None:
         self.advance(steps * self.weight, note and (lambda: f"{self.who}: {note()}" if self.who else note()))

@@ -15,7 +15,7 @@ from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError
 from linmdp.plugins import REGISTERED, imports
 from linmdp.results.verdict import verdict
-from linmdp.runner.blas import one_blas_thread
+from linmdp.runner.measured import one_blas_thread
 from linmdp.runner.spec import parse_spec
 from linmdp.types import RunResult
 

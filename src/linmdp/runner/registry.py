@@ -295,7 +295,9 @@ def _agent_of(spec: str, env: Any, episodes: int | None) -> Agent:
 
 def q_star(env: Any) -> Any:
     """What the optimal agent is told: Q* or, where the model drifts, a function of the episode."""
-    return env.q_of if hasattr(env, "q_of") else env.optimum.Q
+    from linmdp.envs.drift import DriftingEnv
+
+    return env.q_of if isinstance(env, DriftingEnv) else env.optimum.Q
 
 
 def make_learner(spec: str, task: Task, episodes: int | None = None) -> Agent:

@@ -1,11 +1,14 @@
-"""Before runs start: what was chosen for them, and what they will take of memory and of time on this machine."""
+"""Before runs start: what was chosen for them, and what they will take of memory, disk and time on this machine."""
 
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -13,15 +16,147 @@ from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.guard import Guard, as_it_is
-from linmdp.errors import LinMDPError
+from linmdp.errors import InvalidParameter, LinMDPError, OutputError, without_warnings
 from linmdp.io.memory import available_memory
 from linmdp.io.units import human_bytes
+from linmdp.results.curves import is_long, thinned
+from linmdp.results.rows import row_bytes
 from linmdp.results.summary import chosen_words
-from linmdp.runner.batch import Job, default_processes, planned, units
+from linmdp.runner.batch import Job, check_device, default_processes, planned, units
 from linmdp.runner.loop import play
-from linmdp.runner.registry import make_agent, make_env
-from linmdp.runner.resources import check_room, footprint, made_for
-from linmdp.types import Array
+from linmdp.runner.registry import AGENTS, construct, make_agent, make_env
+from linmdp.runner.spec import parse_spec
+from linmdp.types import Array, Task
+
+GIB = 2**30
+LESS = "use max_bytes=2MiB or another storage, fewer --jobs, fewer episodes, or allow more with --max-memory"
+
+
+class Footprint(NamedTuple):
+    """Bytes of an agent at the end of a run, and of its environment."""
+
+    agent: int
+    env: int
+
+
+Sizes = Callable[[Job], Footprint]
+
+
+class TooLarge(InvalidParameter):
+    """An agent would take more memory than there is for it; `needed` bytes."""
+
+    def __init__(self, words: str = "", needed: int = 0) -> None:
+        super().__init__(words)
+        self.needed = needed
+
+
+def made_within(spec: str, env: Any, episodes: int, room: float | None) -> Agent:
+    """The agent, if it takes no more than so many bytes from its start; one that takes more is never made."""
+    needed = 0 if room is None else predicted_bytes(spec, env.unwrapped.task, 1) or 0
+    if room is not None and needed > room:
+        words = f"'{spec}' needs about {human_bytes(needed)} of memory from the start"
+        raise TooLarge(f"{words}, and {human_bytes(int(room))} are available: {LESS}.", needed)
+    return make_agent(spec, env, episodes)
+
+
+def made_to_stay(spec: str, env: Any, episodes: int, limit: int | None) -> Agent:
+    """The agent, if it does not need more memory than is allowed, in its largest form."""
+    needed = 0 if limit is None else predicted_bytes(spec, env.task, episodes) or 0
+    if limit is not None and needed > limit:
+        raise TooLarge(f"it needs about {human_bytes(needed)}, and {human_bytes(limit)} are allowed", needed)
+    return make_agent(spec, env, episodes)
+
+
+def check_room(work: Sequence[Sequence[Job]], processes: int, folder: Path | None = None) -> None:
+    """Raise if these units would not fit into the memory of that many processes, or what they write into the folder.
+
+    Of other machines (no processes here) nothing is known.
+    """
+    sizes, jobs = fresh_sizes(), [job for unit in work for job in unit]
+    available = available_memory() if processes else None
+    if available is not None:
+        _check_memory(work, unit_bytes(work, sizes), processes, available)
+    if folder is None:
+        return
+    needed = sum(row_bytes(job.episodes) + (sizes(job).agent if job.save else 0) for job in jobs)
+    if needed > (free := free_disk(folder)):
+        raise OutputError(
+            f"This needs about {needed / GIB:.3g} GiB of disk space for {len(jobs)} runs, "
+            f"and '{folder}' has {free / GIB:.3g} GiB left."
+        )
+
+
+def _check_memory(work: Sequence[Sequence[Job]], found: Sequence[int], processes: int, available: int) -> None:
+    """The largest units, as many as there are processes, must fit into memory side by side."""
+    largest = sorted(zip(found, work, strict=True), reverse=True)[:processes]
+    needed = sum(size for size, _ in largest)
+    if needed > available:
+        job, at_once = largest[0][1][0], f"{len(largest)} processes" if len(largest) > 1 else "one process"
+        raise InvalidParameter(
+            f"This needs about {needed / GIB:.3g} GiB of memory in {at_once}, and {available / GIB:.3g} GiB are "
+            f"available. The largest run is {job.agent} in {job.env} with {job.episodes} episodes: {LESS}."
+        )
+
+
+def unit_bytes(work: Sequence[Sequence[Job]], sizes: Sizes) -> list[int]:
+    """Peak bytes of each unit: runs in lockstep share the model, and each has its agent and its two curves twice."""
+    found = []
+    for unit in work:
+        size, K = sizes(unit[0]), unit[0].episodes
+        points = len(thinned(K)) if is_long(K) else K
+        found.append(len(unit) * (size.agent + 2 * 2 * 8 * points) + size.env)
+    return found
+
+
+def fresh_sizes() -> Sizes:
+    """The bytes of each run, by making its agent once for all runs that have the same."""
+    environment = lru_cache(maxsize=1)(make_env)
+
+    @cache
+    def made(env: str, agent: str, episodes: int) -> Footprint:
+        with without_warnings():  # the plan has warned
+            task_env = environment(env)
+            return Footprint(make_agent(agent, task_env, episodes).bytes_after(episodes), _model_bytes(task_env))
+
+    return lambda job: made(job.env, job.agent, job.episodes)
+
+
+class _Enough(Exception):
+    """Raised in the middle of making an agent: what it will take is known."""
+
+
+def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
+    """The most bytes that an LSVI agent will take, without making it; None where it is not known beforehand."""
+    name, parameters = parse_spec(spec)
+    kind = AGENTS.get(name)
+    if kind is None or not issubclass(kind, LSVIAgent) or kind.own_storage:
+        return None
+
+    def stop(agent: LSVIAgent) -> NoReturn:  # in place of making the schedule, which comes before all large arrays
+        raise _Enough(agent._bytes_of(next(agent._choices())))
+
+    with without_warnings():
+        try:
+            construct(type(name, (kind,), {"make_schedule": stop}), parameters, task, episodes)
+        except _Enough as found:
+            return int(found.args[0])
+        except LinMDPError:  # it is reported where the agent is made
+            return None
+    return None
+
+
+def _model_bytes(env: Any) -> int:
+    """What describes an environment; a step that is seen many times through a view counts once."""
+    model = getattr(env, "model", None)
+    arrays = () if model is None else (model.theta, model.mu, model.mu_cdf)
+    features = env.task.features.nbytes if env.task.knows("features") else 0
+    return int(features + sum(a.nbytes if a.strides[0] else a[0].nbytes for a in arrays))
+
+
+def free_disk(folder: Path) -> int:
+    """Bytes that are free on the disk of a folder."""
+    return shutil.disk_usage(folder).free
+
 
 WORTH_A_TRIAL = 20.0
 """Seconds, by a rough guess, from which on a trial run is played: one that is too low by far is still no hour."""
@@ -67,8 +202,7 @@ class Start(NamedTuple):
     def check_memory(self, jobs: Sequence[Job], processes: int | None) -> None:
         """Raise if those of the jobs that are to be run would not fit into memory side by side."""
         work = units(jobs)
-        of_made = lambda job: footprint(self.agents[job.agent], self.env, job.episodes)  # noqa: E731
-        check_room(work, processes or default_processes(len(work)), sizes=of_made)
+        check_room(work, processes or default_processes(len(work)))
 
     def seconds(self, jobs: Sequence[Job], processes: int | None) -> float:
         """Wall seconds of those of the jobs that are to be run, roughly; 0 for a short one, or where nobody knows."""
@@ -100,8 +234,11 @@ def _words(chosen: dict[str, Any], later: Sequence[str]) -> str:
 def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> Start:
     """Every agent with every seed, checked by making each once, if memory is enough for that."""
     jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
-    made = make_env(env)
-    return Start(jobs, made, made_for(jobs, made, available_memory()))
+    made, room, found = make_env(env), available_memory(), dict[str, Agent]()
+    for job in {job.agent: job for job in jobs}.values():
+        found[job.agent] = made_within(job.agent, made, job.episodes, room)
+        check_device(job, found[job.agent])
+    return Start(jobs, made, found)
 
 
 class Cost(NamedTuple):
@@ -132,23 +269,20 @@ def rough(agent: Agent, episodes: int) -> float:
 
 def measured(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
     """By a short run, of about that many CPU seconds at most."""
+    guard, planning, playing, end = Guard(env), list[float](), list[float](), time.process_time() + seconds
+    most = PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES
     with as_it_is(env):
-        return _measured(env, agent, episodes, time.process_time() + seconds)
-
-
-def _measured(env: Any, agent: Agent, episodes: int, end: float) -> Cost:
-    guard, planning, playing = Guard(env), list[float](), list[float]()
-    for k in range(min(episodes, PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES)):
-        start, version = time.process_time(), agent.policy_version
-        agent.begin_episode()
-        planned = time.process_time()
-        for _ in play(guard, agent, guard.reset(k, seed=None if k else 0), k):
-            pass
-        playing.append(time.process_time() - planned)
-        if agent.policy_version != version or not planning:
-            planning.append(planned - start)
-        if time.process_time() > end:
-            break
+        for k in range(min(episodes, most)):
+            start, version = time.process_time(), agent.policy_version
+            agent.begin_episode()
+            planned = time.process_time()
+            for _ in play(guard, agent, guard.reset(k, seed=None if k else 0), k):
+                pass
+            playing.append(time.process_time() - planned)
+            if agent.policy_version != version or not planning:
+                planning.append(planned - start)
+            if time.process_time() > end:
+                break
     base, each = _line(np.array(planning)) if agent.samples_held(episodes) else (float(np.median(planning)), 0.0)
     return Cost(float(np.median(playing)), base, each)
 

@@ -35,13 +35,13 @@ from linmdp.runner.batch import (
     run_units,
     units,
 )
-from linmdp.runner.diagnostics import MOST_EPISODES
+from linmdp.runner.measured import MOST_EPISODES
 from linmdp.runner.pool import Pool
 from linmdp.runner.progress import Advance, Meter, progress_bar
 from linmdp.runner.random_play import RandomPlay
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
-from linmdp.runner.resources import check_room, made_to_stay
 from linmdp.runner.spec import check_no_import, parse_spec, written_spec
+from linmdp.runner.start import check_room, made_to_stay
 from linmdp.types import RunResult
 
 Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]

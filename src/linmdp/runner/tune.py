@@ -24,8 +24,8 @@ from linmdp.results.stats import Interval, mean_interval
 from linmdp.results.store import Store
 from linmdp.runner.batch import Job, default_processes
 from linmdp.runner.registry import AGENTS, agent_parameters, make_env
-from linmdp.runner.resources import LESS, TooLarge, made_within
 from linmdp.runner.spec import extended_spec, parse_spec
+from linmdp.runner.start import LESS, TooLarge, made_within
 from linmdp.runner.sweep import run_key, run_tried
 from linmdp.types import RunResult, Task
 

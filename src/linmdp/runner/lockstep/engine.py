@@ -1,8 +1,8 @@
-"""B runs of LSVI on one model, as arrays with an axis for the runs; NumPy or torch."""
+"""B runs of LSVI on one model, as arrays with an axis for the runs; NumPy or torch, whose episodes are CUDA graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, cast
 
@@ -17,10 +17,10 @@ from linmdp.agents.schedules.base import Always
 from linmdp.envs.base import Chance, LinearModel
 from linmdp.envs.planning import backup
 from linmdp.features.tabular import TableFeatures
-from linmdp.types import Array, BoolArray
+from linmdp.types import Array, BoolArray, IntArray
 
-CHUNK = 128
-"""Episodes that runs which do not wait for each other may be apart: see `apart.py`."""
+LEAD = 128
+"""Episodes that runs which do not wait for each other may be apart: see `run.py`."""
 
 THREADS = 4
 """Draw random numbers while a GPU works."""
@@ -53,8 +53,8 @@ class Lockstep:
         beta, lam = (np.array([getattr(run.setting, name) for run in runs]) for name in ("beta", "lam"))
         self.exploration = first.make_exploration(np.tile(beta, (H, 1)), backend)
         # there are kernels, the schedule can be asked on the GPU, and no start depends on regret
-        apart = alike and kind.by_growth and self.exploration.plain and model.start != "adversarial"
-        self.apart = apart and backend.kernels(model.d, model.A) is not None
+        rounds = alike and kind.by_growth and self.exploration.plain and model.start != "adversarial"
+        self.in_rounds = rounds and backend.kernels(model.d, model.A) is not None
         self.planner: Any = Planner(
             first.horizon,
             model.d,
@@ -65,7 +65,7 @@ class Lockstep:
             ),
             batch=(B,),
             backend=backend,
-            delay=CHUNK if self.apart else DELAY,
+            delay=LEAD if self.in_rounds else DELAY,
         )
         self.columns, self.theta = backend.array(model.features.columns), backend.array(model.theta)
         self.mu, self.mu_cdf = backend.array(model.mu), backend.array(model.mu_cdf)
@@ -257,7 +257,7 @@ class Lockstep:
             self.V[:] = (q * best).sum(-2) / best.sum(-2)
 
     def _evaluate_runs(self, runs: Any) -> None:
-        from linmdp.runner.lockstep.value_kernel import evaluate
+        from linmdp.runner.lockstep.kernels import evaluate
 
         following = self.V.new_zeros((len(runs), self.model.S))
         for h in reversed(range(self.model.H)):
@@ -286,3 +286,78 @@ class Lockstep:
         else:
             return self._zeros
         return self.backend.array(states, "int64")
+
+
+FEW, MANY = 16, 4
+"""Runs that are planned at once where they are few; more than MANY times as many are planned with all others."""
+
+
+class Recorder:
+    """Planning and playing one episode; on a GPU recorded once as a graph and played again.
+
+    A graph replays the same kernels on the same memory, without Python between them. What changes from episode to
+    episode goes in through fixed tensors; resets and fresh inverses happen outside.
+    """
+
+    def __init__(self, engine: Lockstep) -> None:
+        self.engine = engine
+        self._graphs: dict[tuple[str, bool], Any] = {}
+        self._fixed: dict[str, Any] = {}
+
+    def plan(self, plan: Any, runs: IntArray, *, whole: bool) -> None:
+        """Plan the steps and runs in `plan`, (H, B), those of `runs`: few at a time, or all that there are."""
+        engine = self.engine
+        if engine.horizon.discounted:  # the host looks on whether weights still move
+            engine.planner.plan(plan, whole=whole)
+            return
+        if engine.planner.storage.kernels is None or len(runs) > MANY * FEW:
+            self._run("plan", whole, lambda f: engine.planner.plan(f["plan"], whole=whole, runs=engine.runs), plan=plan)
+            return
+        name, there = self._listed(runs)
+        body = lambda f: engine.planner.plan(f["plan"], whole=whole, runs=f[name])  # noqa: E731
+        self._run(f"plan {name}", whole, body, plan=plan, **{name: there})
+
+    def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
+        """Play one episode of all runs."""
+
+        def body(f: dict[str, Any]) -> None:
+            self.engine.play(f["draws"], f["start"], f["store"], whole=whole, look=look)
+
+        self._run("look" if look else "play", whole, body, draws=draws, start=start, store=store)
+
+    def evaluate(self, runs: IntArray | None = None) -> Any:
+        """V^pi of the policies of all runs, or of some, (B, S); it stays so until the next evaluation."""
+        if runs is None or len(runs) > MANY * FEW:
+            self._run("evaluate", True, lambda _: self.engine.evaluate())
+        else:
+            name, there = self._listed(runs)
+            self._run(f"evaluate {name}", True, lambda f: self.engine.evaluate(f[name]), **{name: there})
+        return self.engine.V
+
+    def _listed(self, runs: IntArray) -> tuple[str, Any]:
+        """Few runs as a list of one of two lengths, filled up with -1, and its name."""
+        some = np.full(FEW if len(runs) <= FEW else MANY * FEW, -1)
+        some[: len(runs)] = runs
+        return f"{len(some)} runs", self.engine.backend.array(some, "int64")
+
+    def _run(self, name: str, whole: bool, body: Callable[[dict[str, Any]], None], **inputs: Any) -> None:
+        if self.engine.backend.device != "cuda":
+            body(inputs)
+            return
+        torch, key = self.engine.backend.xp, (name, whole)
+        for what, value in inputs.items():
+            if what in self._fixed:
+                self._fixed[what].copy_(value)
+            else:
+                self._fixed[what] = value.clone()
+        if key not in self._graphs:
+            # the first time it just runs (and compiles); the second time it is recorded, which runs nothing
+            self._graphs[key] = None
+            body(self._fixed)
+            return
+        if self._graphs[key] is None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                body(self._fixed)
+            self._graphs[key] = graph
+        self._graphs[key].replay()

@@ -1,6 +1,7 @@
-"""Episodes as GPU kernels (Triton). The same formulas as in `engine.py`.
+"""Episodes, and the exact values of policies, as GPU kernels (Triton). The same formulas as in `engine.py`.
 
 Runs do not meet while they play: one program plays all H steps of one run, so that an episode is one kernel.
+Kernels take tuples: `plans` is what an episode is played with (`_plans`), and SIZES are `_sizes`.
 """
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -13,50 +14,33 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from linmdp.agents.kernels import padded
+
 WARPS = 1
 """Of a program that plays: its sums are short, and warps would have to wait for each other."""
 
 
 @triton.jit
 def _episode(
-    run,
-    state,
-    draws_ptr,
-    phi_ptr,
-    phi_stride,
-    store_ptr,
-    theta_ptr,
-    cdf_ptr,
-    F_ptr,
-    w_ptr,
-    forms_ptr,
-    caps_ptr,
-    beta_ptr,
-    first_ptr,
-    pending_ptr,
-    u_ptr,
-    N_ptr,
-    L_inv_ptr,
-    grown_ptr,
-    numbers_ptr,
-    purpose_stride,
-    step_stride,
-    B,
-    S: tl.constexpr,
-    H,
-    A: tl.constexpr,
-    D: tl.constexpr,
-    A_PADDED: tl.constexpr,
-    D_PADDED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCKS_PADDED: tl.constexpr,
+    run, state, draws_ptr, phi_ptr, phi_stride, proxy, plans, purpose_stride, step_stride, B, H, SIZES: tl.constexpr,
     WATCHED: tl.constexpr,
-):
+):  # fmt: skip
     """H steps of one run from `state`: the sum of rewards, Q at the cap, ties, least and largest action.
 
-    WATCHED: the proxy of a schedule follows, too, and the last number is the most that a determinant has grown by;
-    otherwise features go into `pending`.
+    WATCHED: the `proxy` of a schedule follows, too (L^-1, and what its determinant has grown by), and the last number
+    is the most of that; otherwise features go into `pending`, which stands in its place.
     """
+    theta_ptr, cdf_ptr, F_ptr, w_ptr, forms_ptr, caps_ptr, beta_ptr, first_ptr, u_ptr, N_ptr, numbers_ptr, store_ptr = (
+        plans
+    )
+    pending_ptr, L_inv_ptr, grown_ptr = proxy[0], proxy[0], proxy[1]
+    S: tl.constexpr = SIZES[0]
+    A: tl.constexpr = SIZES[1]
+    D: tl.constexpr = SIZES[2]
+    A_PADDED: tl.constexpr = SIZES[3]
+    D_PADDED: tl.constexpr = SIZES[4]
+    BLOCK: tl.constexpr = SIZES[5]
+    BLOCKS_PADDED: tl.constexpr = SIZES[6]
     k, a = tl.arange(0, D_PADDED), tl.arange(0, A_PADDED)
     k_ok, a_ok = k < D, a < A
     first = tl.load(first_ptr + run)
@@ -129,106 +113,42 @@ def _episode(
 
 
 @triton.jit
-def _looked(looked_ptr, extremes_ptr, run, B, acts, capped, ties, least, largest):
-    """Add to the diagnostics of a run."""
-    seen = looked_ptr + run
-    tl.store(seen, tl.load(seen) + acts)
-    tl.store(seen + B, tl.load(seen + B) + capped)
-    tl.store(seen + 2 * B, tl.load(seen + 2 * B) + ties)
-    seen = extremes_ptr + run
-    tl.store(seen, tl.minimum(tl.load(seen), least))
-    tl.store(seen + B, tl.maximum(tl.load(seen + B), largest))
+def _looked(seen, run, B, acts, capped, ties, least, largest):
+    """Add to the diagnostics of a run: acts, Q at the cap and ties; least and largest action."""
+    looked, extremes = seen[0] + run, seen[1] + run
+    tl.store(looked, tl.load(looked) + acts)
+    tl.store(looked + B, tl.load(looked + B) + capped)
+    tl.store(looked + 2 * B, tl.load(looked + 2 * B) + ties)
+    tl.store(extremes, tl.minimum(tl.load(extremes), least))
+    tl.store(extremes + B, tl.maximum(tl.load(extremes + B), largest))
 
 
 @triton.jit
 def _play_kernel(
-    start_ptr,
-    rewards_ptr,
-    looked_ptr,
-    extremes_ptr,
-    draws_ptr,
-    run_stride,
-    purpose_stride,
-    step_stride,
-    phi_ptr,
-    store_ptr,
-    theta_ptr,
-    cdf_ptr,
-    F_ptr,
-    w_ptr,
-    forms_ptr,
-    caps_ptr,
-    beta_ptr,
-    first_ptr,
-    pending_ptr,
-    u_ptr,
-    N_ptr,
-    numbers_ptr,
-    B,
-    S: tl.constexpr,
-    H,
-    A: tl.constexpr,
-    D: tl.constexpr,
-    A_PADDED: tl.constexpr,
-    D_PADDED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCKS_PADDED: tl.constexpr,
+    start_ptr, rewards_ptr, seen, draws_ptr, strides, phi_ptr, proxy, plans, B, H, SIZES: tl.constexpr,
     LOOK: tl.constexpr,
-):
+):  # fmt: skip
     run = tl.program_id(0).to(tl.int64)
+    purpose_stride, step_stride, run_stride = strides
     total, capped, ties, least, largest, _ = _episode(
-        run, tl.load(start_ptr + run), draws_ptr + run * run_stride, phi_ptr, D, store_ptr, theta_ptr, cdf_ptr, F_ptr,
-        w_ptr, forms_ptr, caps_ptr, beta_ptr, first_ptr, pending_ptr, u_ptr, N_ptr, w_ptr, w_ptr, numbers_ptr,
-        purpose_stride, step_stride, B, S, H, A, D, A_PADDED, D_PADDED, BLOCK, BLOCKS_PADDED, False,
+        run, tl.load(start_ptr + run), draws_ptr + run * run_stride, phi_ptr, SIZES[2], proxy, plans,
+        purpose_stride, step_stride, B, H, SIZES, False,
     )  # fmt: skip
     tl.store(rewards_ptr + run, total)
     if LOOK:
-        _looked(looked_ptr, extremes_ptr, run, B, H, capped, ties, least, largest)
+        _looked(seen, run, B, H, capped, ties, least, largest)
 
 
 @triton.jit(do_not_specialize=["episode_stride", "run_stride", "purpose_stride", "step_stride"])
 def _play_on_kernel(
-    progress_ptr,
-    clock_ptr,
-    log_eta_ptr,
-    V_star_ptr,
-    V_ptr,
-    lost_ptr,
-    start_ptr,
-    rewards_ptr,
-    looked_ptr,
-    extremes_ptr,
-    draws_ptr,
-    episode_stride,
-    purpose_stride,
-    step_stride,
-    run_stride,
-    waiting_ptr,
-    L_inv_ptr,
-    grown_ptr,
-    store_ptr,
-    theta_ptr,
-    cdf_ptr,
-    F_ptr,
-    w_ptr,
-    forms_ptr,
-    caps_ptr,
-    beta_ptr,
-    first_ptr,
-    u_ptr,
-    N_ptr,
-    numbers_ptr,
-    SLOTS,
-    B,
-    S: tl.constexpr,
-    H,
-    A: tl.constexpr,
-    D: tl.constexpr,
-    A_PADDED: tl.constexpr,
-    D_PADDED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCKS_PADDED: tl.constexpr,
-):
+    rounds, start_ptr, seen, draws_ptr, episode_stride, purpose_stride, step_stride, run_stride, waiting_ptr, SLOTS,
+    proxy, plans, B, H, SIZES: tl.constexpr,
+):  # fmt: skip
+    """`rounds` is what `play_on` gives: where runs are, the values that they lose against, and what they earn."""
+    progress_ptr, clock_ptr, log_eta_ptr, V_star_ptr, V_ptr, lost_ptr, rewards_ptr = rounds
+    S: tl.constexpr = SIZES[0]
+    A: tl.constexpr = SIZES[1]
+    D: tl.constexpr = SIZES[2]
     run = tl.program_id(0).to(tl.int64)
     at, due = tl.load(progress_ptr + run), tl.load(progress_ptr + B + run)
     shown = tl.load(progress_ptr + 2 * B + run)
@@ -244,9 +164,8 @@ def _play_on_kernel(
         tl.store(lost_ptr + place, tl.load(V_star_ptr + state) - value)
         draws = draws_ptr + at * episode_stride + run * run_stride
         total, capped, ties, least, largest, most = _episode(
-            run, state, draws, waiting_ptr + at * D, SLOTS * D, store_ptr, theta_ptr, cdf_ptr, F_ptr,
-            w_ptr, forms_ptr, caps_ptr, beta_ptr, first_ptr, w_ptr, u_ptr, N_ptr, L_inv_ptr, grown_ptr, numbers_ptr,
-            purpose_stride, step_stride, B, S, H, A, D, A_PADDED, D_PADDED, BLOCK, BLOCKS_PADDED, True,
+            run, state, draws, waiting_ptr + at * D, SLOTS * D, proxy, plans, purpose_stride, step_stride, B, H, SIZES,
+            True,
         )  # fmt: skip
         tl.store(rewards_ptr + place, total)
         look = base + at >= look_from
@@ -258,81 +177,108 @@ def _play_on_kernel(
         due = (most > log_eta).to(tl.int64)
         at += 1
         tl.debug_barrier()  # the next episode reads what this one wrote of the proxy
-    _looked(looked_ptr, extremes_ptr, run, B, acts, all_capped, all_ties, first_action, last_action)
+    _looked(seen, run, B, acts, all_capped, all_ties, first_action, last_action)
     tl.store(progress_ptr + run, at)
     tl.store(progress_ptr + B + run, due)
     tl.store(progress_ptr + 2 * B + run, shown)
 
 
-def _parts(engine: Any) -> tuple[Any, ...]:
-    """The model and the plans that an episode is played with."""
+def _plans(engine: Any, store: Any) -> tuple[Any, ...]:
+    """The model, the plans that an episode is played with, the sums that it adds to, and what is stored, (H, B)."""
     planner, explore = engine.planner, engine.exploration
     plans = (planner.storage.columns, planner.w, planner.storage.forms, explore.caps, explore.beta, engine.first)
-    return engine.theta, engine.mu_cdf, *plans
+    return engine.theta, engine.mu_cdf, *plans, planner.ridge.u, planner.storage.N, engine.numbers, store
 
 
 def _sizes(model: Any) -> tuple[int, ...]:
-    """S, H, A, d, and what they are padded to."""
+    """S, A, d, and what they are padded to."""
     block = triton.next_power_of_2(math.isqrt(model.S - 1) + 1)
     padded = (max(2, triton.next_power_of_2(n)) for n in (model.A, model.d))
-    return model.S, model.H, model.A, model.d, *padded, block, triton.next_power_of_2(triton.cdiv(model.S, block))
+    return model.S, model.A, model.d, *padded, block, triton.next_power_of_2(triton.cdiv(model.S, block))
 
 
 def play(engine: Any, draws: Any, start: Any, store: Any, *, look: bool) -> None:
     """`Lockstep.play`: one episode of all runs, from draws (3, H, B), states (B,) and what is stored (H, B)."""
-    ridge, (purpose, step, run) = engine.planner.ridge, draws.stride()
-    _play_kernel[(engine.B,)](
-        start,
-        engine.rewards,
-        engine.looked,
-        engine.extremes,
-        draws,
-        run,
-        purpose,
-        step,
-        engine.phi,
-        store,
-        *_parts(engine),
-        ridge.pending,
-        ridge.u,
-        engine.planner.storage.N,
-        engine.numbers,
-        engine.B,
-        *_sizes(engine.model),
-        look and engine.model.A > 1,
-        num_warps=WARPS,
-    )
+    model, pending = engine.model, engine.planner.ridge.pending
+    seen, plans, look = (engine.looked, engine.extremes), _plans(engine, store), look and model.A > 1
+    out = start, engine.rewards, seen, draws, draws.stride(), engine.phi, (pending, pending), plans
+    _play_kernel[(engine.B,)](*out, engine.B, model.H, _sizes(model), look, num_warps=WARPS)
 
 
-def play_on(engine: Any, apart: Any, draws: Any, start: Any) -> None:
-    """Some episodes of each run, up to the one before which it has to plan: see `apart.py`.
+def play_on(engine: Any, rounds: Any, draws: Any, start: Any) -> None:
+    """Some episodes of each run, up to the one before which it has to plan: see `run.py`.
 
     From draws (n, 3, H, B) and states (n, B).
     """
-    planner, schedule = engine.planner, engine.joint
+    model, waiting, schedule = engine.model, engine.planner.ridge.waiting, engine.joint
+    values = rounds.V_star, rounds.V, rounds.lost, rounds.earned
+    runs = (rounds.progress, rounds.clock, schedule.log_eta, *values), start, (engine.looked, engine.extremes)
+    room = waiting, waiting.shape[-2], (schedule.L_inv, schedule.grown), _plans(engine, engine.everything_there)
     _play_on_kernel[(engine.B,)](
-        apart.progress,
-        apart.clock,
-        schedule.log_eta,
-        apart.V_star,
-        apart.V,
-        apart.lost,
-        start,
-        apart.earned,
-        engine.looked,
-        engine.extremes,
-        draws,
-        *draws.stride(),
-        planner.ridge.waiting,
-        schedule.L_inv,
-        schedule.grown,
-        engine.everything_there,
-        *_parts(engine),
-        planner.ridge.u,
-        planner.storage.N,
-        engine.numbers,
-        planner.ridge.waiting.shape[-2],
-        engine.B,
-        *_sizes(engine.model),
-        num_warps=WARPS,
+        *runs, draws, *draws.stride(), *room, engine.B, model.H, _sizes(model), num_warps=WARPS
     )
+
+
+VALUE_TILES = (16, 32, 4)
+"""Runs and states that one program works on, and its warps."""
+
+
+@triton.jit
+def _optimistic(w, forms_ptr, at, here, F_ptr, columns, inside, beta, cap):
+    """Q of a tile of runs and states for one action."""
+    F = tl.load(F_ptr + columns, mask=inside, other=0.0).to(tl.float64)
+    forms = tl.load(forms_ptr + at, mask=here, other=0.0).to(tl.float64)
+    q = tl.dot(w, F, out_dtype=tl.float64) + beta[:, None] * tl.sqrt(forms)
+    return tl.minimum(q, cap)
+
+
+@triton.jit
+def _value_kernel(
+    plans, truth_ptr, rows_ptr, V_ptr, runs_ptr, n, SIZES: tl.constexpr, RUNS: tl.constexpr, STATES: tl.constexpr
+):
+    """V^pi of a tile of `runs` and states, from r + P V as weights of the features; `plans` are those of one step."""
+    w_ptr, forms_ptr, F_ptr, beta_ptr, cap_ptr, first_ptr, numbers_ptr = plans
+    S: tl.constexpr = SIZES[0]
+    A: tl.constexpr = SIZES[1]
+    D: tl.constexpr = SIZES[2]
+    D_PADDED: tl.constexpr = SIZES[3]
+    place = tl.program_id(0) * RUNS + tl.arange(0, RUNS)
+    runs = tl.load(runs_ptr + place, mask=place < n, other=-1)
+    states = tl.program_id(1) * STATES + tl.arange(0, STATES)
+    k = tl.arange(0, D_PADDED)
+    run_ok, state_ok = runs >= 0, states < S
+    here, inside = run_ok[:, None] & state_ok[None, :], (k < D)[:, None] & state_ok[None, :]
+    vectors, there = runs[:, None] * D + k[None, :], run_ok[:, None] & (k < D)[None, :]
+    w = tl.load(w_ptr + vectors, mask=there, other=0.0)
+    truth = tl.load(truth_ptr + place[:, None] * D + k[None, :], mask=there, other=0.0)
+    beta, cap = tl.load(beta_ptr + runs, mask=run_ok, other=0.0), tl.load(cap_ptr)
+    first = tl.load(first_ptr + runs, mask=run_ok, other=0) != 0
+    tie = tl.load(numbers_ptr + 3)
+    at = runs[:, None].to(tl.int64) * (A * S) + states[None, :]
+    columns = k[:, None] * (A * S) + states[None, :]
+    top = tl.full((RUNS, STATES), float("-inf"), tl.float64)
+    for a in range(A):
+        q = _optimistic(w, forms_ptr, at + a * S, here, F_ptr, columns + a * S, inside, beta, cap)
+        top = tl.maximum(top, q)
+    count, total = tl.zeros((RUNS, STATES), tl.float64), tl.zeros((RUNS, STATES), tl.float64)
+    for a in range(A):
+        q = _optimistic(w, forms_ptr, at + a * S, here, F_ptr, columns + a * S, inside, beta, cap)
+        rows = tl.load(rows_ptr + columns + a * S, mask=inside, other=0.0)
+        exact = tl.dot(truth, rows, out_dtype=tl.float64)
+        played = (q >= top - tie) & ((count == 0) | (first[:, None] == 0))
+        total += tl.where(played, exact, 0.0)
+        count += played.to(tl.float64)
+    tl.store(V_ptr + runs[:, None] * S + states[None, :], total / count, mask=here)
+
+
+def evaluate(engine: Any, h: int, truth: Any, V: Any, runs: Any) -> None:
+    """V^pi of step h, (B, S), of the policies of `runs` (n,), from r + P V as weights of the features, `truth` (n, d).
+
+    A run of -1 is none.
+    """
+    model, storage, explore = engine.model, engine.planner.storage, engine.exploration
+    own = engine.planner.w[h], storage.forms[h], storage.columns, explore.beta[h], explore.caps[h]
+    plans, sizes = (*own, engine.first, engine.numbers), (model.S, model.A, model.d, padded(model.d))
+    tile, states, warps = VALUE_TILES
+    grid = triton.cdiv(len(runs), tile), triton.cdiv(model.S, states)
+    _value_kernel[grid](plans, truth, engine.columns, V, runs, len(runs), sizes, tile, states, num_warps=warps)
