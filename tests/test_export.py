@@ -461,7 +461,7 @@ def test_the_frozen_policy_of_numbers_is_that_of_the_agent(tmp_path: Path, agent
     sources = [str(path) for path in tmp_path.glob("*.c")]
     subprocess.run(["gcc", *STRICT, *sources, "-o", tmp_path / "program", "-lm"], check=True)
     said = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
-    tied = [made._planner.storage.tied(made.horizon.acting(h), x) for h, x in zip(steps, states, strict=True)]  # type: ignore[attr-defined]
+    tied = [made._tied(h, x) for h, x in zip(steps, states, strict=True)]  # type: ignore[attr-defined]
     assert [int(a) for a in said.split()] == [int(first[0]) for first in tied]
     assert len(set(said.split())) == 2
 

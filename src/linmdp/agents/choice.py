@@ -10,19 +10,7 @@ import numpy as np
 
 from linmdp.agents.afresh import Afresh
 from linmdp.agents.backend import Backend
-from linmdp.agents.budget import (
-    Choice,
-    Sizes,
-    centres_bytes,
-    common_bytes,
-    descending,
-    limited_bytes,
-    lsvi_bytes,
-    merged_bytes,
-    parse_bytes,
-    search_bytes,
-    sparse_bytes,
-)
+from linmdp.agents.budget import Choice, descending
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
@@ -32,8 +20,7 @@ from linmdp.agents.memory.centres import Centres
 from linmdp.agents.memory.limited import FEWEST, Joining, Merging
 from linmdp.agents.memory.links import Sparse
 from linmdp.agents.memory.samples import Samples
-from linmdp.agents.memory.searched import Searched
-from linmdp.agents.memory.table import Counts
+from linmdp.agents.memory.table import Counts, Searched
 from linmdp.agents.memory.transitions import Transitions, least_merged
 from linmdp.agents.ridge import DELAY
 from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, invalid
@@ -160,8 +147,11 @@ class StorageChoice:
             rule = "0 unless storage is 'centres', or 'sparse' with M, whose errors are bounded"
             invalid(agent.name, "inflate", rule, agent.inflate)
 
-    def make_horizon(self) -> Horizon:
-        """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
+    def make_horizon(self, *, tight: bool = False) -> Horizon:
+        """What the steps share, how far ahead they are planned, and how many of their Q are kept.
+
+        `tight`: where one of discounted rewards can do, there is no space for more.
+        """
         agent, task = self.agent, self.agent.task
         shared = agent.auto and task.stationary if agent.stationary == "auto" else bool(agent.stationary)
         ahead = LOOKAHEAD if agent.auto and shared and self.merges else task.H
@@ -175,21 +165,18 @@ class StorageChoice:
             invalid(agent.name, "discount", rule, agent.discount)
         discount, levels = agent.discount, 8 * H * task.d
         if discount == "auto":
-            many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
-            many &= agent.auto and shared and self.asked == "sparse"
+            many = (tight or levels > SPARSE_LEVELS) and agent.auto and shared and self.asked == "sparse"
             view = DISCOUNT if task.S else SHORT_DISCOUNT
             discount = view if many else 1.0
         stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
-    def _tight(self, horizon: Horizon) -> bool:
-        """Whether `max_bytes` has no space for the weights of all steps, with unit vectors."""
-        agent = self.agent
-        if agent.max_bytes is None or not self.unit or self.unbounded:
-            return False
-        s = self.sizes(horizon)
-        smallest = limited_bytes(s, horizon.followed * s.d) + 64 * (horizon.H + horizon.groups)
-        return smallest + common_bytes(s, auto=False) > parse_bytes(agent.name, agent.max_bytes)
+    @property
+    def could_discount(self) -> bool:
+        """Whether one Q of discounted rewards may serve all steps, because `max_bytes` has no space for theirs."""
+        agent, horizon = self.agent, self.agent.horizon
+        sparse = agent.auto and self.asked == "sparse" and not self.unbounded
+        return sparse and horizon.shared and agent.discount == "auto" and not horizon.discounted
 
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it."""
@@ -221,6 +208,11 @@ class StorageChoice:
     def dtype(self) -> str:
         """The precision of what is kept per state or per sample."""
         return str(self.agent.chosen_within.get("dtype", self.agent.dtype))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether memory is bounded however many samples come."""
+        return not (KINDS[self.name].keeps_samples or (self.unbounded and "M" not in self.agent.chosen_within))
 
     @property
     def delay(self) -> int:
@@ -302,8 +294,15 @@ class StorageChoice:
             return Centres(parts, features, M, self.dtype, self._spans)
         capacity = agent.chosen_within.get("M", agent.M) if agent.own_M else None
         if not agent.own_M and self._known:
-            capacity = agent.samples_after(agent.episodes or 0)
-        return Samples(parts, features, self.dtype, keep_features=self.name == "features", capacity=capacity)
+            capacity = agent.schedule.most_samples(agent.episodes or 0)
+        return Samples(
+            parts,
+            features,
+            self.dtype,
+            keep_features=self.name == "features",
+            state_bytes=agent._state_bytes,
+            capacity=capacity,
+        )
 
     @property
     def _spans(self) -> Array:
@@ -338,14 +337,14 @@ class StorageChoice:
 
         Where states have no bound, down to a few of them.
         """
-        agent, s = self.agent, self.sizes()
+        agent, task = self.agent, self.agent.task
         if agent.M is None and not (self.unbounded and agent.episodes is None):
             yield {"storage": "sparse"}
         if self.unbounded and not agent.own_M:
             yield from self._sized("sparse", agent.M or MOST_LINKS, agent.M or self._least)
         elif not agent.own_M:
-            rows = s.horizon.followed * s.d
-            yield from self._sized("sparse", agent.M or rows * (s.S + 1), agent.M or max(2, rows))
+            rows = agent.horizon.followed * task.d
+            yield from self._sized("sparse", agent.M or rows * ((task.S or 0) + 1), agent.M or max(2, rows))
 
     @property
     def smaller(self) -> str:
@@ -356,39 +355,6 @@ class StorageChoice:
         """Precisions to choose from: the one given, or a smaller one."""
         given = self.agent.dtype
         return (given,) if given == "float32" else (given, "float32")
-
-    def sizes(self, horizon: Horizon | None = None, d: int | None = None) -> Sizes:
-        """What the formulas of memory ask for."""
-        agent, task = self.agent, self.agent.task
-        return Sizes(task.S or 0, task.A, d or task.d, horizon or agent.horizon, self.table, agent._state_bytes)
-
-    def bytes_in_all(self, choice: Choice, held: int | None) -> int:
-        """The most bytes of the agent, with so many samples per regression at most (None: any number)."""
-        agent, s, explore = self.agent, self.sizes(), self.agent._exploration
-        common = common_bytes(s, auto=agent._auto_beta is not None) + agent.schedule_bytes(s)
-        rewards = {"counts": 2 * s.S, "features": held or 0, "states": held or 0}.get(choice["storage"], 0)
-        drawn = explore.adaptive * 8 * s.horizon.groups * rewards
-        drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
-        return common + drawn + self._bytes_of(choice, held)
-
-    def _bytes_of(self, choice: Choice, held: int | None) -> int:
-        """The same of its regressions and storage."""
-        agent, s = self.agent, self.sizes()
-        if choice["storage"] == "merged":
-            return merged_bytes(s, choice["M"], group_blocks(agent._features))
-        if choice["storage"] == "centres":
-            e = np.dtype(agent.dtype).itemsize
-            return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
-        if choice["storage"] == "sparse":
-            if not agent.own_M and "M" in choice:
-                return limited_bytes(s, choice["M"])
-            if self.unbounded:
-                held = agent._known_K() * agent.horizon.samples_per_episode
-            return sparse_bytes(s, held)
-        if choice["storage"] == "search":
-            assert isinstance(agent._features, BilinearFeatures)
-            return search_bytes(s, agent._features.p)
-        return lsvi_bytes(s, choice["storage"], choice["dtype"], held or 0, capacity=agent.own_M or self._known)
 
     @property
     def _known(self) -> bool:

@@ -203,6 +203,10 @@ class Ridge(Component):
         check_gram("Lambda", self.Lambda)
         check_range("delayed", self.delayed, 0, self.waiting.shape[-2])
 
+    def working_bytes(self, samples: int) -> int:
+        d, squares = self._d, 8 * self._d * self._d
+        return 3 * squares + 48 * len(self.u) * d + min(BLOCK_BYTES + squares, len(self.u) * squares)
+
     def drop(self, mask: BoolArray) -> None:
         """Forget the samples of `mask`, (G, *batch). Lambda_inv, with which the old Q acts, stays."""
         eye = self.backend.array(np.eye(self._d))

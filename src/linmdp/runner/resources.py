@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
+from linmdp.agents.backend import imagined
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import InvalidParameter, LinMDPError, OutputError, without_warnings
@@ -128,10 +129,6 @@ def footprint(agent: Agent, env: Any, episodes: int) -> Footprint:
     return Footprint(agent.bytes_after(episodes), _model_bytes(env))
 
 
-class _Enough(Exception):
-    """Raised in the middle of making an agent: what it will take is known."""
-
-
 def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
     """The most bytes that an LSVI agent will take, without making it; None where it is not known beforehand."""
     name, parameters = parse_spec(spec)
@@ -139,17 +136,12 @@ def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
     if kind is None or not issubclass(kind, LSVIAgent) or kind.own_storage:
         return None
 
-    def stop(agent: LSVIAgent) -> NoReturn:  # in place of making the schedule, which comes before all large arrays
-        raise _Enough(agent._bytes_of(next(agent._choices())))
-
-    with without_warnings():
+    with without_warnings(), imagined():
         try:
-            construct(type(name, (kind,), {"make_schedule": stop}), parameters, task, episodes)
-        except _Enough as found:
-            return int(found.args[0])
+            agent: Any = construct(kind, parameters, task, episodes)
+            return int(agent.most_bytes(episodes))
         except LinMDPError:  # it is reported where the agent is made
             return None
-    return None
 
 
 def _model_bytes(env: Any) -> int:

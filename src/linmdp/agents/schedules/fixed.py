@@ -68,6 +68,3 @@ class LSVIUCBFixed(LSVIAgent):
             rho = round(math.log(length) / math.log(max(K, 2)), 4)
             for form in forms:
                 yield {**form, "length": length, "rho": rho}
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return int(choice["length"]) - 1

@@ -73,6 +73,3 @@ class LSVIUCBRestart(LSVIAgent):
         for W in descending(episodes_at(window(self, self.W, self.B), self._known_K()), 1):
             for form in forms:
                 yield {**form, "W": W}
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return int(choice["W"])
