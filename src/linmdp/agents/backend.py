@@ -20,6 +20,8 @@ actions times their features); beyond, the product is what costs."""
 
 
 _IMAGINED: ContextVar[bool] = ContextVar("imagined", default=False)
+imagining = _IMAGINED.get
+"""Whether what is made now is imagined: then nobody need fill it."""
 
 
 @contextmanager
@@ -34,7 +36,7 @@ def imagined() -> Iterator[None]:
 
 def zeros(shape: int | tuple[int, ...], dtype: Any = "float64", fill: float = 0.0) -> np.ndarray:
     """An array of one number; of what is imagined its shape, its type and its `nbytes`, over a single number."""
-    if not _IMAGINED.get():
+    if not imagining():
         return np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype)
     whole = (shape,) if isinstance(shape, int) else shape
     return np.lib.stride_tricks.as_strided(np.full((), fill, dtype=dtype), whole, (0,) * len(whole))

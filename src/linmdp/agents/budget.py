@@ -69,6 +69,12 @@ def as_it_is(owner: str, max_bytes: Any, held: int) -> Choice:
     return chosen_within(owner, max_bytes, [{}], lambda _: held + OBJECTS)
 
 
+def varied(choices: Iterable[Choice], name: str, high: int, low: int) -> Iterator[Choice]:
+    """All of these with the parameter at `high`, then all of them with a smaller one, down to `low`."""
+    each = list(choices)
+    yield from (choice | {name: value} for value in descending(high, low) for choice in each)
+
+
 def descending(high: int, low: int) -> Iterator[int]:
     """Whole numbers from `high` down to `low`, each about a tenth less than the one before."""
     while high > low:

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmdp.agents.afresh import Afresh
 from linmdp.agents.backend import Backend
-from linmdp.agents.budget import Choice, descending
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
@@ -23,7 +23,7 @@ from linmdp.agents.memory.samples import Samples
 from linmdp.agents.memory.table import Counts, Searched
 from linmdp.agents.memory.transitions import Transitions, least_merged
 from linmdp.agents.ridge import DELAY
-from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, invalid
+from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
@@ -31,6 +31,13 @@ from linmdp.types import Array
 
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
+
+USUAL_LAM = 0.1
+LEAST_LAM_SINGLE = 1e-5
+"""A lam below this share of |phi|^2 <= 1 leaves no digit of an inverse in single precision."""
+
+LARGEST_BONUS = 1e100
+"""Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
 
 KINDS: dict[str, type[Storage]] = {
     "features": Samples,
@@ -316,7 +323,8 @@ class StorageChoice:
         """From that which loses least, as far as that is known, to the smallest: see docs, memory."""
         agent, free = self.agent, self.given == "auto"
         if self.asked in MERGING:
-            yield from self._sized(self.asked, self.size, min(max(LEAST_MERGED, self._least), self.size))
+            least = min(max(LEAST_MERGED, self._least), self.size)
+            yield from varied([{"storage": self.asked}], "M", self.size, least)
         elif self.asked == "search":
             yield {"storage": "search"}
         elif self.asked == "sparse":
@@ -327,24 +335,20 @@ class StorageChoice:
                 storages.append("states")
             yield from ({"storage": storage, "dtype": dtype} for storage in storages for dtype in self._dtypes())
             if free and agent.merges_for_bytes and self.table:
-                yield from self._sized("centres", self.size, LEAST_MERGED)
-
-    def _sized(self, storage: str, most: int, least: int) -> Iterator[Choice]:
-        yield from ({"storage": storage, "M": M} for M in descending(most, least))
+                yield from varied([{"storage": "centres"}], "M", self.size, LEAST_MERGED)
 
     def _sparse_choices(self) -> Iterator[Choice]:
         """A table that grows with the links that come; else space for all that can, down to one for each vector.
 
         Where states have no bound, down to a few of them.
         """
-        agent, task = self.agent, self.agent.task
+        agent, task, sparse = self.agent, self.agent.task, Choice(storage="sparse")
         if agent.M is None and not (self.unbounded and agent.episodes is None):
-            yield {"storage": "sparse"}
-        if self.unbounded and not agent.own_M:
-            yield from self._sized("sparse", agent.M or MOST_LINKS, agent.M or self._least)
-        elif not agent.own_M:
+            yield sparse
+        if not agent.own_M:
             rows = agent.horizon.followed * task.d
-            yield from self._sized("sparse", agent.M or rows * ((task.S or 0) + 1), agent.M or max(2, rows))
+            most, least = (MOST_LINKS, self._least) if self.unbounded else (rows * ((task.S or 0) + 1), max(2, rows))
+            yield from varied([sparse], "M", agent.M or most, agent.M or least)
 
     @property
     def smaller(self) -> str:
@@ -360,3 +364,20 @@ class StorageChoice:
     def _known(self) -> bool:
         """Whether the number of episodes says how many samples a regression will hold."""
         return self.agent.episodes is not None and not self.agent.horizon.shared
+
+
+def check_common(agent: LSVIAgent) -> None:
+    """Refuse values that no LSVI agent takes."""
+    check_choice(agent.name, "cap", agent.cap, ("H", "remaining"))
+    check_choice(agent.name, "ties", agent.ties, ("random", "first"))
+    check_choice(agent.name, "dtype", agent.dtype, ("float64", "float32"))
+    if agent.lam != "auto" and check_number(agent.name, "lam", agent.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
+        invalid(agent.name, "lam", f"at least {1 / LARGEST_BONUS:g}, or 'auto'", agent.lam)
+    if agent.dtype == "float32" and not isinstance(agent.lam, str) and agent.lam < LEAST_LAM_SINGLE:
+        words = f"lam={agent.lam:g} is lost in single precision, which has 7 digits: Q can be off by its whole range"
+        warnings.warn(f"{agent.name}: {words}. Use dtype=float64, or lam >= {LEAST_LAM_SINGLE:g}.", LinMDPWarning)
+    if agent.stationary != "auto" and not isinstance(agent.stationary, bool):
+        invalid(agent.name, "stationary", "true, false or 'auto'", agent.stationary)
+    if agent.discount != "auto":
+        check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
+    check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0)

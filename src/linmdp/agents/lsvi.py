@@ -16,14 +16,13 @@ from linmdp.agents.auto_beta import AutoBeta
 from linmdp.agents.backend import NUMPY, Backend, imagined
 from linmdp.agents.base import Agent, StateDict, check_step, load_array
 from linmdp.agents.budget import OBJECTS, STATE_BYTES, Choice, chosen_within
-from linmdp.agents.choice import StorageChoice
+from linmdp.agents.choice import LARGEST_BONUS, USUAL_LAM, StorageChoice, check_common
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.held import solvable
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.memory.base import Parts, Storage
-from linmdp.agents.parameters import LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule, Step

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmdp.agents.backend import zeros
 from linmdp.agents.base import Component
-from linmdp.agents.budget import Choice, descending
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.exploration.perturbation import ROWS
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.ridge import Rebuild, fresh_inverse, masked_groups
@@ -184,4 +184,4 @@ class LSVIUCBSketch(LSVIAgent):
 
     def _choices(self) -> Iterator[Choice]:
         for choice in super()._choices():
-            yield from (choice | {"m": m} for m in descending(self._directions(), LEAST_M))
+            yield from varied([choice], "m", self._directions(), LEAST_M)

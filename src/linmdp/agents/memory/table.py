@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import NUMPY, Backend, zeros
+from linmdp.agents.backend import NUMPY, Backend, imagining, zeros
 from linmdp.agents.exploration.base import meeting, stacked
 from linmdp.agents.memory.base import BUFFERS, Parts, Sample, Storage
 from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
@@ -79,7 +79,8 @@ class Counts(Storage):
         self._cast = partial(backend.cast, dtype=dtype)
         self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
-        self.restart(np.ones((G, *batch), dtype=np.bool_))
+        if not imagining():
+            self.restart(np.ones((G, *batch), dtype=np.bool_))
 
     def add(self, h: int, sample: Sample) -> None:
         g = self.horizon.group(h)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend, zeros
-from linmdp.agents.budget import Choice, descending
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Power, Proxy, Schedule, check_exponent, episodes_at
@@ -222,11 +222,9 @@ class LSVIUCBAdaptive(LSVIAgent):
         return check_int(self.name, "budget", self.budget, low=2)
 
     def _choices(self) -> Iterator[Choice]:
-        forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1, high=10**7)
-        for lookback in descending(m, 1):
-            for budget in descending(episodes_at(self._budget(), self._known_K()), 1):
-                for form in forms:
-                    yield {**form, "budget": budget, "m": lookback}
+        m = check_int(self.name, "m", self.m, low=1, high=10**7)
+        within = varied(super()._choices(), "budget", episodes_at(self._budget(), self._known_K()), 1)
+        yield from varied(within, "m", m, 1)
 
     def _threshold(self, m: int) -> float:
         given = {n: getattr(self, n) for n in ("tau", "tau_c", "tau_rel") if getattr(self, n) is not None}

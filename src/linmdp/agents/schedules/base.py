@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmdp.agents.afresh import Afresh
-from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.backend import NUMPY, Backend, imagining
 from linmdp.agents.base import Component
 from linmdp.agents.ridge import Ridge, downdate
 from linmdp.errors import check_number
@@ -274,7 +274,8 @@ class Proxy(Schedule):
         super().__init__(G)
         self.lam, self.backend = backend.array(np.broadcast_to(lam, batch)), backend
         self.L_inv, self._phi = backend.zeros((G, *batch, d, d)), backend.zeros((G, *batch, d))
-        self.restart_proxy()
+        if not imagining():
+            self.restart_proxy()
 
     def restart_proxy(self) -> None:
         """Let L start from lam I."""

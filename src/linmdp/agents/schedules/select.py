@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.budget import Choice, descending
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.base import Decision, Schedule
 from linmdp.errors import check_int, check_number, invalid
@@ -176,9 +176,7 @@ class LSVIUCBSelect(LSVIAgent):
         return None if self.M is None else check_int(self.name, "M", self.M, low=1, high=10**9)
 
     def _choices(self) -> Iterator[Choice]:
-        forms, most = list(super()._choices()), self._given_M()
+        most = self._given_M()
         if most is None:
             most = self._known_K() * self.horizon.samples_per_episode
-        for M in descending(most, 1):
-            for form in forms:
-                yield {**form, "M": M}
+        yield from varied(super()._choices(), "M", most, 1)
