@@ -180,3 +180,12 @@ def _value(tasks: Tables, policy: Array) -> Array:
         a = policy[:, h]
         V = tasks.r[each, h, states, a] + (tasks.P[each, h, states, a] * V[:, None]).sum(-1)
     return V
+
+
+def optimist_bound(n: int, beta: float, *, d: int, H: int, lam: float, p: float, eta: float = 1.0) -> float:
+    """R_B(n): the most that n episodes of an optimist can certify, for rewards in [0, 1]; `eta` as of its plannings."""
+    if n == 0:
+        return 0.0
+    squares = H * (H + 1) * (2 * H + 1) / 6
+    potential = 2 * beta * H * math.sqrt(2 * eta * d * n * math.log1p(n / (lam * d)))
+    return potential + math.sqrt(n * squares * math.log(n * (n + 1) / p) / 2)

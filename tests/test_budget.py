@@ -16,6 +16,7 @@ import pytest
 from gymnasium import spaces
 
 import linmdp
+from linmdp.agents.backend import imagined
 from linmdp.agents.budget import parse_bytes
 from linmdp.features import HashedFeatures
 from toys import Toy
@@ -152,6 +153,16 @@ def test_no_agent_ever_holds_more_than_it_may(spec: str, env_spec: str, peaks: d
     for limit, peak, held, said in peaks[f"{spec} {env_spec}"]:
         assert peak <= limit + OBJECTS
         assert held <= said <= limit
+
+
+@pytest.mark.parametrize("spec", [spec for spec in AGENTS if spec.startswith(("lsvi-ucb", "lsvi-phe"))])
+def test_an_agent_that_is_imagined_has_the_bytes_of_a_real_one(spec: str) -> None:
+    env = linmdp.make_env(TABLES[0])
+    real: Any = linmdp.make_agent(spec, env, EPISODES)
+    with imagined():
+        thought: Any = linmdp.make_agent(spec, env, EPISODES)
+    assert thought.nbytes == real.nbytes
+    assert thought.most_bytes(EPISODES) == real.most_bytes(EPISODES) > real.bytes_after(EPISODES)
 
 
 def test_with_room_to_spare_nothing_is_given_up() -> None:

@@ -422,7 +422,7 @@ def test_the_frozen_policy_of_numbers_is_that_of_the_agent(tmp_path: Path, agent
         ' printf("%d ", linmdp_policy(asked[i].h, linmdp_recall(&asked[i].x))); return 0; }\n'
     )
     said = said_by(main, *tmp_path.glob("linmdp*.c"))
-    tied = [made._planner.storage.tied(made.horizon.acting(h), x) for h, x in zip(steps, states, strict=True)]  # type: ignore[attr-defined]
+    tied = [made._tied(h, x) for h, x in zip(steps, states, strict=True)]  # type: ignore[attr-defined]
     assert [int(a) for a in said] == [int(first[0]) for first in tied]
     assert len(set(said)) == 2
 

@@ -246,7 +246,7 @@ def test_a_sketch_with_more_directions_than_features_is_lsvi_ucb(
 @given(d=st.integers(1, 8), m=st.integers(2, 6), n=st.integers(1, 60), seed=st.integers(0, 2**16))
 def test_a_sketch_is_between_lambda_and_lambda_with_its_shrinkage(d: int, m: int, n: int, seed: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(n, d)) * np.geomspace(1, 0.1, d)
-    ridge, every = Sketched(1, d, 0.3, m, np.ones(1)), np.ones(1, dtype=np.bool_)
+    ridge, every = Sketched(1, d, 0.3, m, np.ones(1), 1), np.ones(1, dtype=np.bool_)
     for phi in rows:
         ridge.add(0, phi, 0.0)
         ridge.refactor(every, lambda g: None)

@@ -16,7 +16,7 @@ import linmdp
 import reference_insured as reference
 from linmdp.agents.insured import power_floor
 from linmdp.agents.optimist import Optimist
-from linmdp.agents.widths import optimist_bound, table_width, theorem_width
+from linmdp.agents.widths import table_width, theorem_width
 from linmdp.envs.linear import LinearMDPEnv
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -252,7 +252,9 @@ def test_B_certifies_no_more_than_its_bound() -> None:
     linmdp.run(env, agent, episodes=200)
     beta = theorem_width(d=4, H=5, K=200, lam=1.0, p=0.05)
     assert agent.chosen["width"] == pytest.approx(beta)
-    assert agent.certified_regret[1] <= optimist_bound(agent.turns[1], beta, d=4, H=5, lam=1.0, p=0.05, eta=2.0)
+    assert agent.certified_regret[1] <= reference.optimist_bound(
+        agent.turns[1], beta, d=4, H=5, lam=1.0, p=0.05, eta=2.0
+    )
 
 
 def test_width_grows_with_K_where_K_is_not_known_and_survives_saving() -> None:

@@ -81,7 +81,7 @@ def test_bytes_are_predicted_without_making_the_agent(spec: str, env: str) -> No
 
 def test_an_agent_that_is_too_large_is_refused_and_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "available_memory", lambda: 10**6)
-    monkeypatch.setattr(linmdp.LSVIUCB, "_make_planner", lambda agent: pytest.fail("it was made"))
+    monkeypatch.setattr("linmdp.runner.registry.make_learner", lambda *_: pytest.fail("it was made"))
     done = command("run", "gym:CartPole-v1", "lsvi-ucb:stationary=false", "--episodes", "10")
     assert done.status == 2
     assert done.err.startswith("linmdp: 'lsvi-ucb:stationary=false' needs about ")

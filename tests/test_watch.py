@@ -14,7 +14,7 @@ import pytest
 import chromium
 import linmdp
 from command import linmdp as command
-from linmdp.agents.beliefs import bonus
+from linmdp.experiments.watch import bonus
 from linmdp.report.html import _pictures
 
 LAKE = "gym:FrozenLake-v1,is_slippery=false,H=8"

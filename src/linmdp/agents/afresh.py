@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents.backend import zeros
 from linmdp.agents.base import Component
 from linmdp.agents.held import POSITIVE
 from linmdp.agents.ridge import Rebuild, dot, fresh_inverse, masked_groups, matvec
@@ -34,8 +35,8 @@ class Afresh(Component):
     def __init__(self, G: int, d: int, lam: float, blocks: int) -> None:
         p = d // blocks if blocks else 1
         self.lam = np.full((), lam)
-        self.u: Array = np.zeros((G, d))
-        self.Lambda_inv: Array = np.zeros((G, blocks, p, p))
+        self.u: Array = zeros((G, d))
+        self.Lambda_inv: Array = zeros((G, blocks, p, p))
         self.behind, self.empty = np.zeros(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
         self.restart(np.ones(G, dtype=np.bool_))
 

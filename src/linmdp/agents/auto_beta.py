@@ -2,15 +2,8 @@
 
     beta = kappa max(Z sigma, FLOOR sqrt(lam) r),   at most sqrt(lam) r H,   r the largest reward in size.
 
-sigma^2 is the mean square of the one-step errors r + V0(s') - phi'w0 of greedy weights w0 (planned without a bonus,
-from the same data): the noise that a regression has to average out. Greedy ones, because the noise of optimistic values
-grows with the bonus, and a width made of it would feed itself. The floor lets an agent look around before it has seen
-any noise; the cap is the width at which the first bonus is as large as any value can be.
-
-How wide a bonus has to be beyond the noise depends on what is not seen yet: rewards that are many steps away. No
-statistic of the data knows that, but the returns do. So kappa, one of a few multiples, is played by a bandit: before
-each planning the one with the largest upper confidence bound on its recent returns is taken. All share the same data:
-what a wide one finds, a narrow one uses.
+sigma^2 is the mean square of the one-step errors of greedy weights: the noise of optimistic values would feed itself.
+kappa is played by a bandit on the returns. Docs: choosing beta.
 """
 
 from __future__ import annotations
@@ -21,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from linmdp.agents.backend import zeros
 from linmdp.agents.base import Component
 from linmdp.agents.held import check_range
 from linmdp.agents.horizon import Horizon
@@ -59,13 +53,16 @@ class AutoBeta(Component):
     _saved_within: ClassVar = {"episodes": (0, np.inf), "arm": (0, len(MULTIPLES) - 1), "waiting": (0, 1)}
 
     def __init__(self, horizon: Horizon, d: int, *, lam: float, caps: Array, scale: float) -> None:
-        self.horizon, self.caps = horizon, caps
+        self.horizon, self.caps = horizon, caps[-horizon.H :]
         self.floor = FLOOR * math.sqrt(lam) * scale
         self.ceiling = math.sqrt(lam) * scale * horizon.effective_steps
-        self.w = np.zeros((horizon.levels, d))
+        self.w = zeros((horizon.levels, d))
         self.returns = np.zeros((3, len(MULTIPLES)))
         self.numbers = np.zeros(6)
         self.episodes = self.due = self.arm = self.waiting = 0
+
+    def working_bytes(self, samples: int) -> int:
+        return int(24 * self.w.shape[1])
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         super().load_state_dict(state)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -15,6 +17,29 @@ from linmdp.errors import InvalidParameter, check_choice
 LARGEST_KERNEL, LARGEST_STATE = 128, 1 << 14
 """Features that fit the fast memory of a GPU's processor, with a tile of states, and numbers that describe a state (its
 actions times their features); beyond, the product is what costs."""
+
+
+_IMAGINED: ContextVar[bool] = ContextVar("imagined", default=False)
+imagining = _IMAGINED.get
+"""Whether what is made now is imagined: then nobody need fill it."""
+
+
+@contextmanager
+def imagined() -> Iterator[None]:
+    """What is made here owns no memory: how much it would take is to be known, and nothing else."""
+    before = _IMAGINED.set(True)
+    try:
+        yield
+    finally:
+        _IMAGINED.reset(before)
+
+
+def zeros(shape: int | tuple[int, ...], dtype: Any = "float64", fill: float = 0.0) -> np.ndarray:
+    """An array of one number; of what is imagined its shape, its type and its `nbytes`, over a single number."""
+    if not imagining():
+        return np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype)
+    whole = (shape,) if isinstance(shape, int) else shape
+    return np.lib.stride_tricks.as_strided(np.full((), fill, dtype=dtype), whole, (0,) * len(whole))
 
 
 @dataclass(frozen=True)
@@ -44,7 +69,7 @@ class Backend:
     def zeros(self, shape: tuple[int, ...], dtype: str = "float64") -> Any:
         """An array of zeros."""
         if self.is_numpy:
-            return np.zeros(shape, dtype=dtype)
+            return zeros(shape, dtype)
         return self.xp.zeros(shape, dtype=getattr(self.xp, dtype), device=self.device)
 
     def array(self, values: Any, dtype: str = "float64") -> Any:

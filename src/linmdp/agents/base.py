@@ -49,6 +49,10 @@ class Component:
         own = (getattr(self, name) for name in (*self._arrays, *self._scratch, *self._derived))
         return sum(int(held.nbytes) for held in (*own, *self._components().values()) if held is not None)
 
+    def working_bytes(self, samples: int) -> int:
+        """Bytes that planning takes beside these, at most, with so many samples in a regression."""
+        return sum(part.working_bytes(samples) for part in self._components().values())
+
     def state_dict(self) -> StateDict:
         """A copy of everything that this part has learned."""
         state = {name.lstrip("_"): getattr(self, name).copy() for name in self._arrays}

@@ -10,19 +10,7 @@ import numpy as np
 
 from linmdp.agents.afresh import Afresh
 from linmdp.agents.backend import Backend
-from linmdp.agents.budget import (
-    Choice,
-    Sizes,
-    centres_bytes,
-    common_bytes,
-    descending,
-    limited_bytes,
-    lsvi_bytes,
-    merged_bytes,
-    parse_bytes,
-    search_bytes,
-    sparse_bytes,
-)
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.exploration.evidence import Evidence
@@ -32,11 +20,10 @@ from linmdp.agents.memory.centres import Centres
 from linmdp.agents.memory.limited import FEWEST, Joining, Merging
 from linmdp.agents.memory.links import Sparse
 from linmdp.agents.memory.samples import Samples
-from linmdp.agents.memory.searched import Searched
-from linmdp.agents.memory.table import Counts
+from linmdp.agents.memory.table import Counts, Searched
 from linmdp.agents.memory.transitions import Transitions, least_merged
 from linmdp.agents.ridge import DELAY
-from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, invalid
+from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_int, check_number, invalid
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.features.unit import LARGEST_DENSE, is_unit, unit_index
@@ -44,6 +31,13 @@ from linmdp.types import Array
 
 if TYPE_CHECKING:
     from linmdp.agents.lsvi import LSVIAgent
+
+USUAL_LAM = 0.1
+LEAST_LAM_SINGLE = 1e-5
+"""A lam below this share of |phi|^2 <= 1 leaves no digit of an inverse in single precision."""
+
+LARGEST_BONUS = 1e100
+"""Bound on the first squared bonus: far beyond any use, and far below what a float can hold."""
 
 KINDS: dict[str, type[Storage]] = {
     "features": Samples,
@@ -160,8 +154,11 @@ class StorageChoice:
             rule = "0 unless storage is 'centres', or 'sparse' with M, whose errors are bounded"
             invalid(agent.name, "inflate", rule, agent.inflate)
 
-    def make_horizon(self) -> Horizon:
-        """What the steps share, how far ahead they are planned, and how many of their Q are kept."""
+    def make_horizon(self, *, tight: bool = False) -> Horizon:
+        """What the steps share, how far ahead they are planned, and how many of their Q are kept.
+
+        `tight`: where one of discounted rewards can do, there is no space for more.
+        """
         agent, task = self.agent, self.agent.task
         shared = agent.auto and task.stationary if agent.stationary == "auto" else bool(agent.stationary)
         ahead = LOOKAHEAD if agent.auto and shared and self.merges else task.H
@@ -175,21 +172,18 @@ class StorageChoice:
             invalid(agent.name, "discount", rule, agent.discount)
         discount, levels = agent.discount, 8 * H * task.d
         if discount == "auto":
-            many = levels > SPARSE_LEVELS or self._tight(Horizon(H, shared, 1.0, 1, task.H))
-            many &= agent.auto and shared and self.asked == "sparse"
+            many = (tight or levels > SPARSE_LEVELS) and agent.auto and shared and self.asked == "sparse"
             view = DISCOUNT if task.S else SHORT_DISCOUNT
             discount = view if many else 1.0
         stride = -(-levels // MERGED_LEVELS) if self.merges and shared and discount == 1 and not agent.inflate else 1
         return Horizon(H, shared, float(discount), min(stride, H), task.H)
 
-    def _tight(self, horizon: Horizon) -> bool:
-        """Whether `max_bytes` has no space for the weights of all steps, with unit vectors."""
-        agent = self.agent
-        if agent.max_bytes is None or not self.unit or self.unbounded:
-            return False
-        s = self.sizes(horizon)
-        smallest = limited_bytes(s, horizon.followed * s.d) + 64 * (horizon.H + horizon.groups)
-        return smallest + common_bytes(s, auto=False) > parse_bytes(agent.name, agent.max_bytes)
+    @property
+    def could_discount(self) -> bool:
+        """Whether one Q of discounted rewards may serve all steps, because `max_bytes` has no space for theirs."""
+        agent, horizon = self.agent, self.agent.horizon
+        sparse = agent.auto and self.asked == "sparse" and not self.unbounded
+        return sparse and horizon.shared and agent.discount == "auto" and not horizon.discounted
 
     def chosen(self) -> Choice:
         """What the agent chose by itself for parameters that were left to it."""
@@ -221,6 +215,11 @@ class StorageChoice:
     def dtype(self) -> str:
         """The precision of what is kept per state or per sample."""
         return str(self.agent.chosen_within.get("dtype", self.agent.dtype))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether memory is bounded however many samples come."""
+        return not (KINDS[self.name].keeps_samples or (self.unbounded and "M" not in self.agent.chosen_within))
 
     @property
     def delay(self) -> int:
@@ -302,8 +301,15 @@ class StorageChoice:
             return Centres(parts, features, M, self.dtype, self._spans)
         capacity = agent.chosen_within.get("M", agent.M) if agent.own_M else None
         if not agent.own_M and self._known:
-            capacity = agent.samples_after(agent.episodes or 0)
-        return Samples(parts, features, self.dtype, keep_features=self.name == "features", capacity=capacity)
+            capacity = agent.schedule.most_samples(agent.episodes or 0)
+        return Samples(
+            parts,
+            features,
+            self.dtype,
+            keep_features=self.name == "features",
+            state_bytes=agent._state_bytes,
+            capacity=capacity,
+        )
 
     @property
     def _spans(self) -> Array:
@@ -317,7 +323,8 @@ class StorageChoice:
         """From that which loses least, as far as that is known, to the smallest: see docs, memory."""
         agent, free = self.agent, self.given == "auto"
         if self.asked in MERGING:
-            yield from self._sized(self.asked, self.size, min(max(LEAST_MERGED, self._least), self.size))
+            least = min(max(LEAST_MERGED, self._least), self.size)
+            yield from varied([{"storage": self.asked}], "M", self.size, least)
         elif self.asked == "search":
             yield {"storage": "search"}
         elif self.asked == "sparse":
@@ -328,24 +335,20 @@ class StorageChoice:
                 storages.append("states")
             yield from ({"storage": storage, "dtype": dtype} for storage in storages for dtype in self._dtypes())
             if free and agent.merges_for_bytes and self.table:
-                yield from self._sized("centres", self.size, LEAST_MERGED)
-
-    def _sized(self, storage: str, most: int, least: int) -> Iterator[Choice]:
-        yield from ({"storage": storage, "M": M} for M in descending(most, least))
+                yield from varied([{"storage": "centres"}], "M", self.size, LEAST_MERGED)
 
     def _sparse_choices(self) -> Iterator[Choice]:
         """A table that grows with the links that come; else space for all that can, down to one for each vector.
 
         Where states have no bound, down to a few of them.
         """
-        agent, s = self.agent, self.sizes()
+        agent, task, sparse = self.agent, self.agent.task, Choice(storage="sparse")
         if agent.M is None and not (self.unbounded and agent.episodes is None):
-            yield {"storage": "sparse"}
-        if self.unbounded and not agent.own_M:
-            yield from self._sized("sparse", agent.M or MOST_LINKS, agent.M or self._least)
-        elif not agent.own_M:
-            rows = s.horizon.followed * s.d
-            yield from self._sized("sparse", agent.M or rows * (s.S + 1), agent.M or max(2, rows))
+            yield sparse
+        if not agent.own_M:
+            rows = agent.horizon.followed * task.d
+            most, least = (MOST_LINKS, self._least) if self.unbounded else (rows * ((task.S or 0) + 1), max(2, rows))
+            yield from varied([sparse], "M", agent.M or most, agent.M or least)
 
     @property
     def smaller(self) -> str:
@@ -357,40 +360,24 @@ class StorageChoice:
         given = self.agent.dtype
         return (given,) if given == "float32" else (given, "float32")
 
-    def sizes(self, horizon: Horizon | None = None, d: int | None = None) -> Sizes:
-        """What the formulas of memory ask for."""
-        agent, task = self.agent, self.agent.task
-        return Sizes(task.S or 0, task.A, d or task.d, horizon or agent.horizon, self.table, agent._state_bytes)
-
-    def bytes_in_all(self, choice: Choice, held: int | None) -> int:
-        """The most bytes of the agent, with so many samples per regression at most (None: any number)."""
-        agent, s, explore = self.agent, self.sizes(), self.agent._exploration
-        common = common_bytes(s, auto=agent._auto_beta is not None) + agent.schedule_bytes(s)
-        rewards = {"counts": 2 * s.S, "features": held or 0, "states": held or 0}.get(choice["storage"], 0)
-        drawn = explore.adaptive * 8 * s.horizon.groups * rewards
-        drawn += explore.nbytes + 8 * (explore.width - 1) * 2 * (s.horizon.levels * s.d + max(s.rows, 256 * s.A))
-        return common + drawn + self._bytes_of(choice, held)
-
-    def _bytes_of(self, choice: Choice, held: int | None) -> int:
-        """The same of its regressions and storage."""
-        agent, s = self.agent, self.sizes()
-        if choice["storage"] == "merged":
-            return merged_bytes(s, choice["M"], group_blocks(agent._features))
-        if choice["storage"] == "centres":
-            e = np.dtype(agent.dtype).itemsize
-            return centres_bytes(s, choice["M"], group_blocks(agent._features), e, absorbing=agent.auto)
-        if choice["storage"] == "sparse":
-            if not agent.own_M and "M" in choice:
-                return limited_bytes(s, choice["M"])
-            if self.unbounded:
-                held = agent._known_K() * agent.horizon.samples_per_episode
-            return sparse_bytes(s, held)
-        if choice["storage"] == "search":
-            assert isinstance(agent._features, BilinearFeatures)
-            return search_bytes(s, agent._features.p)
-        return lsvi_bytes(s, choice["storage"], choice["dtype"], held or 0, capacity=agent.own_M or self._known)
-
     @property
     def _known(self) -> bool:
         """Whether the number of episodes says how many samples a regression will hold."""
         return self.agent.episodes is not None and not self.agent.horizon.shared
+
+
+def check_common(agent: LSVIAgent) -> None:
+    """Refuse values that no LSVI agent takes."""
+    check_choice(agent.name, "cap", agent.cap, ("H", "remaining"))
+    check_choice(agent.name, "ties", agent.ties, ("random", "first"))
+    check_choice(agent.name, "dtype", agent.dtype, ("float64", "float32"))
+    if agent.lam != "auto" and check_number(agent.name, "lam", agent.lam, low=0.0, open_low=True) < 1 / LARGEST_BONUS:
+        invalid(agent.name, "lam", f"at least {1 / LARGEST_BONUS:g}, or 'auto'", agent.lam)
+    if agent.dtype == "float32" and not isinstance(agent.lam, str) and agent.lam < LEAST_LAM_SINGLE:
+        words = f"lam={agent.lam:g} is lost in single precision, which has 7 digits: Q can be off by its whole range"
+        warnings.warn(f"{agent.name}: {words}. Use dtype=float64, or lam >= {LEAST_LAM_SINGLE:g}.", LinMDPWarning)
+    if agent.stationary != "auto" and not isinstance(agent.stationary, bool):
+        invalid(agent.name, "stationary", "true, false or 'auto'", agent.stationary)
+    if agent.discount != "auto":
+        check_number(agent.name, "discount", agent.discount, low=0.0, high=1.0, open_low=True)
+    check_number(agent.name, "inflate", agent.inflate, low=0.0, high=1.0)

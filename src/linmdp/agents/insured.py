@@ -302,7 +302,7 @@ class Insured(Agent):
         return self._A.certificate()
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
-        self._B.prepare_anew(max(int(saved_array(state, "k")), 1))  # its width, before what it has learned
+        self._B.prepare_for(max(int(saved_array(state, "k")), 1), anew=True)  # its width, before what it has learned
         super()._load(state)
         (n_A, n_B), due = self.turns, 0 if self.mode != "mean" else power_floor(max(self._k - 1, 0), self._alpha)
         if not (n_A >= 0 and n_B >= due and 0 <= self._k - n_A - n_B <= 1 and self._plays in (0, 1)):

@@ -13,25 +13,29 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmdp.agents.auto_beta import AutoBeta
-from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.backend import NUMPY, Backend, imagined
 from linmdp.agents.base import Agent, StateDict, check_step, load_array
-from linmdp.agents.budget import STATE_BYTES, Choice, Sizes, chosen_within
-from linmdp.agents.choice import StorageChoice
+from linmdp.agents.budget import OBJECTS, STATE_BYTES, Choice, chosen_within
+from linmdp.agents.choice import LARGEST_BONUS, USUAL_LAM, StorageChoice, check_common
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
 from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.held import solvable
+from linmdp.agents.horizon import Horizon
 from linmdp.agents.memory.base import Parts, Storage
-from linmdp.agents.parameters import LARGEST_BONUS, USUAL_LAM, check_common
 from linmdp.agents.planner import Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule, Step
-from linmdp.errors import InvalidData, check_int, invalid
+from linmdp.errors import InvalidData, InvalidParameter, check_int, invalid, without_warnings
 from linmdp.features.tabular import phi_of, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 SLACK = 0.01
 """An episode is as good as any can be if it falls short of the best by this share of the range, or less."""
+
+
+FOREVER = 1 << 40
+"""Episodes, where nobody says how many there will be."""
 
 
 class Setting(NamedTuple):
@@ -56,7 +60,7 @@ class LSVIAgent(Agent):
     """
 
     schedule_type: ClassVar[type[Schedule]] = Always
-    """The kind of schedule, for forecasts of memory."""
+    """The kind of schedule, where it reads features."""
     merges_for_bytes: ClassVar[bool] = False  # whether `max_bytes` may choose centres, where nothing exact fits
     own_M: ClassVar[bool] = False
     """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
@@ -64,7 +68,7 @@ class LSVIAgent(Agent):
     own_weights: ClassVar[bool] = False  # whether its exploration holds weights beside those of the planner
     bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
     own_storage: ClassVar[bool] = False
-    """Whether `make_storage` makes one of its own, of which nobody knows whether it holds every sample."""
+    """Whether `make_storage` makes one of its own."""
     _arrays: ClassVar[tuple[str, ...]] = ("_plan", "_store", "_tie_draws")
     _members: ClassVar[tuple[str, ...]] = ("_auto_beta", "schedule", "_planner")
     _derived: ClassVar[tuple[str, ...]] = ()  # the caps are those of the exploration
@@ -99,13 +103,15 @@ class LSVIAgent(Agent):
         self._K = None if episodes is None else check_int(self.name, "episodes", episodes, low=1)
         self._features, self.chosen_within = trusted(task.features), Choice()
         self._storing = StorageChoice(self)
-        self.horizon = self._storing.make_horizon()
+        self._auto_beta: AutoBeta | None = None
+        self._set_horizon(self._storing.make_horizon())
         self._storing.check()
-        planned = self.horizon.caps(cap, task.reward_range[1])
-        self.caps: Array = planned[[self.horizon.planned(h) for h in range(task.H)]]
-        self._auto_beta = self._make_auto_beta() if beta == "auto" and not self.auto else None
-        if beta == "auto":
-            self.beta_value = self._auto_beta.beta if self._auto_beta else 0.0
+        if beta == "auto" and not self.auto:
+            scale = max(max(abs(r) for r in task.reward_range), 1e-12)
+            self._auto_beta = AutoBeta(self.horizon, task.d, lam=self.lam_value, caps=self.caps, scale=scale)
+            self.beta_value = self._auto_beta.beta
+        elif beta == "auto":
+            self.beta_value = 0.0
         else:
             self.beta_value = confidence_width(self.name, beta, d=task.d, H=task.H, K=self._K)
         if not self.beta_value * self.beta_value / self.lam_value < LARGEST_BONUS:
@@ -113,14 +119,16 @@ class LSVIAgent(Agent):
         self._exploration = self.make_exploration(self.beta_value)
         if inflate and (not self._exploration.inflate or self.horizon.discounted):
             invalid(self.name, "inflate", "0 without a bonus for each step", inflate)
-        self.chosen_within = chosen_within(self.name, max_bytes, self._choices(), self._bytes_of, self._storing.smaller)
-        if self._storing.name != self._storing.asked:
-            self._exploration = self.make_exploration(self.beta_value)
-        self.schedule = self.make_schedule()
-        self._planner = self._make_planner()
-        self.schedule.bind(self._planner.ridge)
         self._plan, self._store = (np.zeros(self.horizon.groups, dtype=np.bool_) for _ in range(2))
         self._tie_draws = np.zeros(task.H)
+        try:
+            self.chosen_within = self._choose()
+        except InvalidParameter:
+            if not self._storing.could_discount:
+                raise
+            self._set_horizon(self._storing.make_horizon(tight=True))
+            self.chosen_within = self._choose()
+        self._make_parts()
         self._next = task.H  # the step to be observed next; H between episodes
         self._earned = 0.0  # the sum of rewards in this episode
         self._over = False  # whether the last step observed ended the episode for good
@@ -144,10 +152,6 @@ class LSVIAgent(Agent):
         """When to plan, store and forget."""
         return Always(self.horizon.groups)
 
-    def schedule_bytes(self, sizes: Sizes) -> int:
-        """What the schedule will hold, before it is made."""
-        return self.schedule_type.forecast_bytes(sizes)
-
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
         """How Q is made optimistic; beta is a number or, for B runs in lockstep, (H, B)."""
         lows = self.horizon.lows(self.task.reward_range[0])
@@ -169,20 +173,16 @@ class LSVIAgent(Agent):
         """What `max_bytes` may choose, from the best to the smallest."""
         return self._storing.choices()
 
+    def _choose(self) -> Choice:
+        """What there is to choose within `max_bytes`."""
+        return chosen_within(self.name, self.max_bytes, self._choices(), self._bytes_of, self._storing.smaller)
+
     def _bytes_of(self, choice: Choice) -> int:
         """The most bytes at once, with that choice."""
-        return self._storing.bytes_in_all(choice, self._most_held(choice))
-
-    def _most_held(self, choice: Choice) -> int | None:
-        """The most samples that one regression holds at once; None where it is not known."""
-        samples = self._most_samples(choice)
-        if samples is None and choice["storage"] in ("features", "states"):
-            samples = self._known_K()
-        return None if samples is None else samples * self.horizon.samples_per_episode
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        """The most samples that one step holds at once; None where it is not known."""
-        return self._K
+        self.chosen_within = choice
+        with imagined(), without_warnings():
+            self._make_parts()
+        return self.most_bytes(None)
 
     def _known_K(self) -> int:
         """K, which some choices cannot be made without."""
@@ -192,11 +192,20 @@ class LSVIAgent(Agent):
 
     @property
     def _state_bytes(self) -> int:
-        """Bytes of a state that is not finite: what the task declares, or a default."""
-        return STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
+        """Bytes of a state: where it is not finite what the task declares, or a default."""
+        usual = STATE_BYTES if self.task.state_bytes is None else self.task.state_bytes
+        return usual if self.task.S is None else 8
 
-    def _make_planner(self) -> Planner:
-        return Planner(
+    def _set_horizon(self, horizon: Horizon) -> None:
+        self.horizon = horizon
+        planned = horizon.caps(self.cap, self.task.reward_range[1])
+        self.caps: Array = planned[[horizon.planned(h) for h in range(self.task.H)]]
+
+    def _make_parts(self) -> None:
+        """The exploration, the schedule and the planner, as they were chosen."""
+        self._exploration = self.make_exploration(self.beta_value)
+        self.schedule = self.make_schedule()
+        self._planner = Planner(
             self.horizon,
             self._storing.width,
             lam=self.lam_value,
@@ -205,20 +214,29 @@ class LSVIAgent(Agent):
             delay=DELAY if self.own_storage else self._storing.delay,
             ridge=self.make_ridge(),
         )
-
-    def samples_after(self, episodes: int) -> int:
-        """The most samples that one step's regression rests on at once, within that many episodes."""
-        return self.schedule.most_samples(episodes)
+        self.schedule.bind(self._planner.ridge)
 
     def samples_held(self, episodes: int) -> int:
-        return self.samples_after(episodes) * self._planner.storage.keeps_samples
+        return self.schedule.most_samples(episodes) * self._planner.storage.keeps_samples
 
     def plannings(self, episodes: int) -> int:
         return self.schedule.plannings(episodes)
 
     def bytes_after(self, episodes: int) -> int:
-        storage, held = self._planner.storage, self.schedule.most_held(episodes, self.horizon.samples_per_episode)
-        return self.nbytes - storage.nbytes + storage.bytes_after(held)
+        storage = self._planner.storage
+        return self.nbytes - storage.nbytes + storage.bytes_after(self._most_held(episodes))
+
+    def _most_held(self, episodes: int) -> int:
+        """The most samples of a regression; names of states are not forgotten."""
+        each = self.horizon.samples_per_episode
+        return episodes * each if self._storing.unbounded else self.schedule.most_held(episodes, each)
+
+    def most_bytes(self, episodes: int | None) -> int:
+        """Bytes at once within that many episodes, planning included; None: within as many as are known to come."""
+        K = episodes or self._K or FOREVER
+        if self._most_held(K) >= FOREVER and not self._storing.bounded:
+            self._known_K()
+        return self.bytes_after(K) + self.working_bytes(self._most_held(K)) + OBJECTS
 
     # an episode
 
@@ -234,8 +252,7 @@ class LSVIAgent(Agent):
             self.resets += 1
             self._planner.drop_samples()
             self._planner.recall(self.schedule.recalled(), self._features)
-        beaten = self.schedule.eager and self._auto_beta is not None and self._auto_beta.beaten
-        if beaten:
+        if self.schedule.eager and self._auto_beta and self._auto_beta.beaten:
             self._plan[:] = True
         with solvable(self.name):
             if self._plan.any() or self._store.any():
@@ -268,12 +285,17 @@ class LSVIAgent(Agent):
 
     def act(self, h: int, state: State) -> int:
         """argmax_a Q_h(state, a) (line 15); a tie goes to the first, or to any of them with the same chance."""
-        tied = self._planner.storage.tied(self.horizon.acting(h), state)
-        if len(tied) == 0:
-            raise InvalidData(f"Q of {self.name} at step {h} is NaN: beta, lam or the features are too extreme.")
+        tied = self._tied(h, state)
         if len(tied) == 1 or self.ties == "first":
             return int(tied[0])
         return int(tied[int(self._tie_draws[h] * len(tied))])
+
+    def _tied(self, h: int, state: State) -> IntArray:
+        """The numbers of the actions that share the largest Q, in order."""
+        tied: IntArray = self._planner.storage.best_actions(self.horizon.acting(h), state).nonzero()[0]
+        if len(tied) == 0:
+            raise InvalidData(f"Q of {self.name} at step {h} is NaN: beta, lam or the features are too extreme.")
+        return tied
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
         self._next = check_step(self.task, self._next, h, action, reward)
@@ -333,10 +355,6 @@ class LSVIAgent(Agent):
 
     def diagnostics(self) -> dict[str, float]:
         return self.schedule.diagnostics() | self._planner.storage.diagnostics()
-
-    def _make_auto_beta(self) -> AutoBeta:
-        scale = max(max(abs(r) for r in self.task.reward_range), 1e-12)
-        return AutoBeta(self.horizon, self.task.d, lam=self.lam_value, caps=self.caps[-self.horizon.H :], scale=scale)
 
     def summed(self) -> list[Array]:
         plain = type(self._exploration) is Bonus and type(self.schedule) is Always

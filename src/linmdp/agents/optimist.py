@@ -12,7 +12,7 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Inflated
 from linmdp.agents.schedules.rare_switch import LSVIUCBRareSwitch, RareSwitch
 from linmdp.agents.widths import table_width, theorem_width
-from linmdp.errors import InvalidData, InvalidParameter, check_choice, check_number, invalid
+from linmdp.errors import InvalidParameter, check_choice, check_number, invalid
 from linmdp.features.unit import is_unit
 from linmdp.types import Array, IntArray, State, Task
 
@@ -67,10 +67,13 @@ class Optimist(LSVIUCBRareSwitch):
         """How much the values of each step can differ, (H,)."""
         return np.asarray(self.caps - self.horizon.lows(self.task.reward_range[0]))
 
-    def prepare_for(self, k: int) -> None:
-        """The width of episode k. Where K is not known it is that of the next 2^j, with p / (j (j + 1)) for p."""
+    def prepare_for(self, k: int, *, anew: bool = False) -> None:
+        """The width of episode k. Where K is not known it is that of the next 2^j, with p / (j (j + 1)) for p.
+
+        `anew`: for what was saved in that episode.
+        """
         j = 1 if self._K is not None else max(1, (k - 1).bit_length())
-        if j != self._doublings:
+        if anew or j != self._doublings:
             self._doublings = j
             K, p = (1 << j, self.p / (j * (j + 1))) if self._K is None else (self._K, self.p)
             beta = self.width_for(K, p)
@@ -90,13 +93,9 @@ class Optimist(LSVIUCBRareSwitch):
             beta = unit * theorem_width(d=self.task.d, H=H, K=samples, lam=lam, p=p, more=drift / unit)
         return np.full(H, beta + drift)
 
-    def act(self, h: int, state: State) -> int:
-        """One of the actions of largest score among those that share the largest Q."""
-        tied = self._planner.storage.tied(self.horizon.acting(h), state)
-        if len(tied) == 0:
-            raise InvalidData(f"Q of {self.name} at step {h} is NaN: lam or the features are too extreme.")
-        tied = self._foremost(h, state, tied)
-        return int(tied[int(self._tie_draws[h] * len(tied))])
+    def _tied(self, h: int, state: State) -> IntArray:
+        """Those of largest score among the actions that share the largest Q."""
+        return self._foremost(h, state, super()._tied(h, state))
 
     def policy(self, h: int) -> Array | IntArray:
         """(S, A) probabilities."""
@@ -119,8 +118,3 @@ class Optimist(LSVIUCBRareSwitch):
             explore.caps = capped
         foremost: IntArray = tied[scores >= scores.max() - explore.tie]
         return foremost
-
-    def prepare_anew(self, k: int) -> None:
-        """The same, for what was saved in episode k."""
-        self._doublings = 0
-        self.prepare_for(k)

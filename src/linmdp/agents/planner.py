@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.afresh import with_columns
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.base import Component
 from linmdp.agents.exploration.base import Exploration
@@ -56,20 +55,19 @@ class Planner(Component):
         self.ridge: Any = ridge
         if ridge is None:
             self.ridge = Ridge(horizon.groups, d, lam, batch=batch, backend=backend, delay=delay)
-        self.w = backend.zeros((horizon.levels, *batch, d))
-        exploration.bind(self.ridge, self.w)
+        w = backend.zeros((horizon.levels, *batch, d))
+        exploration.bind(self.ridge, w)
         plain = exploration.incremental and self.ridge.incremental
         self.incremental = plain and not (horizon.shared or exploration.adaptive)
         self.scaled = exploration.scaled = self.incremental and backend.is_numpy and exploration.plain
-        self.storage = make_storage(Parts(horizon, self.ridge, self.w, exploration, self.resize))
+        self.storage = make_storage(Parts(horizon, self.ridge, w, exploration))
         self.incremental &= self.storage.incremental
         self.scaled = exploration.scaled = self.scaled and self.incremental
 
-    def resize(self, d: int) -> None:
-        """Make room for d weights, where features grow with the states seen."""
-        self.ridge.resize(d)
-        self.w = self.storage.w = with_columns(self.w, d, 0.0)
-        self.exploration.bind(self.ridge, self.w)
+    @property
+    def w(self) -> Any:
+        """Those of the storage, which may have to make room for more."""
+        return self.storage.w
 
     def drop_samples(self, runs: Any = ...) -> None:
         """Delete the working space (of some runs). The old Q acts on."""
@@ -160,7 +158,7 @@ class Planner(Component):
         """Lines 7 to 11 of step h for a few of the runs in lockstep; the others are not looked at."""
         counts: Any = self.storage  # runs in lockstep have no other
         which = slice(runs[0], runs[0] + 1) if len(runs) == 1 else runs  # of one run, its arrays themselves
-        z = 0.0 if last else counts.target_runs(h, which)
+        z = 0.0 if last else counts.followed_by(h, counts.V[h + 1][which], which)
         self.w[h][which] = matvec(self.ridge.inverse(h)[which], self.ridge.u[h][which] + z)
         counts.sweep_runs(h, v if v.any() else None, which)
 

@@ -5,13 +5,13 @@ Arrays have the axes (G, *batch, ...): G regressions; `batch` is empty for one a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import LARGEST_KERNEL, NUMPY, Backend
+from linmdp.agents.backend import LARGEST_KERNEL, NUMPY, Backend, imagining
 from linmdp.agents.base import Component
 from linmdp.agents.held import POSITIVE, check_gram, check_range
 from linmdp.types import Array, BoolArray, IntArray
@@ -122,12 +122,6 @@ def runs_in(mask: BoolArray, g: int) -> Any:
     return ... if mask.ndim == 1 else mask[g]
 
 
-def add_sample(pending: Any, u: Any, phi: Any, reward: Any) -> None:
-    """One sample of one regression; `pending` is zero where a sample comes."""
-    pending += phi
-    u += phi * reward
-
-
 Rebuild = Callable[[int], Any]
 """Lambda_g, (d, d), from the samples that are held, without the pending one."""
 
@@ -193,15 +187,20 @@ class Ridge(Component):
         self.behind, self.empty = np.zeros((G, *batch), dtype=np.bool_), np.zeros((G, *batch), dtype=np.bool_)
         self.absorbed = self.delayed = 0
         self.changed = 0
-        everything = np.ones((G, *batch), dtype=np.bool_)
-        self.drop(everything)
-        self.restart(everything)
+        if not imagining():
+            everything = np.ones((G, *batch), dtype=np.bool_)
+            self.drop(everything)
+            self.restart(everything)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         super().load_state_dict(state)
         check_gram("Lambda_inv", self.Lambda_inv)
         check_gram("Lambda", self.Lambda)
         check_range("delayed", self.delayed, 0, self.waiting.shape[-2])
+
+    def working_bytes(self, samples: int) -> int:
+        d, squares = self._d, 8 * self._d * self._d
+        return 3 * squares + 48 * len(self.u) * d + min(BLOCK_BYTES + squares, len(self.u) * squares)
 
     def drop(self, mask: BoolArray) -> None:
         """Forget the samples of `mask`, (G, *batch). Lambda_inv, with which the old Q acts, stays."""
@@ -239,7 +238,8 @@ class Ridge(Component):
 
         There must be none pending.
         """
-        add_sample(self.pending[g], self.u[g], phi, reward)
+        self.pending[g] += phi
+        self.u[g] += phi * reward
 
     def add_together(self, g: int, phi: Any) -> None:
         """Samples of regression g whose phi, (n, B, d) of B runs, go into Lambda at once; u has them already."""
@@ -307,11 +307,8 @@ class Ridge(Component):
 
     def refactor(self, mask: BoolArray, rebuild: Rebuild | None = None) -> None:
         """Invert Lambda afresh where `mask` says; what was derived from the old inverses has to follow."""
-        self.settle()
-        for g in masked_groups(mask):
-            runs = runs_in(mask, g)
-            if (Lambda := self._Lambda_of(g, runs, rebuild)) is not None:
-                self.Lambda_inv[g][runs] = fresh_inverse(Lambda, self.backend)
+        for g, runs, Lambda in self._Lambdas(mask, rebuild):
+            self.Lambda_inv[g][runs] = fresh_inverse(Lambda, self.backend)
         self.renewed(mask)
 
     def renewed(self, mask: BoolArray) -> None:
@@ -319,14 +316,18 @@ class Ridge(Component):
         self.behind &= ~mask
         self.empty &= ~mask
 
-    def _Lambda_of(self, g: int, runs: Any, rebuild: Rebuild | None) -> Any:
-        """Lambda_g in those runs; None where it is neither kept nor can be made again."""
-        if not self.keep_Lambda:
-            return None if rebuild is None else rebuild(g)
-        if not self.changed:
-            return self.Lambda[g][runs]
-        eye = self.backend.array(np.eye(self._d))
-        return self.Lambda[g][runs] + self.shift[runs][..., None, None] * eye
+    def _Lambdas(self, mask: BoolArray, rebuild: Rebuild | None) -> Iterator[tuple[int, Any, Any]]:
+        """Each g in `mask`, its runs and their Lambda_g, where that is kept or can be made again."""
+        self.settle()
+        for g in masked_groups(mask):
+            runs = runs_in(mask, g)
+            if self.keep_Lambda and self.changed:
+                eye = self.backend.array(np.eye(self._d))
+                yield g, runs, self.Lambda[g][runs] + self.shift[runs][..., None, None] * eye
+            elif self.keep_Lambda:
+                yield g, runs, self.Lambda[g][runs]
+            elif rebuild is not None:
+                yield g, runs, rebuild(g)
 
     def rebuilt(self, g: int, gram: Array) -> Array:
         """Lambda_g from sum phi phi' over all samples, without the pending one; for one agent."""
@@ -365,13 +366,10 @@ class Ridge(Component):
     def drift(self, rebuild: Rebuild | None = None) -> Any:
         """max |Lambda Lambda^-1 - I| over all regressions that are not behind, (*batch)."""
         xp, eye = self.backend.xp, self.backend.array(np.eye(self._d))
-        worst, mask = xp.zeros_like(self.lam), ~self.behind
-        self.settle()
-        for g in masked_groups(mask):
-            runs = runs_in(mask, g)
-            if (Lambda := self._Lambda_of(g, runs, rebuild)) is not None:
-                off = xp.amax(abs(Lambda @ self.Lambda_inv[g][runs] - eye), (-1, -2))
-                worst[runs] = xp.maximum(worst[runs], off)
+        worst = xp.zeros_like(self.lam)
+        for g, runs, Lambda in self._Lambdas(~self.behind, rebuild):
+            off = xp.amax(abs(Lambda @ self.Lambda_inv[g][runs] - eye), (-1, -2))
+            worst[runs] = xp.maximum(worst[runs], off)
         return worst
 
 

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linmdp.agents.backend import zeros
 from linmdp.agents.base import Component
-from linmdp.agents.budget import Choice, descending, ridge_bytes, sketch_bytes
+from linmdp.agents.budget import Choice, varied
+from linmdp.agents.exploration.perturbation import ROWS
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.ridge import Rebuild, fresh_inverse, masked_groups
 from linmdp.errors import check_int, invalid
@@ -72,13 +74,18 @@ class Sketched(Component):
     _derived: ClassVar = ("norms",)
     exact, incremental, stale, absorbed = False, False, False, 0
 
-    def __init__(self, G: int, d: int, lam: float, m: int, norms: Array) -> None:
-        self.m, self.norms, self.lam = m, norms, np.full((), lam)
-        self.B, self.u = np.zeros((G, 2 * m, d)), np.zeros((G, d))
-        self.K_inv, self.alpha, self.mu = np.zeros((G, 2 * m, 2 * m)), np.zeros(G), np.full(G, lam)
+    def __init__(self, G: int, d: int, lam: float, m: int, norms: Array, rows: int) -> None:
+        self.m, self.norms, self.lam, self._together = m, norms, np.full((), lam), rows
+        self.B, self.u = zeros((G, 2 * m, d)), zeros((G, d))
+        self.K_inv, self.alpha, self.mu = zeros((G, 2 * m, 2 * m)), np.zeros(G), np.full(G, lam)
         self.rows: IntArray = np.zeros(G, dtype=np.int64)
         self.acting: IntArray = np.zeros(G, dtype=np.int64)
         self.behind, self.empty = np.zeros(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
+
+    def working_bytes(self, samples: int) -> int:
+        """Forms of all rows that are valued together are made of two products more."""
+        (G, n, d), rows = self.B.shape, self._together
+        return int(8 * (8 * n * n + 4 * n * d + 6 * G * d + 2 * n * rows))
 
     def add(self, g: int, phi: Array, reward: float) -> None:
         """One sample of regression g."""
@@ -164,7 +171,8 @@ class LSVIUCBSketch(LSVIAgent):
         low, high = (abs(r) for r in self.task.reward_range)
         largest = max(low, high) + np.maximum(self.caps, np.abs(self.horizon.lows(self.task.reward_range[0])))
         norms = np.sqrt(self.task.d) * np.append(largest[1:], max(low, high))
-        return Sketched(self.horizon.groups, self.task.d, self.lam_value, m, norms)
+        rows = self.task.A * max(self.task.S or 0, ROWS)
+        return Sketched(self.horizon.groups, self.task.d, self.lam_value, m, norms, rows)
 
     def _directions(self) -> int:
         usual = max(LEAST_M, self.task.d // 8)
@@ -176,9 +184,4 @@ class LSVIUCBSketch(LSVIAgent):
 
     def _choices(self) -> Iterator[Choice]:
         for choice in super()._choices():
-            yield from (choice | {"m": m} for m in descending(self._directions(), LEAST_M))
-
-    def _bytes_of(self, choice: Choice) -> int:
-        s = self._storing.sizes()
-        whole = ridge_bytes(s, kept=choice["storage"] == "counts")
-        return super()._bytes_of(choice) - whole + sketch_bytes(s, choice["m"])
+            yield from varied([choice], "m", self._directions(), LEAST_M)

@@ -32,12 +32,3 @@ def table_width(caps: Array, *, d: int, K: int, lam: float, p: float) -> Array:
 def log_term(n: int, p: float) -> float:
     """l_n = ln(n (n + 1) / p): the price of a bound that holds for all n at once."""
     return math.log(n * (n + 1) / p)
-
-
-def optimist_bound(n: int, beta: float, *, d: int, H: int, lam: float, p: float, eta: float = 1.0) -> float:
-    """R_B(n): the most that n episodes of an optimist can certify, for rewards in [0, 1]; `eta` as of its plannings."""
-    if n == 0:
-        return 0.0
-    squares = H * (H + 1) * (2 * H + 1) / 6
-    potential = 2 * beta * H * math.sqrt(2 * eta * d * n * math.log1p(n / (lam * d)))
-    return potential + math.sqrt(n * squares * log_term(n, p) / 2)

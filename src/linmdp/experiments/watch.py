@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from linmdp.agents.base import Agent
-from linmdp.agents.beliefs import bonus
+from linmdp.agents.exploration.bonus import Bonus
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.envs.guard import Guard
 from linmdp.errors import FAULTS, InvalidData, InvalidParameter, LinMDPError, check_int, described
 from linmdp.experiments.stored_runs import Say
@@ -19,7 +20,7 @@ from linmdp.results.verdict import number as written
 from linmdp.runner.policy import Policy
 from linmdp.runner.registry import make_env
 from linmdp.runner.saved import trained
-from linmdp.types import Array
+from linmdp.types import Array, State
 
 MOST_FRAMES = 200
 RENDER = "render_mode=rgb_array"
@@ -53,6 +54,19 @@ def _episode(agent: Agent, spec: str | None, env: Any, seed: int, say: Say) -> F
     length, kept = len(moments), spaced(len(moments), MOST_FRAMES)
     words = f"{length} steps, return {written(guard.original(earned))}, of the greedy policy at the end; seed {seed}."
     return episode_film("An episode", words, [moments[i] for i in kept])
+
+
+def bonus(agent: Agent, h: int, state: State) -> Array:
+    """By how much the bonus raises Q_h(state, .), (A,), after the cap; 0 for agents that explore in another way."""
+    q = agent.q_values(h, state)
+    explore = agent._exploration if isinstance(agent, LSVIAgent) else None
+    if not isinstance(explore, Bonus):
+        return np.zeros_like(q)
+    explore.added = False
+    try:
+        return np.asarray(q - agent.q_values(h, state))
+    finally:
+        explore.added = True
 
 
 def _picture(env: Any, h: int) -> Array:

@@ -116,7 +116,7 @@ def forecast(agent: LSVIAgent, model: LinearModel, episodes: int) -> str:
     """
     if agent.auto:
         return "beta and lam follow from the data: it can learn (docs, evidence)."
-    held = max(1, agent.samples_after(episodes))
+    held = max(1, agent.schedule.most_samples(episodes))
     room = model.reward_range[1] - float((model.theta @ model.features.columns).mean())
     contrast = float(optimum(model).Q.std(axis=-1).mean())
 

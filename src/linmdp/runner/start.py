@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from linmdp.agents.backend import imagined
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
@@ -121,10 +122,6 @@ def fresh_sizes() -> Sizes:
     return lambda job: made(job.env, job.agent, job.episodes)
 
 
-class _Enough(Exception):
-    """Raised in the middle of making an agent: what it will take is known."""
-
-
 def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
     """The most bytes that an LSVI agent will take, without making it; None where it is not known beforehand."""
     name, parameters = parse_spec(spec)
@@ -132,17 +129,12 @@ def predicted_bytes(spec: str, task: Task, episodes: int) -> int | None:
     if kind is None or not issubclass(kind, LSVIAgent) or kind.own_storage:
         return None
 
-    def stop(agent: LSVIAgent) -> NoReturn:  # in place of making the schedule, which comes before all large arrays
-        raise _Enough(agent._bytes_of(next(agent._choices())))
-
-    with without_warnings():
+    with without_warnings(), imagined():
         try:
-            construct(type(name, (kind,), {"make_schedule": stop}), parameters, task, episodes)
-        except _Enough as found:
-            return int(found.args[0])
+            agent: Any = construct(kind, parameters, task, episodes)
+            return int(agent.most_bytes(episodes))
         except LinMDPError:  # it is reported where the agent is made
             return None
-    return None
 
 
 def _model_bytes(env: Any) -> int:

@@ -1,13 +1,7 @@
 """beta="auto" with lam="auto": how wide and how smooth, both from the data. See docs/evidence.md.
 
-What is regressed is the shortfall W = cap - Q, written here as Q - cap <= 0: rewards are counted from the best that a
-step can pay (`offset`), a terminal state is worth -cap, and zero weights mean full optimism, whatever the sign and the
-offset of the rewards. After each regression the noise of its targets is
-
-    sigma_h^2 = (RSS_h + NU var(y)) / (max(n - dof, 0) + NU),   RSS_h = sum y_i^2 - w'z - lam |w|^2,
-
-the width is beta_h = WIDTH / sqrt(H) sigma_h, and lam of the next planning is the evidence for it,
-sum_h sigma_h^2 dof / sum_h |w_h|^2, within bounds.
+What is regressed is Q - cap <= 0: rewards are counted from the best that a step can pay (`offset`), a terminal state is
+worth -cap, and zero weights mean full optimism, whatever the sign and the offset of the rewards.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.backend import NUMPY, Backend, zeros
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
@@ -32,7 +32,7 @@ class WeightedBonus(Bonus):
 
     def __init__(self, horizon: Horizon, d: int, caps: Array, beta: float) -> None:
         super().__init__(horizon, caps, beta)
-        self.squared, self.narrow = np.zeros((horizon.groups, d, d)), np.zeros((horizon.groups, d, d))
+        self.squared, self.narrow = zeros((horizon.groups, d, d)), zeros((horizon.groups, d, d))
 
     def seen(self, g: int, sample: Sample) -> None:
         self.squared[g] += sample.phi[:, None] * sample.phi
@@ -108,7 +108,3 @@ class OptWLSVI(LSVIAgent):
         super().begin_episode()
         assert isinstance(self.schedule, Forgetting)
         self._planner.fade(self.schedule.eta)  # what was planned acts on; the samples to come count in full
-
-    def _most_samples(self, choice: dict[str, Any]) -> int | None:
-        K = self._K
-        return None if K is None else Forgetting(1, window(self, self.W, self.B)).most_samples(K)

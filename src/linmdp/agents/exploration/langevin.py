@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.backend import NUMPY, Backend, zeros
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.exploration.perturbation import Perturbation
 from linmdp.agents.exploration.randomised import refuse_blocks
@@ -28,8 +28,8 @@ class Langevin(Perturbation):
     def __init__(self, agent: LSVIAgent, beta: Any, steps: int) -> None:
         super().__init__(agent, beta, 1)
         G, levels, d = agent.horizon.groups, agent.horizon.levels, agent.task.d
-        self._shift = np.zeros((levels, steps, d))  # the g of this planning
-        self._values, self._vectors = np.zeros((G, d)), np.zeros((G, d, d))
+        self._shift = zeros((levels, steps, d))  # the g of this planning
+        self._values, self._vectors = zeros((G, d)), zeros((G, d, d))
 
     def begin(self) -> None:
         self.plannings += 1

@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.backend import NUMPY, Backend, zeros
 from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.errors import check_int
 from linmdp.types import Array, Task
+
+ROWS = 256
+"""States that are valued together, at most, where there is no table of them."""
 
 
 class Perturbation(Exploration):
@@ -35,12 +38,16 @@ class Perturbation(Exploration):
     def __init__(self, agent: LSVIAgent, beta: Any, draws: int, backend: Backend = NUMPY) -> None:
         super().__init__(agent.horizon, agent.caps, beta, backend)
         self.width, shape = draws, (self.horizon.levels, draws, *self.beta.shape[1:], agent.task.d)
-        self.W, self._shift = np.zeros(shape), np.zeros(shape)
+        self.W, self._shift, self._task = zeros(shape), zeros(shape), agent.task
         self.seeds, self.plannings = np.zeros(self.beta.shape[1:] or 1, dtype=np.int64), 0
 
     def seed(self, generators: Sequence[np.random.Generator]) -> None:
         if not self.seeds.any():
             self.seeds[:] = [rng.integers(1, 2**62) for rng in generators]
+
+    def working_bytes(self, samples: int) -> int:
+        levels, draws, *_, d = self.W.shape
+        return int(16 * (draws - 1) * (levels * d + self._task.A * max(self._task.S or 0, ROWS)))
 
     def normal(self, *shape: int) -> Array:
         """Standard normal numbers of this planning, (*shape[:-1], *batch, shape[-1])."""

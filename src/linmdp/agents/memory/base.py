@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,10 +18,14 @@ from linmdp.agents.ridge import Ridge, quadratic_forms
 from linmdp.errors import InvalidData, InvalidParameter
 from linmdp.features.base import CheckedFeatures, FeatureMap
 from linmdp.features.basis import BlockFeatures
-from linmdp.types import Array, BoolArray, IntArray, State, all_finite
+from linmdp.types import Array, BoolArray, State, all_finite
 
 FADED = 1e-10
 """The weight below which a sample that fades is dropped."""
+
+
+BUFFERS = 8 * 8192
+"""Bytes of NumPy's own for products that do not lie in one piece."""
 
 
 class Parts(NamedTuple):
@@ -32,8 +35,6 @@ class Parts(NamedTuple):
     ridge: Ridge
     w: Any
     exploration: Exploration
-    resize: Callable[[int], None]
-    """Makes room for d weights in everything that the planner shares."""
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class Storage(Component):
     """The same of fresh inverses and what follows from them."""
 
     def __init__(self, parts: Parts) -> None:
-        self.horizon, self.ridge, self.w, self.exploration, self.resize = parts
+        self.horizon, self.ridge, self.w, self.exploration = parts
 
     @abstractmethod
     def add(self, h: int, sample: Sample) -> None:
@@ -140,11 +141,6 @@ class Storage(Component):
         """What the error of a step does to its value: 2 E_h |phi| in the norm of Lambda^-1, or all it can be worth."""
         found: float = 2 * float(self.errors[0 if self.horizon.discounted else h]) * form**0.5
         return min(found, float(self.spans[h]))
-
-    def tied(self, h: int, state: State) -> IntArray:
-        """The numbers of the actions that share the largest Q_h in `state`, in order."""
-        found: IntArray = self.best_actions(h, state).nonzero()[0]
-        return found
 
     def diagnostics(self) -> dict[str, float]:
         """What it has to tell of the run so far."""

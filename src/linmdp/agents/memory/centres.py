@@ -1,7 +1,6 @@
 """Next states merged into at most M centres: every target is made again at every planning, and the error is bounded.
 
-z = sum_i phi_i V(s'_i) = sum_c N_c V(c), if every s'_i is the centre c to which it belongs, and N_c is the sum of its
-phi. Lambda, u and the number of samples are those of all data. See docs/bounded-memory.md.
+z = sum_i phi_i V(s'_i) = sum_c N_c V(c), if every s'_i is the centre c to which it belongs. See docs/bounded-memory.md.
 
 Below is how points are covered by few of them. A point is a row of features, (p,), or one row for each action, (A, d);
 the distance of two points is the largest over the actions. A set of n points is (n, p) or (n, A, d).
@@ -14,8 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linmdp.agents.backend import zeros
 from linmdp.agents.exploration.base import Moments
-from linmdp.agents.memory.base import FADED, Parts, RowStorage, Sample
+from linmdp.agents.held import check_range
+from linmdp.agents.memory.base import BUFFERS, FADED, Parts, RowStorage, Sample
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
@@ -50,8 +51,7 @@ class Centres(RowStorage):
     than M the radius grows, and centres that are nearer to a heavier one than that are merged into it. The distance of
     two states is that of their features, for the action for which it is largest.
 
-    Where beta and lam are "auto" and states are not finite, a state in which an episode ended counts as one sample for
-    each action, as in `Transitions`.
+    Where beta and lam are "auto" and states are not finite, ends count as in `Transitions`.
 
     Attributes
     ----------
@@ -65,14 +65,13 @@ class Centres(RowStorage):
     final : (G, d) sum of phi over ended states and actions; finals : (G,) how many these are
     spans : (H,) the largest difference of two values of a step
     errors : (H,) E_h of the last planning; certificate : () see `off`
-    older : (G,) whether Lambda^-1, with which the old Q acts, knows samples that have been dropped
+    older : (G,) whether Lambda^-1 knows samples that have been dropped
     """
 
     _arrays: ClassVar = (
         *("centre", "point", "N", "sums", "W", "count", "radius", "outer"),
         *("ended", "ends", "final", "finals", "errors", "certificate", "older"),
     )
-
     _derived: ClassVar = ("spans",)
 
     def __init__(self, parts: Parts, features: FeatureMap, M: int, dtype: str, spans: Array) -> None:
@@ -80,11 +79,11 @@ class Centres(RowStorage):
         horizon, d, (G, blocks, p, _) = self.horizon, features.d, self.ridge.Lambda_inv.shape
         self.M, self.spans, self.table, F = M, spans, isinstance(features, TableFeatures), horizon.followed
         shape = (0,) if self.table else (F, M + 1, p) if self.blocks else (F, M + 1, self.A, d)
-        self.centre = np.zeros((F, (M + 1) * self.table), dtype=np.int32)
-        self.point, self.N = np.zeros(shape, dtype=dtype), np.zeros((F, M + 1, d), dtype=dtype)
-        self.sums, self.W = np.zeros((F, 4, M + 1)), np.zeros((F * (p <= M), p, p))
+        self.centre = zeros((F, (M + 1) * self.table), np.int32)
+        self.point, self.N = zeros(shape, dtype), zeros((F, M + 1, d), dtype)
+        self.sums, self.W = zeros((F, 4, M + 1)), zeros((F * (p <= M), p, p))
         self.count, self.radius = np.zeros(F, dtype=np.int64), np.zeros(F)
-        self.outer: Array = np.zeros((G, blocks, p, p))
+        self.outer: Array = zeros((G, blocks, p, p))
         self.ended, self.ends = np.zeros((F, d)), np.zeros((F, 2))
         self.absorbing = self.exploration.adaptive and not self.table
         self.final, self.finals = np.zeros((G * self.absorbing, d)), np.zeros(G * self.absorbing)
@@ -130,10 +129,9 @@ class Centres(RowStorage):
         if n and (radius > 0 or not self.table):
             shares = shared(point, self.points(g), REACH * radius, radius)
             if len(shares.into):
-                if shares.nearest > 0:
-                    outer = self._displace(g, shares, weight)
-                    if len(self.W):
-                        self.W[g] += outer
+                outer = self._displace(g, shares, weight) if shares.nearest > 0 else 0.0
+                if len(self.W):
+                    self.W[g] += outer
                 return shares.into, shares.weights
         if self.table:
             self.centre[g, n] = state
@@ -161,15 +159,16 @@ class Centres(RowStorage):
         counts = np.repeat(times * weights, len(rows) // len(weights))
         return (counts[:, None] * rows).T @ rows if len(self.W) else 0.0
 
-    def _inverse_after(self, g: int) -> Array:
-        """Lambda^-1 of the step that follows those of regression g, as it was at the last planning."""
-        return np.asarray(self.ridge.Lambda_inv[0 if self.horizon.shared else g + 1])
+    def _after(self, g: int) -> int:
+        """The regression whose Lambda^-1, as it was at the last planning, is that of the step after those of g."""
+        return 0 if self.horizon.shared else g + 1
 
     def _norms_after(self, g: int, moved: Array) -> Array:
         """The largest over the actions of differences of points in that norm, squared, (n,)."""
-        if self.older[0 if self.horizon.shared else g + 1]:  # it knows samples that have been dropped
+        after = self._after(g)
+        if self.older[after]:  # it knows samples that have been dropped
             return norms_squared(moved) / float(self.ridge.lam)
-        return np.asarray(self.forms(moved, self._inverse_after(g)).max(axis=1))
+        return np.asarray(self.forms(moved, self.ridge.Lambda_inv[after]).max(axis=1))
 
     def _coarsen(self, g: int) -> None:
         """Merge centres that are nearer to each other than a larger radius, the heaviest first."""
@@ -229,9 +228,8 @@ class Centres(RowStorage):
     def hold(self, g: int) -> tuple[Array, Array]:
         """The points of a regression and their forms at the step that follows; made once, as long as it is asked."""
         if self._held is None or self._held[0] != g:
-            points = self.points(g)
-            needed = self.exploration.keeps_forms
-            self._held = g, points, self.forms(points, self._inverse_after(g)) if needed else np.zeros(0)
+            points, needed = self.points(g), self.exploration.keeps_forms
+            self._held = g, points, self.forms(points, self.ridge.Lambda_inv[self._after(g)]) if needed else np.zeros(0)
         return self._held[1:]
 
     def target(self, h: int) -> Array:
@@ -262,10 +260,8 @@ class Centres(RowStorage):
         return float(times @ V), float(times @ (V * V) + 2 * rewards @ V)
 
     def moments(self, h: int) -> Moments:
-        found = super().moments(h)
-        if not self.absorbing:
-            return found
-        n, y = float(self.finals[self.horizon.group(h)]), float(self.exploration.ended_value[h])
+        found, y = super().moments(h), float(self.exploration.ended_value[h])
+        n = float(self.finals[self.horizon.group(h)]) if self.absorbing else 0.0
         return Moments(found.n + n, found.total + n * y, found.squares + n * y * y)
 
     # the certificate
@@ -278,7 +274,7 @@ class Centres(RowStorage):
         vectors = np.stack([vector.reshape(-1, self.outer.shape[-1]) for vector in explore.vectors(after)])
         steepest = float(np.sqrt(np.einsum("nap,nap->na", vectors, vectors).max()))
         slope, width = steepest * squares**0.5, float(explore.beta[after]) * explore.keeps_forms
-        inverse = self._inverse_after(g)
+        inverse = self.ridge.Lambda_inv[self._after(g)]
         spread = squares / float(self.ridge.lam) if explore.adaptive else forms  # lam may have fallen
         if len(self.W):
             slope = min(slope, float(np.einsum("nap,pq,naq->", vectors, self.W[g], vectors)) ** 0.5)
@@ -288,21 +284,25 @@ class Centres(RowStorage):
         return float(min(slope + width * spread**0.5, span * times**0.5))
 
     def played(self, h: int, state: State, action: int) -> None:
-        if not self.errors.any():
-            return
-        inverse, row = self.ridge.Lambda_inv[self.horizon.group(h)], self.rows(np.asarray(state)[None])[0]
-        phi, inverse = (row, inverse[action]) if self.blocks else (row[action], inverse[0])
-        self.certificate += self.off(h, float(phi @ inverse @ phi))
+        if self.errors.any():
+            inverse, row = self.ridge.Lambda_inv[self.horizon.group(h)], self.rows(np.asarray(state)[None])[0]
+            phi, inverse = (row, inverse[action]) if self.blocks else (row[action], inverse[0])
+            self.certificate += self.off(h, float(phi @ inverse @ phi))
 
     # memory and files
+
+    def working_bytes(self, samples: int) -> int:
+        """Features of the centres, several times while they merge, and distances of CHUNK of them to all others."""
+        (_, blocks, p, _), A, d = self.outer.shape, self.A, self.features.d
+        row, apart = (p, 1) if self.blocks else (A * d, A)
+        one = 5 * row + 2 * d + 12 * A + CHUNK * (3 * apart + 1)
+        return int(BUFFERS + 8 * (self.M + 1) * one + 32 * blocks * p * p)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         super().load_state_dict(state)
         S = self.features.S if isinstance(self.features, TableFeatures) else 1
-        if not ((self.count >= 0) & (self.count <= self.M)).all():
-            raise InvalidData(f"'count' of a saved agent must be in [0, {self.M}] everywhere.")
-        if not ((self.centre >= 0) & (self.centre < S)).all():
-            raise InvalidData(f"'centre' of a saved agent must be in [0, {S - 1}] everywhere.")
+        check_range("count", self.count, 0, self.M)
+        check_range("centre", self.centre, 0, S - 1)
         bounds = {name: getattr(self, name) for name in ("radius", "errors", "certificate", "finals")}
         bounds |= {"sums": self.sums[:, (TIMES, SQUARES, FORMS)], "W": np.diagonal(self.W, axis1=-2, axis2=-1)}
         if not all(np.isfinite(held).all() and (held >= 0).all() for held in bounds.values()):

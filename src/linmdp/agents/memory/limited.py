@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.memory.base import Parts, Sample
-from linmdp.agents.memory.links import NAMED, Links, Sparse, links_bytes, table_size
+from linmdp.agents.memory.links import Links, Sparse, table_size
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.unit import CODES
@@ -45,6 +45,7 @@ class Merging(Sparse):
     _arrays: ClassVar = (*Sparse._arrays, "merged", "errors", "certificate")
     _saved_within: ClassVar = dict.fromkeys(_arrays, (0, np.finfo(np.float64).max))
     _derived: ClassVar = (*Sparse._derived, "spans")
+    M: int
 
     def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None, M: int, spans: Array) -> None:
         super().__init__(parts, features, index)
@@ -179,6 +180,8 @@ class Joining(Sparse):
     most : the most states, with the rest
     """
 
+    M: int
+
     def __init__(self, parts: Parts, features: FeatureMap, M: int) -> None:
         super().__init__(parts, features, None)
         self.M, self.most, self._free = M, most_states(M, self.A * self.horizon.groups), list[int]()
@@ -238,10 +241,6 @@ class Joining(Sparse):
         self.w[:, cells] = 0.0
 
     # memory and files
-
-    def bytes_after(self, samples: int) -> int:
-        full: int = links_bytes(self.M) + self.most * (8 * self.visits.shape[0] * self.A + NAMED)
-        return min(super().bytes_after(samples), full)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         super().load_state_dict(state)

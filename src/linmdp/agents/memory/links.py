@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.afresh import with_columns
+from linmdp.agents.backend import zeros
 from linmdp.agents.base import StateDict, saved_array
 from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.errors import InvalidData
@@ -39,7 +40,7 @@ class Links:
     """
 
     def __init__(self, size: int = FIRST_LINKS) -> None:
-        self.keys, self.sums, self.count = np.full(size, -1, dtype=np.int64), np.zeros((2, size)), 0
+        self.keys, self.sums, self.count = zeros(size, np.int64, fill=-1), zeros((2, size)), 0
 
     @classmethod
     def of(cls, keys: IntArray, sums: Array, size: int = FIRST_LINKS) -> Links:
@@ -111,11 +112,13 @@ class Sparse(Storage):
     compact = True
     most = END
     """States that are numbered, at most."""
+    M: int | None = None
+    """Links, at most."""
 
     def __init__(self, parts: Parts, features: FeatureMap, index: IntArray | None) -> None:
         super().__init__(parts)
         self.index, self.A, self.S = index, features.A, getattr(features, "S", None) or 0
-        self.visits, self.links = np.zeros(self.ridge.u.shape), Links()
+        self.visits, self.links = zeros(self.ridge.u.shape), Links()
         self.names, self._number = np.zeros(0, dtype=np.int64), dict[int, int]()
         self._split: list[tuple[IntArray, IntArray, Array]] = []  # the links of each regression, during a planning
         self._V: Array = np.zeros(0)
@@ -140,7 +143,10 @@ class Sparse(Storage):
     def _make_room(self) -> None:
         d = len(self.names) * self.A
         self.visits = with_columns(self.visits, d, 0.0)
-        self.resize(d)
+        ridge: Any = self.ridge  # in blocks of one number
+        ridge.resize(d)
+        self.w = with_columns(self.w, d, 0.0)
+        self.exploration.bind(self.ridge, self.w)
 
     def cells(self, i: int) -> Any:
         """The unit vectors of state number i, (A,)."""
@@ -251,12 +257,34 @@ class Sparse(Storage):
         names = self.names.nbytes + (0 if self.S else sys.getsizeof(self._number) + 64 * len(self._number))
         return super().nbytes + self.links.nbytes + names
 
-    def bytes_after(self, samples: int) -> int:
-        """With a different transition in every sample, up to each of them once."""
+    def most_links(self, samples: int) -> int:
+        """A different transition in every sample, up to each of them once."""
         most = samples * len(self.visits)
-        if self.S:
-            most = min(most, self.visits.size * (self.S + 1))
-        return self.nbytes + links_bytes(most) - links_bytes(self.links.count)
+        most = min(most, self.visits.size * (self.S + 1)) if self.S else most
+        return most if self.M is None else min(most, self.M)
+
+    def most_states(self, samples: int) -> int:
+        """All or, where each is numbered when it is seen, as many as arrays that double have space for."""
+        return self.S or min(self.most, 2 * (samples * len(self.visits) + 1))
+
+    def states_bytes(self, states: int) -> int:
+        """Of the names of states without a bound, and of all weights of their unit vectors."""
+        return 0 if self.S else states * (NAMED + 8 * self.A * (3 * len(self.visits) + len(self.w)))
+
+    def bytes_after(self, samples: int) -> int:
+        states = self.states_bytes(self.most_states(samples)) - self.states_bytes(len(self.names))
+        return self.nbytes + states + links_bytes(self.most_links(samples)) - links_bytes(self.links.count)
+
+    def working_bytes(self, samples: int) -> int:
+        states, links, G = self.most_states(samples), self.most_links(samples), len(self.visits)
+        cells = max(self.A * states, self.visits.shape[1])
+        grown = 0 if self.S else 8 * G * cells  # beside the old array while a new one is filled
+        planning = grown + 8 * (self.A * states + 12 * links + 8 * cells + 2 * states)
+        if self.M is None:
+            return int(planning)
+        # two tables and all links, while some of them go
+        leaving = links_bytes(links) + 8 * (21 * links + 4 * G * cells + (G + 3 * self.A) * (states + 1))
+        return int(max(planning, leaving))
 
     def state_dict(self) -> StateDict:
         rows, to, sums = self.links.entries()

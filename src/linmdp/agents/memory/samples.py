@@ -11,7 +11,7 @@ import numpy as np
 from linmdp.agents.base import StateDict, load_array, saved_array
 from linmdp.agents.exploration.base import stacked
 from linmdp.agents.held import check_range
-from linmdp.agents.memory.base import FADED, Parts, Sample, Storage
+from linmdp.agents.memory.base import BUFFERS, FADED, Parts, Sample, Storage
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import TableFeatures
@@ -31,7 +31,7 @@ def faded_after(factor: float) -> int:
 
 def block_size(A: int, d: int, dtype: str, capacity: int | None) -> int:
     """Samples in one block; if it is known how many there will be, equal blocks that hold them with little to spare."""
-    size = int(np.clip(_BLOCK_BYTES // (A * d * np.dtype(dtype).itemsize), 8, LARGEST_BLOCK))
+    size = min(max(_BLOCK_BYTES // (A * d * np.dtype(dtype).itemsize), 8), LARGEST_BLOCK)
     return -(-capacity // -(-capacity // size)) if capacity else size
 
 
@@ -77,10 +77,17 @@ class Samples(Storage):
     """
 
     def __init__(
-        self, parts: Parts, features: FeatureMap, dtype: str, *, keep_features: bool, capacity: int | None = None
+        self,
+        parts: Parts,
+        features: FeatureMap,
+        dtype: str,
+        *,
+        keep_features: bool,
+        state_bytes: int,
+        capacity: int | None = None,
     ) -> None:
         super().__init__(parts)
-        self.features, self.keep_features, self.dtype = features, keep_features, dtype
+        self.features, self.keep_features, self.dtype, self._state_bytes = features, keep_features, dtype, state_bytes
         self.size = block_size(features.A, features.d, dtype, capacity)
         G = self.horizon.groups
         self.blocks: list[list[_Block]] = [[] for _ in range(G)]
@@ -94,11 +101,14 @@ class Samples(Storage):
 
     def bytes_after(self, samples: int) -> int:
         A, d, explore = self.features.A, self.features.d, self.exploration
-        state = A * d * np.dtype(self.dtype).itemsize if self.keep_features else 8
+        state = A * d * np.dtype(self.dtype).itemsize if self.keep_features else self._state_bytes
         if not self.keep_features and any(self.blocks):
             state = next(b for b in self.blocks if b)[0].next[0].nbytes  # the steps fill up from the first on
         one = (d + A * explore.keeps_forms + 2 + explore.adaptive) * np.dtype(self.dtype).itemsize
         return -(-samples // self.size) * self.size * (self.horizon.groups * one + self.horizon.followed * state)
+
+    def working_bytes(self, samples: int) -> int:
+        return BUFFERS + 32 * self.size * self.features.A * self.features.d
 
     def add(self, h: int, sample: Sample) -> None:
         g = self.horizon.group(h)

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.exploration.base import meeting
-from linmdp.agents.memory.base import Parts, Sample, Storage
+from linmdp.agents.backend import NUMPY, Backend, imagining, zeros
+from linmdp.agents.exploration.base import meeting, stacked
+from linmdp.agents.memory.base import BUFFERS, Parts, Sample, Storage
 from linmdp.agents.ridge import dot, masked_groups, matvec, packed, products, runs_in
+from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, BoolArray, State
 
@@ -63,7 +64,8 @@ class Counts(Storage):
         self.seen = backend.zeros((self.horizon.followed * explore.adaptive, *batch, 2, S))
         self.forms = backend.zeros((G * explore.keeps_forms, *batch, A * S), dtype)
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
-        self.best = backend.zeros((H * (self.tables and self.kernels is None), *batch, A, S), "bool") | True
+        self.best = backend.zeros((H * (self.tables and self.kernels is None), *batch, A, S), "bool")
+        self.best[...] = True
         most = explore.width + (explore.keeps_forms and self.tables)
         self._vectors = backend.zeros((most, *batch, d), dtype)
         self._rows = backend.zeros((most, *batch, A * S), dtype)
@@ -77,7 +79,8 @@ class Counts(Storage):
         self._cast = partial(backend.cast, dtype=dtype)
         self._product = backend.fused(matvec if backend.is_numpy else _matvec_in_one_pass)
         self._runs = backend.array(np.arange(batch[0]), "int64") if batch else None
-        self.restart(np.ones((G, *batch), dtype=np.bool_))
+        if not imagining():
+            self.restart(np.ones((G, *batch), dtype=np.bool_))
 
     def add(self, h: int, sample: Sample) -> None:
         g = self.horizon.group(h)
@@ -98,6 +101,9 @@ class Counts(Storage):
             N[:, next_state] += phi
         else:
             N[self._runs, :, next_state] += self._cast(phi)
+
+    def working_bytes(self, samples: int) -> int:
+        return int(BUFFERS + 24 * self.columns.size)  # forms made afresh
 
     def clear(self, runs: Any = ...) -> None:
         self.N[:, runs] = 0.0
@@ -165,9 +171,9 @@ class Counts(Storage):
     def target(self, h: int) -> Any:
         return self.followed_by(h, self.V[h + 1]) if self.tables else self.followed_by(0, self.V[0])
 
-    def followed_by(self, g: int, V: Any) -> Any:
-        """N V of regression g: sum_i phi_i V(s'_i)."""
-        return self._product(self.N[g], V)
+    def followed_by(self, g: int, V: Any, runs: Any = ...) -> Any:
+        """N V of regression g (in some of the runs in lockstep): sum_i phi_i V(s'_i)."""
+        return self._product(self.N[g][runs], V)
 
     def ahead(self, h: int) -> tuple[Any, Any]:
         seen, V = self.seen[self.horizon.group(h)], self.V[h + 1 if self.tables else 0]
@@ -187,10 +193,6 @@ class Counts(Storage):
         self.backend.xp.matmul(vectors, self.columns, out=flat)
         forms = self._forms[g] if explore.keeps_forms else self.forms
         self._valued(h, rows, forms, V, self.best[h] if self.tables else None)
-
-    def target_runs(self, h: int, runs: Any) -> Any:
-        """`target` for some of the runs in lockstep."""
-        return self._product(self.N[h][runs], self.V[h + 1][runs])
 
     def sweep_runs(self, h: int, v: Any, runs: Any) -> None:
         """`sweep` for some of the runs in lockstep; what the others have does not change."""
@@ -260,6 +262,57 @@ class Counts(Storage):
             getattr(self, name)[:] = batched.backend.host(getattr(batched, name)[:, i])
         for h in range(len(self.best)):  # which a GPU does not keep
             self.best[h] = batched.backend.host(batched.best_table(h)[i])
+
+
+class Searched(Counts):
+    """`Counts` of bilinear features: nothing is kept per action, and Q is that of `BilinearFeatures.scan`.
+
+    Attributes
+    ----------
+    N, seen, V : as in `Counts`
+    """
+
+    _arrays: ClassVar = ("N", "V", "seen")
+    _scratch: ClassVar = ()
+    incremental = False
+
+    def __init__(self, parts: Parts, features: BilinearFeatures) -> None:
+        Storage.__init__(self, parts)
+        self.bilinear, self.tables = features, not self.horizon.shared
+        self.N = zeros((self.horizon.followed, features.d, features.S))
+        self.seen = zeros((self.horizon.followed * self.exploration.adaptive, 2, features.S))
+        self.V = zeros((self.horizon.H + 1 if self.tables else 1, features.S))
+        self.forms, self._runs, self._product = np.zeros(0), None, matvec
+
+    def working_bytes(self, samples: int) -> int:
+        A, S, p = self.bilinear.A, self.bilinear.S, self.bilinear.p
+        return int(BUFFERS + 8 * A * (3 * p + 14) + A * S)
+
+    def sweep(self, h: int, v: Any) -> None:
+        if self.tables or h > 0 or self.horizon.discounted:  # with one regression nobody asks for that of step 0
+            vectors, metric = self._linear(h)
+            self.V[h if self.tables else 0] = [
+                self.bilinear.scan(state, vectors, metric, partial(self._score, h)).max()
+                for state in range(self.bilinear.S)
+            ]
+
+    def _score(self, h: int, products: Array, forms: Array) -> Array:
+        q: Array = self.exploration.q(h, products, forms)
+        return q
+
+    def _linear(self, h: int) -> tuple[Array, Array]:
+        explore = self.exploration
+        return stacked(explore.vectors(h)), explore.metric(self.horizon.group(h))
+
+    def q_values(self, h: int, state: State) -> Array:
+        return self.bilinear.scan(state, *self._linear(h), partial(self._score, h))
+
+    def best_actions(self, h: int, state: State) -> BoolArray:
+        best: BoolArray = self.exploration.best(self.q_values(h, state))
+        return best
+
+    def best_table(self, h: int) -> BoolArray:
+        return np.stack([self.best_actions(h, state) for state in range(self.bilinear.S)], axis=1)
 
 
 def _forms(inverses: Any, columns: Any) -> Any:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linmdp.agents.backend import zeros
 from linmdp.agents.base import saved_array
 from linmdp.agents.exploration.base import Moments, stacked
-from linmdp.agents.memory.base import FADED, Parts, RowStorage, Sample
+from linmdp.agents.memory.base import BUFFERS, FADED, Parts, RowStorage, Sample
 from linmdp.errors import InvalidData
 from linmdp.features.base import FeatureMap
 from linmdp.types import Array, BoolArray, IntArray, all_finite
@@ -71,7 +72,7 @@ class Transitions(RowStorage):
     def __init__(self, parts: Parts, features: FeatureMap, M: int, state_bytes: int) -> None:
         super().__init__(parts, features)
         self.M, self._state_bytes = M, state_bytes
-        self.ends, self.key, self.sums = np.zeros((0, 2, 0)), np.zeros(M + 1, dtype=np.int32), np.zeros((3, M + 1))
+        self.ends, self.key, self.sums = np.zeros((0, 2, 0)), zeros(M + 1, np.int32), zeros((3, M + 1))
         self.count, self.radius, self.scale = 0, np.zeros(()), np.zeros(0)
         self._held: dict[int, Held] = {}
         self._forms: dict[int, Array] = {}
@@ -129,9 +130,10 @@ class Transitions(RowStorage):
         """Add to the weight of the kept transition that is nearest, if it is within the radius, or keep this one."""
         n = self.count
         if (i := self._near(ends, self._candidates(ends, key))) is not None:
-            self._increase(i, sums)
+            self.sums[0, i] += sums[0]
+            self.sums[1:, i] += sums[0] / self.sums[0, i] * (np.array(sums[1:]) - self.sums[1:, i])
             return
-        self._put(n, ends, key, sums)
+        self.ends[n].flat, self.key[n], self.sums[:, n] = ends, key, sums
         self.count = n + 1
 
     def _near(self, ends: Array, alike: IntArray) -> int | None:
@@ -141,16 +143,6 @@ class Transitions(RowStorage):
         distances = self._distances(ends, alike)
         nearest = int(distances.argmin())
         return int(alike[nearest]) if distances[nearest] <= self.radius**2 else None
-
-    def _increase(self, i: int, sums: Any) -> None:
-        """Add to the weight and the means of transition i."""
-        self.sums[0, i] += sums[0]
-        share = sums[0] / self.sums[0, i]
-        self.sums[1:, i] += share * (np.array(sums[1:]) - self.sums[1:, i])
-
-    def _put(self, n: int, ends: Array, key: int, sums: Any) -> None:
-        """Keep a transition in place n."""
-        self.ends[n].flat, self.key[n], self.sums[:, n] = ends, key, sums
 
     def _coarsen(self) -> None:
         """Merge with a larger radius, the heaviest first, until there is space again."""
@@ -172,14 +164,10 @@ class Transitions(RowStorage):
             np.divide(1.0, spread, out=self.scale, where=spread > 0)
         nearest = []
         for i in np.linspace(0, n - 1, PROBED).astype(int):
-            nearest.append(self._nearest(self._ends_of([i])[0], i))
+            distances = self._distances(self._ends_of([i])[0], np.arange(n))
+            distances[i] = np.inf
+            nearest.append(float(distances.min()))
         self.radius[...] = FIRST_RADIUS * np.sqrt(sorted(nearest)[PROBED // 2]) + 1e-9
-
-    def _nearest(self, ends: Array, but: int) -> float:
-        """The squared distance from both ends of a transition to those of any other but itself."""
-        distances = self._distances(ends, np.arange(self.count))
-        distances[but] = np.inf
-        return float(distances.min())
 
     def clear(self, runs: Any = ...) -> None:
         self.count = 0
@@ -289,6 +277,13 @@ class Transitions(RowStorage):
 
     def bytes_after(self, samples: int) -> int:
         return self.nbytes + (0 if len(self.ends) else (2 * (self.M + 1) + 1) * self._state_bytes)
+
+    def working_bytes(self, samples: int) -> int:
+        """Features of both ends of all transitions, twice, or another copy of these."""
+        blocks, p = self.ridge.Lambda_inv.shape[1:3]
+        rows = p if self.blocks else self.A * p
+        held = 8 * self.M * (4 * rows + 6 * self.A + 12) + 24 * blocks * p * p
+        return int(BUFFERS + held + (self.M + 1) * (2 * self._state_bytes + 28))
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         for name in ("ends", "scale"):

@@ -10,8 +10,7 @@ import numpy as np
 from linmdp.agents.greedy import USUAL_EPISODES
 from linmdp.agents.neighbours.base import EpsilonGreedy, Growth
 from linmdp.agents.neighbours.forest import Forest
-from linmdp.agents.neighbours.inputs import Inputs
-from linmdp.agents.neighbours.transitions import Transitions
+from linmdp.agents.neighbours.inputs import Inputs, Transitions
 from linmdp.errors import check_int
 from linmdp.types import Array, State, Task
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.inputs import Inputs, Moments
-from linmdp.agents.neighbours.transitions import Transitions
+from linmdp.agents.neighbours.inputs import Inputs, Moments, Transitions
 from linmdp.errors import check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.budget import Choice, Sizes
 from linmdp.agents.schedules.base import Alert, Decision, Schedule
 from linmdp.agents.schedules.changes import Changes
 from linmdp.agents.schedules.detect import Drops, LSVIUCBDetect
@@ -96,10 +95,6 @@ class BanditEpochs(Schedule):
     def most_samples(self, episodes: int) -> int:
         return min(self.M, episodes)
 
-    @classmethod
-    def forecast_bytes(cls, s: Sizes) -> int:
-        return super().forecast_bytes(s) + 8 * 64
-
 
 class Halves(Alert):
     """Beside another test: restart when the second half of the epoch so far has earned less than the first.
@@ -144,10 +139,6 @@ class Halves(Alert):
         moments = self.halves[int(self.halves[0, 0] >= LEAST)]
         n, mean, _ = moments
         moments += 1, (earned - mean) / (n + 1), (earned - mean) ** 2 * n / (n + 1)
-
-    @classmethod
-    def forecast_bytes(cls, s: Sizes) -> int:
-        return super().forecast_bytes(s) + 8 * 6
 
 
 class DropsAndHalves(Halves, Drops):
@@ -213,9 +204,3 @@ class AdaLSVIUCBRestart(LSVIUCBDetect):
         arms = None if self.arms is None else check_int(self.name, "arms", self.arms, low=2, high=20)
         assert self._K is not None
         return BanditEpochs(self.horizon.groups, M, windows(M, arms), -(-self._K // M), H * low, H * high)
-
-    def schedule_bytes(self, sizes: Sizes) -> int:
-        return BanditEpochs.forecast_bytes(sizes) if self._fixed() else super().schedule_bytes(sizes)
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return self._block() if self._fixed() else super()._most_samples(choice)

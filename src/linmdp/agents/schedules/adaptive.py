@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.budget import Choice, adaptive_bytes, descending
+from linmdp.agents.backend import NUMPY, Backend, zeros
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.ridge import downdate
 from linmdp.agents.schedules.base import Decision, Power, Proxy, Schedule, check_exponent, episodes_at
@@ -42,8 +42,12 @@ class AdaptiveIntervals(Proxy):
         super().__init__(G, d, lam)
         self.m, self.tau, self.budget, self.length, self.proxy = m, tau, budget, length, proxy
         self.learn_its = np.zeros(G, dtype=np.int64)
-        self.window = np.zeros((G, m, d))
+        self.window = zeros((G, m, d))
         self.tot_its = self.seen = self.resetting = self.k = 0
+
+    def working_bytes(self, samples: int) -> int:
+        G, m, d = self.window.shape
+        return int(super().working_bytes(samples) + 8 * G * (m * m + 2 * d))
 
     @classmethod
     def joined(cls, schedules: Sequence[Any], backend: Backend) -> AdaptiveTogether:
@@ -218,17 +222,9 @@ class LSVIUCBAdaptive(LSVIAgent):
         return check_int(self.name, "budget", self.budget, low=2)
 
     def _choices(self) -> Iterator[Choice]:
-        forms, m = list(super()._choices()), check_int(self.name, "m", self.m, low=1, high=10**7)
-        for lookback in descending(m, 1):
-            for budget in descending(episodes_at(self._budget(), self._known_K()), 1):
-                for form in forms:
-                    yield {**form, "budget": budget, "m": lookback}
-
-    def _bytes_of(self, choice: Choice) -> int:
-        return super()._bytes_of(choice) + adaptive_bytes(self._storing.sizes(), choice["m"])
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return int(choice["budget"])
+        m = check_int(self.name, "m", self.m, low=1, high=10**7)
+        within = varied(super()._choices(), "budget", episodes_at(self._budget(), self._known_K()), 1)
+        yield from varied(within, "m", m, 1)
 
     def _threshold(self, m: int) -> float:
         given = {n: getattr(self, n) for n in ("tau", "tau_c", "tau_rel") if getattr(self, n) is not None}

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmdp.agents.afresh import Afresh
-from linmdp.agents.backend import NUMPY, Backend
+from linmdp.agents.backend import NUMPY, Backend, imagining
 from linmdp.agents.base import Component
-from linmdp.agents.budget import Sizes
 from linmdp.agents.ridge import Ridge, downdate
 from linmdp.errors import check_number
 from linmdp.types import Array, BoolArray, State
@@ -158,11 +157,6 @@ class Schedule(Component):
         """How often it plans within that many episodes, about."""
         return episodes
 
-    @classmethod
-    def forecast_bytes(cls, s: Sizes) -> int:
-        """What it will hold, and need on the way, before it is made."""
-        return 2 * s.horizon.groups
-
 
 class Always(Schedule):
     """Algorithm 1: learn in every episode, forget nothing."""
@@ -280,7 +274,8 @@ class Proxy(Schedule):
         super().__init__(G)
         self.lam, self.backend = backend.array(np.broadcast_to(lam, batch)), backend
         self.L_inv, self._phi = backend.zeros((G, *batch, d, d)), backend.zeros((G, *batch, d))
-        self.restart_proxy()
+        if not imagining():
+            self.restart_proxy()
 
     def restart_proxy(self) -> None:
         """Let L start from lam I."""
@@ -304,9 +299,8 @@ class Proxy(Schedule):
         self.moved(self._phi)
         self._phi[:] = 0.0
 
-    @classmethod
-    def forecast_bytes(cls, s: Sizes) -> int:
-        return super().forecast_bytes(s) + 8 * s.horizon.groups * (2 * s.d * s.d + 4 * s.d) + 8 * s.d
+    def working_bytes(self, samples: int) -> int:
+        return int(self.L_inv.nbytes + 3 * self._phi.nbytes + self._phi[0].nbytes)
 
     def moved(self, phi: Any) -> None:
         """L grows by phi phi', (G, *batch, d); see `downdate`."""

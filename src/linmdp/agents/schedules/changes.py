@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.budget import Sizes
 from linmdp.agents.schedules.base import Alert, Schedule, Step
 from linmdp.features.unit import UnitFeatures, unit_index
 from linmdp.types import Array, IntArray, Task
@@ -163,11 +162,6 @@ class Changes(Alert):
             for h in range(int(self.lengths[e])):
                 _, state, action, to = self.latest[e, h].tolist()
                 yield Step(h, state, action, float(self.rewards[e, h]), state if to == end else to, to == end)
-
-    @classmethod
-    def forecast_bytes(cls, s: Sizes) -> int:
-        rows, N, H = s.horizon.groups * s.d, LATEST[-1], s.horizon.H
-        return super().forecast_bytes(s) + 8 * (rows * (s.S + 2) + s.rows) + N * (24 * H + 8)
 
 
 def index_of(task: Task, G: int) -> IntArray | None:

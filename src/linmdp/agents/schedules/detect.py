@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmdp.agents.algorithms import LSVIUCB
-from linmdp.agents.budget import Sizes
 from linmdp.agents.schedules.base import Alert, Schedule
 from linmdp.agents.schedules.changes import Changes, index_of
 from linmdp.errors import check_number
@@ -63,10 +62,6 @@ class Drops(Alert):
         self.returns[-1] = earned
         self.n += 1
 
-    @classmethod
-    def forecast_bytes(cls, s: Sizes) -> int:
-        return super().forecast_bytes(s) + 8 * KEPT
-
 
 def dropped(before: Array, latest: Array, errors: float) -> bool:
     """Whether the second mean is below the first by more than so many standard errors of their difference."""
@@ -115,6 +110,3 @@ class LSVIUCBDetect(LSVIUCB):
         if index is None:
             return of_returns(G, errors, fraction, by_steps=self.auto)
         return of_steps(G, index, task.d, task.H, task.reward_range, chance, fraction, by_steps=self.auto)
-
-    def schedule_bytes(self, sizes: Sizes) -> int:
-        return self.tests[index_of(self.task, sizes.horizon.groups) is not None].forecast_bytes(sizes)

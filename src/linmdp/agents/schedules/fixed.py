@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from linmdp.agents.budget import Choice, descending
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.base import Decision, Power, Schedule, check_exponent, episodes_at
 from linmdp.types import Task
@@ -62,12 +62,6 @@ class LSVIUCBFixed(LSVIAgent):
         return Power(check_exponent(self.name, "rho", self.rho), self._K, 2)
 
     def _choices(self) -> Iterator[Choice]:
-        forms = list(super()._choices())
         K = self._known_K()
-        for length in descending(self._length().at(K), 2):
-            rho = round(math.log(length) / math.log(max(K, 2)), 4)
-            for form in forms:
-                yield {**form, "length": length, "rho": rho}
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return int(choice["length"]) - 1
+        for choice in varied(super()._choices(), "length", self._length().at(K), 2):
+            yield choice | {"rho": round(math.log(choice["length"]) / math.log(max(K, 2)), 4)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from linmdp.agents.budget import Choice, descending
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.base import Decision, Power, Schedule, episodes_at
 from linmdp.errors import check_int, check_number
@@ -69,10 +69,5 @@ class LSVIUCBRestart(LSVIAgent):
         return Epochs(self.horizon.groups, self.chosen_within.get("W") or window(self, self.W, self.B))
 
     def _choices(self) -> Iterator[Choice]:
-        forms = list(super()._choices())
-        for W in descending(episodes_at(window(self, self.W, self.B), self._known_K()), 1):
-            for form in forms:
-                yield {**form, "W": W}
-
-    def _most_samples(self, choice: Choice) -> int | None:
-        return int(choice["W"])
+        W = episodes_at(window(self, self.W, self.B), self._known_K())
+        yield from varied(super()._choices(), "W", W, 1)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.budget import Choice, Sizes, descending
+from linmdp.agents.budget import Choice, varied
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.schedules.base import Decision, Schedule
 from linmdp.errors import check_int, check_number, invalid
@@ -48,9 +48,11 @@ class Selection(Schedule):
     _arrays: ClassVar = ("stored", "squares", "new", "norms")
     _counters: ClassVar = ("k", "skipped", "refused")
 
-    def __init__(self, G: int, *, M: int | None, gamma: float | None, limit: float | None, whole: bool) -> None:
+    def __init__(
+        self, G: int, within: int, *, M: int | None, gamma: float | None, limit: float | None, whole: bool
+    ) -> None:
         super().__init__(G)
-        self.M, self.gamma, self.limit, self.whole = M, gamma, limit, whole
+        self.M, self.gamma, self.limit, self.whole, self.within = M, gamma, limit, whole, within
         self.stored, self.squares = np.zeros(G, dtype=np.int64), np.zeros(G)
         self.new, self.norms = np.zeros(G, dtype=np.bool_), np.zeros(2)
         self.k = self.skipped = self.refused = 0
@@ -113,10 +115,9 @@ class Selection(Schedule):
         held = super().most_held(episodes, per_episode)
         return held if self.M is None else min(self.M, episodes * per_episode)
 
-    @classmethod
-    def forecast_bytes(cls, s: Sizes) -> int:
-        within = s.horizon.samples_per_episode if s.horizon.groups == 1 else 0
-        return super().forecast_bytes(s) + 17 * s.horizon.groups + 16 + 8 * s.d * (within + 4)
+    def working_bytes(self, samples: int) -> int:
+        """The directions of an episode, where there is one regression, and a few more."""
+        return 8 * int(self.ridge.u.shape[-1]) * ((self.within if len(self.stored) == 1 else 0) + 4)
 
 
 class LSVIUCBSelect(LSVIAgent):
@@ -168,18 +169,14 @@ class LSVIUCBSelect(LSVIAgent):
             gamma = USUAL_GAMMA
         fraction = None if isinstance(gamma, str) else float(gamma)
         # with a width that follows from the data every step may change
-        return Selection(self.horizon.groups, M=M, gamma=fraction, limit=limit, whole=self.beta == "auto")
+        within = self.horizon.samples_per_episode
+        return Selection(self.horizon.groups, within, M=M, gamma=fraction, limit=limit, whole=self.beta == "auto")
 
     def _given_M(self) -> int | None:
         return None if self.M is None else check_int(self.name, "M", self.M, low=1, high=10**9)
 
     def _choices(self) -> Iterator[Choice]:
-        forms, most = list(super()._choices()), self._given_M()
+        most = self._given_M()
         if most is None:
             most = self._known_K() * self.horizon.samples_per_episode
-        for M in descending(most, 1):
-            for form in forms:
-                yield {**form, "M": M}
-
-    def _most_held(self, choice: Choice) -> int | None:
-        return int(choice["M"])
+        yield from varied(super()._choices(), "M", most, 1)
