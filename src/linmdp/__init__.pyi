@@ -16,6 +16,7 @@ from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
 from linmdp.agents import Auto as Auto
 from linmdp.agents import BestConstant as BestConstant
+from linmdp.agents import Conservative as Conservative
 from linmdp.agents import ConstantAgent as ConstantAgent
 from linmdp.agents import FQITrees as FQITrees
 from linmdp.agents import Insured as Insured
