@@ -40,6 +40,7 @@ from linmdp.agents import RandomAgent as RandomAgent
 from linmdp.agents import StreamQ as StreamQ
 from linmdp.agents.late import Late as Late
 from linmdp.agents.merge import merge as merge
+from linmdp.agents.merge import worth_sending as worth_sending
 from linmdp.api import benchmark as benchmark
 from linmdp.api import compare as compare
 from linmdp.api import sweep as sweep

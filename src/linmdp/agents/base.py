@@ -316,6 +316,10 @@ class Agent(Component, ABC):
         for mine, theirs, first in zip(self.summed(), parts, base.summed(), strict=True):
             mine[...] = sum(theirs) - (len(theirs) - 1) * first
 
+    def log_determinants(self) -> Array:
+        """log det Lambda of each regression, of an agent with sums, (G,); a table has Lambda = I + its visits."""
+        raise NotImplementedError
+
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:
         """The keyword parameters of the constructor: those of its bases, then its own."""
