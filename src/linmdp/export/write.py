@@ -17,7 +17,7 @@ from linmdp.export.header import config, quick_kind
 from linmdp.export.learner import Learner, check_exportable, common_of, learner_of
 from linmdp.export.memory import learner_bytes, stack_bytes
 from linmdp.export.names import c_names, example_code, names_code
-from linmdp.export.numbers import template
+from linmdp.export.numbers import TIES, filled, literal, template
 from linmdp.export.policy import policy_code
 from linmdp.export.readme import gp_readme, learner_readme, policy_readme
 from linmdp.export.vectors import Step, decisions, new_agent, record, vectors_code
@@ -72,6 +72,7 @@ def export_learner(
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
         **{name: template(name) for name in (*VALUE, *LEARNER, *SELFTEST, *BOARD)},
         **{name: template(name) for name in (WIDTH if learner.auto else ())},
+        **_masked(real, "core.tie_key"),
     }
     return Exported(write_texts(folder, written), **sizes)
 
@@ -89,9 +90,15 @@ def _export_gp(agent: LSVIGP, env: Any, folder: Path, *, real: str, steps: int, 
         "linmdp_names.h": names_code(names, finite),
         "selftest_vectors.c": vectors_code(recorded, chosen, seed, real),
         **{name: template(name) for name in (*SELFTEST, *BOARD)},
+        **_masked(real, "tie_key"),
     }
     written |= {"linmdp_policy.h": template("linmdp_policy.h"), "linmdp_policy.c": policy} if finite else {}
     return Exported(write_texts(folder, written), ram=held["learner"], stack=stack, flash=flash)
+
+
+def _masked(real: str, key: str) -> dict[str, str]:
+    """How a learner acts whose draws have their key there, where not every action may be taken."""
+    return {"linmdp_mask.c": filled("linmdp_mask.c", {"tie": literal(TIES[real]), "key": key})}
 
 
 def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:
