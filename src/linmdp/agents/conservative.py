@@ -97,7 +97,7 @@ class Conservative(Agent):
             made, words = inner_agent(self, "baseline", given, None)
             return made, None, words
         if hasattr(given, "predict"):
-            return None, lambda state: given.predict(state)[0], FUNCTION
+            return None, lambda state: given.predict(state, deterministic=True)[0], FUNCTION
         if not callable(given):
             invalid(self.name, "baseline", "a spec, an agent or its file, or a function from states to actions", given)
         return None, given, FUNCTION
