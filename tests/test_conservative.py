@@ -179,7 +179,7 @@ def test_neither_of_them_does_what_a_mask_forbids() -> None:
         ({"alpha": "much"}, "'alpha' parameter of conservative must be"),
         ({"value": -3.0}, "'value' parameter of conservative must be"),
         ({"baseline": 7}, "'baseline' parameter of conservative must be a spec, an agent"),
-        ({"baseline": "function"}, "'baseline' parameter of conservative must be given again"),
+        ({"baseline": "function"}, "'baseline' parameter of conservative must be an agent or its file"),
         ({"baseline": "optimal"}, "'baseline' parameter of conservative must be an agent, or the spec"),
         ({"baseline": "nobody.safetensors"}, "nobody.safetensors"),
         ({"baseline": lambda s: 9}, "'baseline' parameter of conservative must be a policy whose actions are 0 to 1"),

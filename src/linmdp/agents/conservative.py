@@ -92,7 +92,7 @@ class Conservative(Agent):
         if isinstance(given, str) and given.endswith(".safetensors"):
             return inner_agent(self, "baseline", pkgutil.resolve_name(LOAD)(given, self.task), None)[0], None, given
         if isinstance(given, str) and given == FUNCTION:
-            invalid(self.name, "baseline", "given again: no file can hold a function", given)
+            invalid(self.name, "baseline", "an agent or its file where it is to be loaded: a function is lost", given)
         if isinstance(given, str | Agent):
             made, words = inner_agent(self, "baseline", given, None)
             return made, None, words
