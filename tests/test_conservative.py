@@ -172,6 +172,33 @@ def test_neither_of_them_does_what_a_mask_forbids() -> None:
     assert doors.violations == 0
 
 
+def test_a_log_teaches_and_counts_for_nobody() -> None:
+    env = gymnasium.make("FrozenLake-v1", is_slippery=False, max_episode_steps=30)
+    names = ("observations", "actions", "rewards", "terminations", "next_observations")
+    right: Any = (
+        [0, 4, 8, 9, 13, 14],
+        [1, 1, 2, 1, 2, 2],
+        [0, 0, 0, 0, 0, 1],
+        [False] * 5 + [True],
+        [4, 8, 9, 13, 14, 15],
+    )
+    log = {name: column * 30 for name, column in zip(names, right, strict=True)}
+    rule: dict[str, Any] = {"inner": "lsvi-ucb", "baseline": lambda s: PATH.get(s, 0), "value": 1.0, "alpha": 0.2}
+    learner: Any = linmdp.Learner(env, "conservative", **rule).learn_from(log)
+    assert learner.agent.turns == (0, 0)
+    learner.learn(50)
+    assert sum(learner.agent.turns) == 50
+    assert (np.cumsum(learner.returns) >= 0.8 * np.arange(1, 51) - 1e-9).all()
+
+
+def test_where_nobody_could_say_whose_an_episode_is_it_is_refused() -> None:
+    with pytest.raises(linmdp.InvalidParameter, match="'env' parameter of Learner must be one environment, and not"):
+        linmdp.Learner(gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="sync"), "conservative")
+    env: Any = linmdp.make_env(LAKE)
+    with pytest.raises(linmdp.InvalidParameter, match="'agent' parameter of Late must be"):
+        linmdp.Late(linmdp.Conservative(env.task))
+
+
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [

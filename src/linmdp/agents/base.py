@@ -204,6 +204,8 @@ class Agent(Component, ABC):
     """Whether it learns on the features of its task; the random play that they are fitted to is then its own."""
     may_stop_learning: ClassVar[bool] = False
     """Whether it stops storing samples when it has seen enough, so that a run may hear of it."""
+    whole_episodes: ClassVar[bool] = False
+    """Whether it plays each episode to its end before the next, and hears of every step at once: no streams."""
     made_from: Mapping[str, str] = MappingProxyType({})
     """The specs of the agent and of its environment ("agent", "env"), where it was made from them."""
     at_best: bool = False

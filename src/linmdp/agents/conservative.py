@@ -49,12 +49,13 @@ class Conservative(Agent):
 
     name = "conservative"
     needs_features = False
+    whole_episodes = True
     test_parameters: ClassVar[tuple[dict[str, Any], ...]] = (
         {"inner": "lsvi-ucb:beta=0.1;lam=1", "baseline": "constant:action=1", "below": 0.5},
         {"inner": "q-learning", "value": 0.2, "alpha": 0.5},
     )
     _arrays = ("_G", "_n", "_now")
-    _counters = ("_k", "_plays", "_seen")
+    _counters = ("_k", "_plays", "_seen", "_acted")
     _members = ("_A", "_B")
 
     def __init__(
@@ -86,6 +87,7 @@ class Conservative(Agent):
         self._G, self._n = np.zeros(2), np.zeros(2, dtype=np.int64)  # of A and B: returns in all, episodes
         self._now = np.zeros(1)  # the return of this episode so far
         self._k, self._plays, self._seen = 0, 1, -1
+        self._acted = 0  # whether this episode is played; one from a log has nobody's return
 
     def _known(self, given: Any) -> tuple[Agent | None, Callable[[State], Any] | None, str]:
         """The baseline as an agent or as a function of states, and in words."""
@@ -132,7 +134,7 @@ class Conservative(Agent):
         if self._k == 0:
             self._A.rng = np.random.default_rng(int(self.rng.integers(2**63)))
         self._k += 1
-        self._plays, self._now[:] = int(self.margin() < 0), 0.0
+        self._plays, self._now[:], self._acted = int(self.margin() < 0), 0.0, 0
         self._A.begin_episode()
         self.updates, self.resets = self._A.updates, self._A.resets
         now = 1 if self._plays else 2 * self._A.policy_version
@@ -140,12 +142,14 @@ class Conservative(Agent):
         self._seen = now
 
     def act(self, h: int, state: State) -> int:
+        self._acted = 1
         if not self._plays:
             return self._A.act(h, state)
         return int(self.rng.choice(np.flatnonzero(_best(self.q_values(h, state)))))
 
     def act_within(self, h: int, state: State, mask: BoolArray | None) -> int:
         """A is told of the mask."""
+        self._acted = 1
         return super().act_within(h, state, mask) if self._plays else self._A.act_within(h, state, mask)
 
     def observe(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> None:
@@ -153,8 +157,8 @@ class Conservative(Agent):
         self._A.observe_within(Transition(h, state, action, reward, next_state, terminated), self.mask)
 
     def end_episode(self) -> None:
-        self._G[self._plays] += self._now[0]
-        self._n[self._plays] += 1
+        self._G[self._plays] += self._now[0] * self._acted
+        self._n[self._plays] += self._acted
         self._A.end_episode()
         self.at_best = self._A.at_best
 
@@ -217,7 +221,7 @@ class Conservative(Agent):
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
         super()._load(state)
-        if not (self._n.min() >= 0 and 0 <= self._k - sum(self.turns) <= 1 and self._plays in (0, 1)):
+        if not (self._n.min() >= 0 and self._k >= sum(self.turns) and {self._plays, self._acted} <= {0, 1}):
             raise InvalidData("The turns of a saved agent must be those of its episodes.")
 
 
