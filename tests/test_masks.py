@@ -55,7 +55,7 @@ def _never(agent: str, steps: int, capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("synthetic:S=12,A=3,d=5,H=5", "lsvi-ucb:storage=centres,lam=0.1,M=12,beta=0.3,cap=H", 0.4),
         ("gym:CartPole-v1,H=12,features=fourier,order=1", f"{CENTRES},M=40", 0.7),
-        ("sensor:H=12", "lsvi-gp:states=20,features=10,levels=7,kept=3", 0.0),
+        ("sensor:H=12", "lsvi-gp:states=20,features=10,levels=7,kept=3", 0.6),
     ],
 )
 @pytest.mark.parametrize("steps", [10**4, LONG])
