@@ -132,7 +132,8 @@ class Conservative(Agent):
 
     def begin_episode(self) -> None:
         if self._k == 0:
-            self._A.rng = np.random.default_rng(int(self.rng.integers(2**63)))
+            for agent in filter(None, (self._A, self._B)):
+                agent.rng = np.random.default_rng(int(self.rng.integers(2**63)))
         self._k += 1
         self._plays, self._now[:], self._acted = int(self.margin() < 0), 0.0, 0
         self._A.begin_episode()
