@@ -19,7 +19,7 @@ import linmdp
 README = Path(__file__).parent.parent / "README.md"
 
 GROUPS = {
-    "Learning": ("Learner", "Evaluation", "OfflineValue", "Late", "merge"),
+    "Learning": ("Learner", "Evaluation", "OfflineValue", "Late", "merge", "worth_sending"),
     "Runs": (
         "run",
         "compare",

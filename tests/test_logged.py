@@ -68,8 +68,9 @@ class Frame:
 def test_all_forms_of_a_dataset_teach_the_same(lake: dict[str, np.ndarray]) -> None:
     minari = SimpleNamespace(iterate_episodes=lambda: iter(episodes_of(lake)))
     lists = {name: column.tolist() for name, column in lake.items()}
+    tuples = {name: tuple(column) for name, column in lists.items()}
     expected = learned(lake)
-    for form in (minari, Frame(lake), lists):
+    for form in (minari, Frame(lake), lists, tuples):
         np.testing.assert_equal(learned(form), expected)
 
 

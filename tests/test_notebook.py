@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import notebook
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOK = ROOT / "examples" / "first-steps.ipynb"
+FROM_SB3 = ROOT / "docs" / "from-sb3.ipynb"
 
 
 def outputs(notebook: dict[str, Any]) -> list[set[str]]:
@@ -30,6 +32,22 @@ def test_every_cell_runs_and_shows_what_is_stored() -> None:
     html, plain, picture = "text/html", "text/plain", "image/png"
     assert outputs(stored) == [{html, plain}, {plain, picture}, {html, plain}, {plain, picture}, {"stream", plain}]
     assert "learned: 1 an episode" in "".join(stored["cells"][1]["outputs"][0]["data"][html])
+
+
+def test_every_cell_for_those_who_come_from_stable_baselines3_runs_and_leaves_no_row_of_the_page_out() -> None:
+    stored = json.loads(FROM_SB3.read_text())
+    again = notebook.executed(json.loads(FROM_SB3.read_text()))
+    assert outputs(again) == outputs(stored)
+    shown = [cell["outputs"][0]["data"]["text/plain"][0] for cell in again["cells"] if cell["cell_type"] == "code"]
+    assert shown[0].startswith("'learned: ")
+    assert shown[3] == "(0, 1)"  # masks
+    assert shown[5] == "True"  # loaded, and on as before
+    told = "".join("".join(cell["source"]) for cell in stored["cells"])
+    rows = [line.split("|") for line in FROM_SB3.with_suffix(".md").read_text().splitlines() if line.startswith("| ")]
+    named = [set(re.findall(r"`(?:\w+\.)*(\w+)\(|\.(\w+)\b", " ".join(row[1:3]))) for row in rows[1:]]
+    assert len(named) >= 10
+    for name in (name for found in named for pair in found for name in pair if name):
+        assert name in told, f"the notebook lacks {name}"
 
 
 def test_a_result_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:

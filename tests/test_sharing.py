@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -96,6 +96,75 @@ def test_four_learners_that_share_lose_less_than_four_that_do_not() -> None:
         return -sum(sum(learner.returns) for learner in learners)
 
     assert lost(share=True) < lost(share=False)
+
+
+class Fleet(NamedTuple):
+    """What four devices earned, how often each sent, and what the last merge knows."""
+
+    earned: float
+    sent: list[int]
+    merged: linmdp.Agent
+
+
+def fleet(spec: str, rule: str, episodes: int = 100) -> Fleet:
+    """Four devices and one server, which never waits for anybody: a device sends, and takes what the server has then.
+
+    `rule` is "always", "never" or "trigger".
+    """
+    devices = [linmdp.Learner(ENV, spec, seed=seed) for seed in range(4)]
+    began: list[linmdp.Agent | None] = [None] * 4
+    server: linmdp.Agent | None = None
+    sent = [0] * 4
+    for _ in range(episodes):
+        for i, device in enumerate(devices):
+            device.learn(1)
+            if rule == "always" or (rule == "trigger" and linmdp.worth_sending(device, began[i])):
+                server = linmdp.merge([device] if server is None else [server, device], since=began[i])
+                device.take(server)
+                began[i], sent[i] = server, sent[i] + 1
+    return Fleet(sum(sum(device.returns) for device in devices), sent, server or devices[0].agent)
+
+
+@pytest.mark.parametrize("spec", ["ucbvi", "psrl", EXACT[-1] + ",stationary=true"])
+def test_four_devices_send_seldom_when_a_determinant_says_so_and_earn_nearly_what_sending_always_does(
+    spec: str,
+) -> None:
+    always, trigger, never = (fleet(spec, rule) for rule in ("always", "trigger", "never"))
+    assert always.sent == [100] * 4
+    d, G = always.merged.task.d, len(always.merged.log_determinants())
+    assert 0 < max(trigger.sent) <= G * d * np.log2(1 + 4 * 100 * 8 / G / d)
+    assert sum(trigger.sent) < 0.5 * sum(always.sent)
+    assert trigger.earned > never.earned + 0.8 * (always.earned - never.earned)
+
+
+@pytest.mark.parametrize("spec", EXACT)
+def test_what_is_worth_sending_has_doubled_a_determinant(spec: str) -> None:
+    env: Any = linmdp.make_env(ENV)
+    episodes = logs(env, 40, seed=0)
+    some, rest = taught(spec, env, episodes[:20]), taught(spec, env, episodes)
+    grown = rest.log_determinants() - some.log_determinants()
+    state = rest.state_dict()
+    assert linmdp.worth_sending(rest)
+    assert not linmdp.worth_sending(some, since=some)
+    first, last = (np.linalg.slogdet(grams(env, len(grown), part))[1] for part in (episodes[:20], episodes))
+    direct = last - first
+    np.testing.assert_allclose(grown, direct, rtol=1e-9)
+    for eta in (0.999, 1.001):
+        assert linmdp.worth_sending(rest, some, eta=float(np.exp(grown.max())) * eta) == (eta < 1)
+    np.testing.assert_equal(rest.state_dict(), state)
+    with pytest.raises(linmdp.InvalidParameter, match="'eta' parameter of worth_sending must be"):
+        linmdp.worth_sending(rest, eta=1.0)
+    with pytest.raises(linmdp.InvalidParameter, match="agent of worth_sending must keep sums that add"):
+        linmdp.worth_sending(linmdp.make_agent("q-learning", env))
+
+
+def grams(env: Any, G: int, episodes: Sequence[Sequence[Transition]]) -> np.ndarray:
+    """I + the sum of phi phi' of each regression."""
+    found = np.stack([np.eye(env.task.d)] * G)
+    for step in (step for episode in episodes for step in episode):
+        phi = env.task.features.phi(step.state)[step.action]
+        found[step.h % G] += np.outer(phi, phi)
+    return found
 
 
 @pytest.mark.parametrize("spec", ["q-learning", "lsvi-ucb", "lsvi-ucb-fixed:beta=1,lam=1", "rlsvi", "auto", "ucrl2"])

@@ -16,6 +16,7 @@ from linmdp.agents import AdaLSVIUCBRestart as AdaLSVIUCBRestart
 from linmdp.agents import Agent as Agent
 from linmdp.agents import Auto as Auto
 from linmdp.agents import BestConstant as BestConstant
+from linmdp.agents import Conservative as Conservative
 from linmdp.agents import ConstantAgent as ConstantAgent
 from linmdp.agents import FQITrees as FQITrees
 from linmdp.agents import Insured as Insured
@@ -39,6 +40,7 @@ from linmdp.agents import RandomAgent as RandomAgent
 from linmdp.agents import StreamQ as StreamQ
 from linmdp.agents.late import Late as Late
 from linmdp.agents.merge import merge as merge
+from linmdp.agents.merge import worth_sending as worth_sending
 from linmdp.api import benchmark as benchmark
 from linmdp.api import compare as compare
 from linmdp.api import sweep as sweep

@@ -73,6 +73,9 @@ class Learner:
         self._task_env = task_env
         self.task = task_of(self._task_env)
         self.agent = _agent_of(agent, parameters, self.task)
+        if self._vector is not None and self.agent.whole_episodes:
+            rule = f"one environment, and not streams of it, for {self.agent.name}: each episode is somebody's"
+            invalid("Learner", "env", rule, self._vector)
         if self._made_from:
             self.agent.made_from = {"agent": self._given(), "env": self._made_from}
         self._policy = Policy(self.agent)

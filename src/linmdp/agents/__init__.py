@@ -6,6 +6,7 @@ from linmdp.agents.base import Agent as Agent
 from linmdp.agents.baselines import ConstantAgent as ConstantAgent
 from linmdp.agents.baselines import OptimalAgent as OptimalAgent
 from linmdp.agents.baselines import RandomAgent as RandomAgent
+from linmdp.agents.conservative import Conservative as Conservative
 from linmdp.agents.exploration.forgetting import OptWLSVI as OptWLSVI
 from linmdp.agents.exploration.langevin import LMCLSVI as LMCLSVI
 from linmdp.agents.exploration.perturbation import LSVIPHE as LSVIPHE

@@ -208,6 +208,8 @@ class Agent(Component, ABC):
     """Whether it learns on the features of its task; the random play that they are fitted to is then its own."""
     may_stop_learning: ClassVar[bool] = False
     """Whether it stops storing samples when it has seen enough, so that a run may hear of it."""
+    whole_episodes: ClassVar[bool] = False
+    """Whether it plays each episode to its end before the next, and hears of every step at once: no streams."""
     made_from: Mapping[str, str] = MappingProxyType({})
     """The specs of the agent and of its environment ("agent", "env"), where it was made from them."""
     at_best: bool = False
@@ -319,6 +321,10 @@ class Agent(Component, ABC):
         parts = zip(*(other.summed() for other in others), strict=True)
         for mine, theirs, first in zip(self.summed(), parts, base.summed(), strict=True):
             mine[...] = sum(theirs) - (len(theirs) - 1) * first
+
+    def log_determinants(self) -> Array:
+        """log det Lambda of each regression, of an agent with sums, (G,); a table has Lambda = I + its visits."""
+        raise NotImplementedError
 
     @classmethod
     def parameters(cls) -> dict[str, inspect.Parameter]:

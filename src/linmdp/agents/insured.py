@@ -122,10 +122,7 @@ class Insured(Agent):
             invalid(self.name, "delta", "0 unless own_data=true: on everybody's data nothing would be bounded", delta)
         self._alpha = self._read_alpha(alpha)
         self._B = self._make_optimist()
-        self._A = inner if isinstance(inner, Agent) else self._make_inner(inner)
-        if self._A.task is not task:
-            raise InvalidParameter(f"The 'inner' parameter of {self.name} must be made for the same task.")
-        self.inner = inner if isinstance(inner, str) else _written(inner)
+        self._A, self.inner = inner_agent(self, "inner", inner, episodes)
         if self._A.caps is not None:
             self.caps = np.maximum(self._A.caps, self._B.caps)
         low, high = task.reward_range
@@ -145,12 +142,6 @@ class Insured(Agent):
         if not 0 < found < 1 or abs(found - given) > 1e-9:
             invalid(self.name, "alpha", f"a fraction in (0, 1) with a denominator of at most {FINEST}, as 1/3", alpha)
         return found
-
-    def _make_inner(self, spec: str) -> Agent:
-        if not isinstance(spec, str) or spec.partition(":")[0] in (self.name, "optimal"):
-            invalid(self.name, "inner", "an agent, or the spec of one that learns", spec)
-        made: Agent = pkgutil.resolve_name(MAKE_INNER)(spec.replace(";", ","), self.task, self.episodes)
-        return made
 
     def _make_optimist(self) -> Optimist:
         one = self.task.S is None and self.task.stationary if self.stationary == "auto" else self.stationary
@@ -307,6 +298,17 @@ class Insured(Agent):
         (n_A, n_B), due = self.turns, 0 if self.mode != "mean" else power_floor(max(self._k - 1, 0), self._alpha)
         if not (n_A >= 0 and n_B >= due and 0 <= self._k - n_A - n_B <= 1 and self._plays in (0, 1)):
             raise InvalidData("The turns of a saved agent must be those of its episodes.")
+
+
+def inner_agent(owner: Agent, parameter: str, given: Any, episodes: int | None) -> tuple[Agent, str]:
+    """A parameter that is an agent, or a spec with ";" between its own parameters: the agent, and its spec."""
+    if isinstance(given, Agent):
+        if given.task is not owner.task:
+            raise InvalidParameter(f"The '{parameter}' parameter of {owner.name} must be made for the same task.")
+        return given, _written(given)
+    if not isinstance(given, str) or given.partition(":")[0] in (owner.name, "optimal"):
+        invalid(owner.name, parameter, "an agent, or the spec of one that learns", given)
+    return pkgutil.resolve_name(MAKE_INNER)(given.replace(";", ","), owner.task, episodes), given
 
 
 def _written(agent: Agent) -> str:

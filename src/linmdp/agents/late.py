@@ -29,6 +29,8 @@ class Late:
     """
 
     def __init__(self, agent: Agent, *, most: int = 10_000) -> None:
+        if agent.whole_episodes:
+            invalid("Late", "agent", "one to which it does not matter who plays an episode", agent.name)
         self.agent, self.dropped = agent, 0
         self.most = check_int("Late", "most", most, low=agent.task.H)
         self._waiting, self._now = list[_Episode](), _Episode([], {})

@@ -366,6 +366,9 @@ class LSVIAgent(Agent):
         ridge.settle()
         return [ridge.Lambda, ridge.u, storage.N, storage.seen]
 
+    def log_determinants(self) -> Array:
+        return np.asarray(np.linalg.slogdet(self.summed()[0])[1])
+
     # lockstep and files
 
     def lockstep(self) -> Setting | None:

@@ -25,7 +25,7 @@ from linmdp.export.learner import (
     stack_bytes,
 )
 from linmdp.export.names import CNames, c_names, example_code, gp_readme, names_code, readme
-from linmdp.export.numbers import template
+from linmdp.export.numbers import TIES, filled, literal, template
 from linmdp.export.policy import policy_code
 from linmdp.export.vectors import PolicyStep, Step, decisions, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
@@ -77,6 +77,7 @@ def export_learner(
         "linmdp_policy.c": policy,
         **_copied("linmdp_policy.h", *VALUE, *LEARNER, *(WIDTH if learner.auto else ())),
         **_tried(names, learner.S > 0, recorded, decisions(agent, [s.state for s in recorded]), seed, real),
+        **_masked(real, "core.tie_key"),
     }
     return Exported(write_texts(folder, written), **sizes)
 
@@ -89,9 +90,15 @@ def _export_gp(agent: LSVIGP, env: Any, folder: Path, *, real: str, steps: int, 
     chosen, stack = decisions(agent, [s.state for s in recorded]) if finite else [], gp_stack(agent)
     close = CLOSE[real] * max(1.0, max(float(np.abs(s.q).max()) for s in recorded))
     written = gp_code(agent, real, run, close) | _tried(names, finite, recorded, chosen, seed, real)
+    written |= _masked(real, "tie_key")
     written["README.md"] = gp_readme(agent, names, held=held, flash=flash, stack=stack, kind=real, run=run)
     written |= _copied("linmdp_policy.h") | {"linmdp_policy.c": policy} if finite else {}
     return Exported(write_texts(folder, written), ram=held["learner"], stack=stack, flash=flash)
+
+
+def _masked(real: str, key: str) -> dict[str, str]:
+    """How a learner acts whose draws have their key there, where not every action may be taken."""
+    return {"linmdp_mask.c": filled("linmdp_mask.c", {"tie": literal(TIES[real]), "key": key})}
 
 
 def export_policy(agent: Agent, folder: Path, *, real: str, run: str = "") -> Exported:

@@ -315,13 +315,18 @@ def _length(column: Any) -> int:
     """Of a Dict or a Tuple of arrays that of the first one."""
     if isinstance(column, Mapping):
         return _length(next(iter(column.values())))
-    return _length(column[0]) if isinstance(column, tuple) else len(column)
+    return _length(column[0]) if _has_parts(column) else len(column)
+
+
+def _has_parts(column: Any) -> bool:
+    """Whether it is a Tuple of columns, and no column of numbers that is a tuple."""
+    return isinstance(column, tuple) and bool(column) and hasattr(column[0], "__len__")
 
 
 def _at(column: Any, i: int) -> Any:
     """Entry i, also of a Dict or a Tuple of arrays."""
     if isinstance(column, Mapping):
         return {name: _at(part, i) for name, part in column.items()}
-    if isinstance(column, tuple):
+    if _has_parts(column):
         return tuple(_at(part, i) for part in column)
     return column[i]

@@ -90,6 +90,9 @@ class TabularModel(GreedyAgent):
         super().sum_up(others, base)
         self._k = sum(other._k for other in others) - (len(others) - 1) * base._k
 
+    def log_determinants(self) -> Array:
+        return np.asarray(np.log1p(self._N).sum(axis=(1, 2)))
+
     def _table(self, h: int) -> int:
         return 0 if self._shared else h
 

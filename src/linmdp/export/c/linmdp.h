@@ -56,6 +56,10 @@ int linmdp_begin_episode(linmdp_learner *learner);
 /* The action for `state` at step h, 0 .. LINMDP_A - 1, or a status below 0. Asking twice gives the same answer. */
 int linmdp_act(const linmdp_learner *learner, unsigned h, linmdp_state state);
 
+/* The same where only the actions may be taken whose place in `allowed` is not 0: if that of linmdp_act may not, one of
+ * the best that may. LINMDP_BAD_ACTION: none may. */
+int linmdp_act_within(const linmdp_learner *learner, unsigned h, linmdp_state state, const uint8_t allowed[LINMDP_A]);
+
 /* What came of it. Steps are observed in order, each once. `terminated` is not 0 when nothing follows `next_state`;
  * an episode that is merely cut off just has no more steps. */
 int linmdp_observe(linmdp_learner *learner, unsigned h, linmdp_state state, int action, linmdp_real reward,
