@@ -338,12 +338,12 @@ class RunResult:
 
     def to_pandas(self) -> Any:
         """The `rows` as a `pandas.DataFrame`."""
-        words = "to_pandas() needs pandas: install linmdp with its extra 'pandas'."
+        words = "to_pandas() needs pandas: pip install 'linmdp[pandas]'."
         return needed("pandas", words).DataFrame(self.rows())
 
     def plot(self, ax: Any = None) -> Any:
         """The return of each episode and, where random play is known, its return as a line; returns the axes."""
-        plt = needed("matplotlib.pyplot", "Figures need matplotlib: install linmdp with its extra 'figures'.")
+        plt = needed("matplotlib.pyplot", "Figures need matplotlib: pip install 'linmdp[figures]'.")
         axes = ax or plt.subplots(figsize=(7, 4), layout="constrained")[1]
         rows = self.rows()
         axes.plot([row["episode"] for row in rows], [row["return"] for row in rows], lw=1.2, label=self.agent)
