@@ -161,6 +161,9 @@ def possible(runs: Sequence[RunResult]) -> str:
         if len(runs) == 1
         else mean_interval(np.array(found))
     )
+    if runs[0].optimal_return is not None:  # which stands in the same line
+        left = runs[0].optimal_return - float(np.concatenate([last_tenth(_values(run)) for run in runs]).mean())
+        more = Interval(*(min(value, left) for value in more)) if left > ROUNDING else Interval(0.0, 0.0, 0.0)
     much = f"perhaps {more.text(number)} more an episode is" if more.mean > 0 else "no more seems"
     return f"; {much} possible ({UNPROVED})"
 
