@@ -47,8 +47,8 @@ UNPROVED, NOTHING = "not a proof", "nothing certified"
 USUAL = "auto"
 """The agent that chooses all of its parameters."""
 
-TRY = "; try: "
-"""Between what was found and the command that may do better."""
+TRY, COMPARE = "; try: ", "linmdp compare "
+"""Between what was found and the command that may do better; how such a command begins."""
 
 
 class Judgement(NamedTuple):
@@ -187,6 +187,8 @@ def verdicts(results: Sequence[RunResult]) -> dict[str, str]:
     played = [runs for agent, runs in groups.items() if agent.partition(":")[0] == "constant"]
     constant = max((float(np.mean([returns(run).mean() for run in runs])) for runs in played), default=None)
     found = {agent: verdict(runs, constant) for agent, runs in groups.items()}
+    if USUAL in found:  # a comparison with it is what was just done
+        found = {agent: without_advice(words) if COMPARE in words else words for agent, words in found.items()}
     return {agent: words for agent, words in found.items() if words}
 
 
@@ -204,7 +206,7 @@ def advice(run: RunResult, answer: str) -> str:
     if "beta" in run.params and "beta=" not in run.rerun:  # a search leaves alone what is given
         return f"linmdp tune {run.rerun} --episodes {max(run.episodes, FEW)}"
     if run.agent.partition(":")[0] != USUAL:
-        return f"linmdp compare {run.rerun} {USUAL} --episodes {run.episodes}"
+        return f"{COMPARE}{run.rerun} {USUAL} --episodes {run.episodes}"
     return f"linmdp run {run.rerun} --episodes {10 * run.episodes}"
 
 
