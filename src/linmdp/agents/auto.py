@@ -29,7 +29,7 @@ class Decision(NamedTuple):
 
 def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
     """The agent for a task, and its parameters where they are not its defaults."""
-    own = task.knows("reward_range") and task.knows("features")  # without random play
+    own = task.brings("reward_range") and task.brings("features")  # without random play, whoever else has asked
     if own and isinstance(task.features, TableFeatures):
         shared = "does not depend" if task.stationary else "depends"
         kind = LSVIUCBScouts if task.features.S < MANY_STATES else LSVIUCB  # a scout's policy is a table
@@ -39,7 +39,7 @@ def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
             Decision("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
         ]
     states = "numbers" if task.S is None else f"one of {task.S} numbers"
-    unused = "; it does without the features that were given" if task.S is None and task.knows("features") else ""
+    unused = "; it does without the features that were given" if task.S is None and task.brings("features") else ""
     clock = [] if task.stationary else [Decision("step", True, "what happens depends on the step: it is a coordinate")]
     return LSVIGP, [
         Decision("agent", LSVIGP.name, f"states are {states}, and the data say which are alike{unused}"),

@@ -92,8 +92,7 @@ class LSVIAgent(Agent):
         super().__init__(task)
         self.beta, self.lam, self.cap, self.ties, self.storage, self.memory = beta, lam, cap, ties, storage, memory
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
-        self.lookahead, self.inflate = lookahead, inflate
-        self.max_bytes, self.M = max_bytes, M
+        self.lookahead, self.inflate, self.max_bytes, self.M = lookahead, inflate, max_bytes, M
         self.auto = self.follows_evidence and lam == beta == "auto" and cap == "remaining"
         check_common(self)
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)
