@@ -99,3 +99,13 @@ def test_no_more_is_possible_than_the_optimum_in_the_same_line() -> None:
     words = linmdp.run(swim, linmdp.make_agent("lsvi-gp", swim), episodes=30).verdict
     earned, best, more = (float(re.search(rf"{name} ([\d.]+)", words)[1]) for name in ("tell:", "optimal", "perhaps"))  # type: ignore[index]
     assert more == pytest.approx(best - earned, abs=1e-3)
+
+
+def test_where_rewards_are_not_declared_no_more_is_possible_than_those_so_far_can_pay() -> None:
+    env = linmdp.make_env("gym:CliffWalking-v1")
+    agent = linmdp.make_agent("lsvi-gp", env)
+    result = linmdp.run(env, agent, episodes=25, seed=0)
+    assert agent.returns.reward[1] == -1  # type: ignore[attr-defined]
+    found = agent.more_possible()
+    assert found is not None
+    assert (found.gaps <= -1 - result.rewards[-20:].min()).all()  # an end after one step

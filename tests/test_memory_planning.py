@@ -111,16 +111,6 @@ def test_auto_leaves_counts_where_they_do_not_fit() -> None:
         linmdp.make_agent("auto:max_bytes=1MiB,beta=-1", env)
 
 
-def test_a_verdict_takes_no_second_agent() -> None:
-    env = linmdp.make_env("lock:H=4")
-    agent = linmdp.make_agent("lsvi-gp", env)
-    linmdp.run(env, agent, episodes=30, seed=0)
-    before = {name: array.copy() for name, array in agent.state_dict().items()}
-    assert agent.more_possible() is not None
-    after = agent.state_dict()
-    assert all(np.array_equal(after[name], array, equal_nan=True) for name, array in before.items())
-
-
 def test_a_table_has_both_figures_and_a_dash_where_there_is_none() -> None:
     runs = linmdp.compare("lock:H=4", ["lsvi-gp", "lsvi-ucb"], episodes=5, seeds=2)
     learned, none = runs[0], runs.select(agent="lsvi-ucb")

@@ -356,8 +356,7 @@ class LSVIGP(Agent):
         now, scales = (self._wide, self.scouts.sent), (self.experience.centre.copy(), self.experience.unit.copy())
         try:
             self._wide, self.scouts.sent = self._planned(self.scout), True
-            most = self.task.H * self.task.payable[1]
-            return self.scouts.more_possible(lambda X: self._q(0, X).max(axis=1), most)
+            return self.scouts.more_possible(lambda X: self._q(0, X).max(axis=1), self.returns.payable(self.task))
         except InvalidData:  # too extreme to plan with, which whoever plays is told
             return None
         finally:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.types import Array
+from linmdp.types import Array, Task
 
 SAME = 1e-3
 """Returns that differ by no more than this share of the largest reward are equal: nothing is known of what pays."""
@@ -81,6 +81,11 @@ class Returns(Component):
         if self.reward[1] < 0:
             most[1:] = np.maximum(most[1:], self.reward[1])
         return most, np.minimum(least, most)
+
+    def payable(self, task: Task) -> float:
+        """The most that an episode can pay: where the task does not say what a reward is at most, as those so far."""
+        best = task.payable[1] if np.isfinite(task.payable[1]) else float(self.reward[1])
+        return best * (task.H if best > 0 else self.lengths[0] if self.fixed else 1)
 
     def hope(self, wide: float) -> float:
         """How much more than ever may be: for a scout the range of returns times `wide`.
