@@ -15,7 +15,8 @@ import pytest
 
 import linmdp
 from linmdp.errors import InvalidParameter, UnknownName
-from linmdp.results.tracking import POINTS, Tracker, make_tracker, scalars
+from linmdp.results.curves import SHOWN
+from linmdp.results.tracking import Tracker, make_tracker, scalars
 from linmdp.types import RunResult
 
 pytest.importorskip("tensorboardX")
@@ -66,7 +67,7 @@ def test_events_hold_the_curves_and_the_ends(tmp_path: Path) -> None:
 def test_thinned_rewards_lose_no_total() -> None:
     result = one_run(1000)
     points = list(scalars(result))
-    assert len(points) == POINTS
+    assert len(points) == SHOWN
     steps = np.diff([step for step, _ in points], prepend=0)
     assert (steps * [values["reward per episode"] for _, values in points]).sum() == pytest.approx(result.reward)
 

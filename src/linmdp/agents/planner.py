@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,15 +13,28 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
 from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.agents.ridge import DELAY, Ridge, at_least, dot, matvec
-from linmdp.agents.schedules.base import Step
+from linmdp.agents.schedules.base import Schedule, Step
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import phi_of
 from linmdp.types import Array, BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from linmdp.agents.lsvi import LSVIAgent
 
 MakeStorage = Callable[[Parts], Storage]
 
 EVERYWHERE: BoolArray = np.ones((), dtype=np.bool_)
 """A mask of all regressions."""
+
+
+class LockstepSetting(NamedTuple):
+    """What an agent hands over so that many seeds of it can run in lockstep."""
+
+    agent: LSVIAgent
+    beta: float
+    lam: float
+    ties: str
+    schedule: Schedule
 
 
 class Planner(Component):

@@ -30,7 +30,7 @@ KNOWN |= {"M", "replan", "max_bytes", "memory"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learner:
+class DeviceLearner:
     """A learner on a device.
 
     Attributes
@@ -101,7 +101,7 @@ def check_exportable(agent: Agent) -> None:
         invalid(owner, "discount", "1 where one step is planned", agent.discount)
 
 
-def learner_of(agent: Agent) -> Learner:
+def learner_of(agent: Agent) -> DeviceLearner:
     """What goes onto the device, of an agent that has not begun."""
     assert isinstance(agent, LSVIAgent)
     storage, S = agent._planner.storage, agent.task.S or LARGEST
@@ -114,7 +114,7 @@ def learner_of(agent: Agent) -> Learner:
     return learner
 
 
-def policy_of(agent: Agent, **kept: Any) -> Learner:
+def policy_of(agent: Agent, **kept: Any) -> DeviceLearner:
     """Sizes and parameters of what acts, which an agent that is not optimistic has by default; nothing else is kept."""
     task, found = agent.task, dict[str, Any]()
     if isinstance(agent, LSVIAgent):
@@ -130,7 +130,7 @@ def policy_of(agent: Agent, **kept: Any) -> Learner:
             "cap_remaining": agent.cap == "remaining" and not agent.horizon.discounted,
             "random_ties": agent.ties == "random",
         }
-    return Learner(
+    return DeviceLearner(
         agent=agent.name,
         H=task.H,
         ahead=agent.horizon.H if isinstance(agent, LSVIAgent) else task.H,
@@ -144,7 +144,7 @@ def policy_of(agent: Agent, **kept: Any) -> Learner:
     )
 
 
-def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
+def learner_bytes(learner: DeviceLearner, blocks: int, quick_kind: str, state: Any) -> int:
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
     quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
     wide, d, M, p = ctypes.c_double, learner.d, learner.room, learner.d // blocks
@@ -155,14 +155,14 @@ def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) ->
     return ctypes.sizeof(_struct(core=core, store=store * max(learner.groups - 1, 1), clock=ctypes.c_uint32 * 2))
 
 
-def stack_bytes(learner: Learner, numbers: int) -> int:
+def stack_bytes(learner: DeviceLearner, numbers: int) -> int:
     """Stack that a call takes at most, where a state has so many numbers (0: states are finite)."""
     # the weights of centres, and what they are solved from
     sharing = 2 * NEIGHBOURS * (NEIGHBOURS + 2) * learner.merges
     return 8 * (10 * learner.d + 4 * learner.A + numbers + sharing) + 800
 
 
-def _core(learner: Learner, wide: Any, quick: Any, packed: int) -> Any:
+def _core(learner: DeviceLearner, wide: Any, quick: Any, packed: int) -> Any:
     d, L = learner.d, learner.levels
     group = _struct(sums=wide * (packed + d), factor=quick * packed)
     width = _struct(w=wide * (L * d), returns=wide * 15, counters=ctypes.c_uint32 * 2, arm=ctypes.c_uint8 * 2)
@@ -187,7 +187,7 @@ SLACK = {"float": 1e-6, "double": 1e-9}
 """Rounding allowed on a reward before it counts as outside its range."""
 
 
-def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
+def config(learner: DeviceLearner, code: FeatureCode, kind: str, run: str) -> str:
     """The header; `run` says in words what was exported."""
     low, high = learner.reward_range
     scale, quick = max(1.0, learner.cap), quick_kind(kind, code, learner.d)
@@ -222,7 +222,7 @@ def _safe(value: float, kind: str) -> str:
     return f"({text})" if value < 0 else text
 
 
-def _conditional(learner: Learner) -> dict[str, Any]:
+def _conditional(learner: DeviceLearner) -> dict[str, Any]:
     """Parameters that some learners have; None where this one has not."""
     unit = math.sqrt(learner.lam) * learner.reward_scale
     ceiling = unit * Horizon(learner.ahead, True, learner.discount).effective_steps if learner.auto else 0.0

@@ -200,10 +200,10 @@ class Probe:
         updates, resets = self._agent.updates - self._before[0], self._agent.resets - self._before[1]
         idle = self._agent.may_stop_learning and updates == 0 and resets < episodes - probe_from(episodes)
         saturated = 0.0 if self._agent.at_best else self.saturated  # the best possible play is worth the cap
-        return verdicts(self._agent.name, beta, episodes, saturated, self.tied, constant, self._acts, idle)
+        return diagnosed(self._agent.name, beta, episodes, saturated, self.tied, constant, self._acts, idle)
 
 
-def verdicts(
+def diagnosed(
     name: str, beta: float, episodes: int, saturated: float, tied: float, constant: int | None, acts: int, idle: bool
 ) -> list[str]:
     """What was seen in the last tenth, in words; `constant` is the only action played, or None.

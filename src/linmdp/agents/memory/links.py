@@ -238,7 +238,7 @@ class Sparse(Storage):
 
     def q_values(self, h: int, state: State) -> Array:
         explore, i, A = self.exploration, self.number(state), self.A
-        products, forms = np.zeros((explore.width, A)), np.full(A, 1 / float(self.ridge.lam))
+        products, forms = np.zeros((explore.per_step, A)), np.full(A, 1 / float(self.ridge.lam))
         if i >= 0:
             cells = self.cells(i)
             products = np.stack([vector[cells] for vector in explore.vectors(h)])

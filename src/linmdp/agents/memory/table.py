@@ -66,7 +66,7 @@ class Counts(Storage):
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
         self.best = backend.zeros((H * (self.tables and self.kernels is None), *batch, A, S), "bool")
         self.best[...] = True
-        most = explore.width + (explore.keeps_forms and self.tables)
+        most = explore.per_step + (explore.keeps_forms and self.tables)
         self._vectors = backend.zeros((most, *batch, d), dtype)
         self._rows = backend.zeros((most, *batch, A * S), dtype)
         # the same memory in the shapes that `sweep` wants, for each number of vectors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.inputs import Inputs, Moments, Transitions
+from linmdp.agents.neighbours.inputs import Inputs, RecentTransitions, RunningMoments
 from linmdp.errors import check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
@@ -15,7 +15,7 @@ MOST_STATES = 1000
 APART = 1e6
 """The squared distance of two different finite states: beyond every kernel."""
 FEW = 64
-"""Transitions that are gathered before they are learned from, or an episode: one product serves them all."""
+"""RecentTransitions that are gathered before they are learned from, or an episode: one product serves them all."""
 
 
 class Representatives(Component):
@@ -45,7 +45,7 @@ class Representatives(Component):
         most = check_int(owner, "M", usual if M is None else M, low=1)
         self._spacing = check_number(owner, "spacing", spacing, low=0.0)
         self.inputs, self.Z, self.m = inputs, np.zeros((most, inputs.size), dtype=np.float32), 0
-        self.seen, self.new = Moments(inputs.size), Transitions(inputs.size, FEW)
+        self.seen, self.new = RunningMoments(inputs.size), RecentTransitions(inputs.size, FEW)
 
     def note(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> bool:
         """One more transition; whether there are so many now that somebody should learn from them."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmdp.agents.base import Component
 from linmdp.agents.neighbours.base import EpsilonGreedy
-from linmdp.agents.neighbours.inputs import TINY, Inputs, Moments
+from linmdp.agents.neighbours.inputs import TINY, Inputs, RunningMoments
 from linmdp.agents.neighbours.network import Network
 from linmdp.errors import check_int, check_number
 from linmdp.types import Array, State, Task
@@ -55,7 +55,7 @@ class StreamQ(EpsilonGreedy):
         self._decay = self._discount * check_number(self.name, "trace_decay", trace_decay, low=0.0, high=1.0)
         self.inputs = Inputs(self.name, task, one_hot=True, clock=True)
         self._net = Network(self.inputs.size, units, task.A)
-        self._seen, self._paid, self._now = Moments(self.inputs.size), Moments(1), Now(self.inputs.size)
+        self._seen, self._paid, self._now = RunningMoments(self.inputs.size), RunningMoments(1), Now(self.inputs.size)
 
     def begin_episode(self) -> None:
         super().begin_episode()

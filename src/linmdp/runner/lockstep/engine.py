@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.lsvi import LSVIAgent, Setting
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.memory.table import Counts
-from linmdp.agents.planner import Planner
+from linmdp.agents.planner import LockstepSetting, Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always
 from linmdp.envs.base import Chance, LinearModel
@@ -29,7 +29,7 @@ THREADS = 4
 class Run(NamedTuple):
     """One of the runs: what its agent hands over, the spec that it was made of, and its seed."""
 
-    setting: Setting
+    setting: LockstepSetting
     spec: str
     seed: int
 
@@ -292,7 +292,7 @@ FEW, MANY = 16, 4
 """Runs that are planned at once where they are few; more than MANY times as many are planned with all others."""
 
 
-class Recorder:
+class Replay:
     """Planning and playing one episode; on a GPU recorded once as a graph and played again.
 
     A graph replays the same kernels on the same memory, without Python between them. What changes from episode to
