@@ -90,7 +90,7 @@ def test_agents_and_models_need_only_numpy() -> None:
     blocked = ("gymnasium", "typer", "pydantic", "joblib", "threadpoolctl", "matplotlib", "rich")
     assert "learned" in in_fresh_python(
         f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
-        "import linmdp, linmdp.envs.families as s\n"
+        "import linmdp, linmdp.envs.linear_mdps as s\n"
         "model = s.synthetic(S=5, A=2, d=3, H=4)\n"
         "task = linmdp.Task(S=5, A=2, d=3, H=4, reward_range=(0, 1), features=model.features)\n"
         "agent = linmdp.LSVIUCB(task)\n"

@@ -15,8 +15,8 @@ import torch
 import linmdp
 from command import linmdp as command
 from linmdp.envs.base import check_linear
-from linmdp.envs.families import synthetic
 from linmdp.envs.games import Game, layout_of, resolved
+from linmdp.envs.linear_mdps import synthetic
 from linmdp.envs.linearized import distilled
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError
 from linmdp.features.learned import LearnedModel, read_model

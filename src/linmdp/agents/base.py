@@ -14,6 +14,8 @@ import numpy as np
 
 from linmdp.agents.held import Limits, check_range
 from linmdp.errors import InvalidData, InvalidParameter, check_reward, one_line
+from linmdp.io.files import write_atomic
+from linmdp.io.tensorfile import packed
 from linmdp.types import Array, BoolArray, IntArray, MorePossible, State, Task, Transition
 
 StateDict = dict[str, np.ndarray]
@@ -63,7 +65,7 @@ class Component:
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what `state_dict` saved."""
-        for name, part in self._components().items():  # they may have to make room first
+        for name, part in self._components().items():  # they may have to make space first
             part.load_state_dict(under(name.lstrip("_"), state))
         for name in self._arrays:
             load_array(getattr(self, name), state, name.lstrip("_"))
@@ -371,9 +373,6 @@ class Agent(Component, ABC):
         `words` are further metadata, such as `run`, the run that it comes from; by default the specs that it was made
         from, so that whoever reads the file need not name the environment.
         """
-        from linmdp.io.files import write_atomic
-        from linmdp.io.tensorfile import packed
-
         state = self.state_dict()
         self._check_complete(state)
         words = {"run": dict(self.made_from), **words} if self.made_from else words

@@ -79,7 +79,7 @@ class Planner(Component):
 
     @property
     def w(self) -> Any:
-        """Those of the storage, which may have to make room for more."""
+        """Those of the storage, which may have to make space for more."""
         return self.storage.w
 
     def drop_samples(self, runs: Any = ...) -> None:

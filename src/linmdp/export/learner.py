@@ -41,7 +41,7 @@ class DeviceLearner:
     cap : the largest value that Q can have
     auto : beta comes from the data; else it is `beta`
     centres : next states that are kept, at most; 0 where there is a policy alone
-    room : places for those of one regression: one more for the next state that comes, where they are merged
+    places : places for those of one regression: one more for the next state that comes, where they are merged
     replan : when it plans
     """
 
@@ -63,13 +63,13 @@ class DeviceLearner:
     cap_remaining: bool = False
     random_ties: bool = False
     centres: int = 0
-    room: int = 0
+    places: int = 0
     replan: float = 0.0
 
     @property
     def merges(self) -> bool:
         """Whether there can be more next states than centres."""
-        return self.room > self.centres > 0
+        return self.places > self.centres > 0
 
     @property
     def reward_scale(self) -> float:
@@ -107,8 +107,8 @@ def learner_of(agent: Agent) -> DeviceLearner:
     storage, S = agent._planner.storage, agent.task.S or LARGEST
     assert isinstance(storage, Centres)
     replan = agent.schedule.fraction if isinstance(agent.schedule, Growing) else 0.0
-    learner = policy_of(agent, centres=min(storage.M, S), room=min(storage.M + 1, S), replan=replan)
-    for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of centres", learner.room)):
+    learner = policy_of(agent, centres=min(storage.M, S), places=min(storage.M + 1, S), replan=replan)
+    for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of centres", learner.places)):
         if size > LARGEST:
             raise InvalidParameter(f"The {name} of an exported learner must be at most {LARGEST}. Got {size}.")
     return learner
@@ -147,7 +147,7 @@ def policy_of(agent: Agent, **kept: Any) -> DeviceLearner:
 def learner_bytes(learner: DeviceLearner, blocks: int, quick_kind: str, state: Any) -> int:
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
     quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
-    wide, d, M, p = ctypes.c_double, learner.d, learner.room, learner.d // blocks
+    wide, d, M, p = ctypes.c_double, learner.d, learner.places, learner.d // blocks
     merging = {"radius": wide, "stays": ctypes.c_uint8 * M} if learner.merges else {}
     centre = _struct(sums=wide * (d + 1), point=state if learner.S else wide * p)
     store = _struct(centre=centre * M, **merging, count=ctypes.c_uint16)
@@ -230,7 +230,7 @@ def _conditional(learner: DeviceLearner) -> dict[str, Any]:
     auto |= {"multiples": auto_beta.MULTIPLES, "floor": auto_beta.FLOOR * unit, "ceiling": ceiling}
     merging = {"neighbours": centres.NEIGHBOURS, "reach": centres.REACH, "share_ridge": centres.RIDGE}
     merging |= {"wider": centres.WIDER, "slack": centres.SLACK}
-    kept = {name: getattr(learner, name) for name in ("centres", "room", "replan")} | {"merges": int(learner.merges)}
+    kept = {name: getattr(learner, name) for name in ("centres", "places", "replan")} | {"merges": int(learner.merges)}
     groups: list[tuple[bool, dict[str, Any]]] = [
         (learner.levels == 1 < learner.ahead, {"sweeps": SWEEPS, "tolerance": TOLERANCE, "diverging": DIVERGING}),
         (learner.auto, auto),

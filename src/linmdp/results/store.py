@@ -140,7 +140,7 @@ class Store:
             ) from error
 
     def _open(self) -> None:
-        """Nothing is written before it is known that the file is ours; nothing in it may run as SQL."""
+        """Nothing is written before it is known that the file is a store; nothing in it may run as SQL."""
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
         self._db.execute("PRAGMA trusted_schema = OFF")
         if self._db.execute("PRAGMA page_count").fetchone() == (0,):

@@ -149,8 +149,8 @@ class Counts(Storage):
             scales = np.stack([np.broadcast_to(self.exploration.scale(g), mask.shape[1:]) for g in range(len(mask))])
             left *= scales[mask][:, None]
         left, forms = self._cast(left), self.forms.reshape(mask.size, -1)
-        room = min(PRODUCTS_BYTES, forms.itemsize * forms.shape[1] * len(self.columns) // 2 * mask[0].size)
-        size = max(64, room // (left.shape[1] * forms.itemsize))  # for each run less than the product of one matrix
+        allowed = min(PRODUCTS_BYTES, forms.itemsize * forms.shape[1] * len(self.columns) // 2 * mask[0].size)
+        size = max(64, allowed // (left.shape[1] * forms.itemsize))  # for each run less than the product of one matrix
         for part in (slice(i, i + size) for i in range(0, forms.shape[1], size)):
             found = left @ products(self.columns[:, part])
             if whole:

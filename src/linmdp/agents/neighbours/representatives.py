@@ -15,7 +15,7 @@ MOST_STATES = 1000
 APART = 1e6
 """The squared distance of two different finite states: beyond every kernel."""
 FEW = 64
-"""RecentTransitions that are gathered before they are learned from, or an episode: one product serves them all."""
+"""Transitions that are gathered before they are learned from, or an episode: one product serves them all."""
 
 
 class Representatives(Component):
@@ -79,7 +79,7 @@ class Representatives(Component):
         return found
 
     def admit(self, X: Array) -> None:
-        """Take up those of the vectors, in their order, that are far from all representatives, while there is room."""
+        """Take up those of the vectors, in their order, that are far from all representatives, while there is space."""
         if self.m == 0 and len(X):
             self.Z[0], self.m = X[0], 1
         for i in (self.squared(X).min(axis=1) > self._spacing**2).nonzero()[0]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs import devices
+from linmdp.envs import linear_devices
 from linmdp.envs.general.base import Outcomes, Table, TableInstance, explored, family, runs, tabulated
 from linmdp.types import Array
 
@@ -264,7 +264,7 @@ def inventory(rng: np.random.Generator) -> TableInstance:
 def sensor(rng: np.random.Generator) -> TableInstance:
     """The sensor of this package, drawn."""
     battery, queue = int(rng.integers(4, 10)), int(rng.integers(2, 7))
-    model = devices.sensor(
+    model = linear_devices.sensor(
         battery=battery,
         queue=queue,
         units=int(rng.integers(1, 4)),

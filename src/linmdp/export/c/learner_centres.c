@@ -67,9 +67,9 @@ static const linmdp_row *row_of(const linmdp_point *point, unsigned a, linmdp_ro
 /* Row a of <x - y, x - z> */
 static linmdp_wide row_product(const linmdp_point *x, const linmdp_point *y, const linmdp_point *z, unsigned a)
 {
-    linmdp_row room[3][LENGTH];
-    const linmdp_row *p = row_of(x, a, room[0]), *q = row_of(y, a, room[1]);
-    const linmdp_row *r = y == z ? q : row_of(z, a, room[2]);
+    linmdp_row scratch[3][LENGTH];
+    const linmdp_row *p = row_of(x, a, scratch[0]), *q = row_of(y, a, scratch[1]);
+    const linmdp_row *r = y == z ? q : row_of(z, a, scratch[2]);
     linmdp_wide sum = 0;
     for (size_t i = 0; i < LENGTH; i++)
         sum += ((linmdp_wide)p[i] - (linmdp_wide)q[i]) * ((linmdp_wide)p[i] - (linmdp_wide)r[i]);

@@ -117,7 +117,7 @@ class Lockstep:
         return self.backend.sent(staged).permute(2, 1, 3, 0)
 
     def _drawn(self, n: int) -> tuple[Any, list[Future[None]]]:
-        """Room for the draws of n episodes, and the threads that fill it."""
+        """Space for the draws of n episodes, and the threads that fill it."""
         staged, size = self.backend.staged((self.B, 3, n, self.model.H)), -(-self.B // THREADS)
         parts = [slice(i, i + size) for i in range(0, self.B, size)]
         return staged, [self._side.submit(self._draw, staged.numpy(), part) for part in parts]

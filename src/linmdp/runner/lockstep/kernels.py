@@ -213,9 +213,9 @@ def play_on(engine: Any, rounds: Any, draws: Any, start: Any) -> None:
     model, waiting, schedule = engine.model, engine.planner.ridge.waiting, engine.joint
     values = rounds.V_star, rounds.V, rounds.lost, rounds.earned
     runs = (rounds.progress, rounds.clock, schedule.log_eta, *values), start, (engine.looked, engine.extremes)
-    room = waiting, waiting.shape[-2], (schedule.L_inv, schedule.grown), _plans(engine, engine.everything_there)
+    fixed = waiting, waiting.shape[-2], (schedule.L_inv, schedule.grown), _plans(engine, engine.everything_there)
     _play_on_kernel[(engine.B,)](
-        *runs, draws, *draws.stride(), *room, engine.B, model.H, _sizes(model), num_warps=WARPS
+        *runs, draws, *draws.stride(), *fixed, engine.B, model.H, _sizes(model), num_warps=WARPS
     )
 
 

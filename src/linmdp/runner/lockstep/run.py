@@ -170,7 +170,7 @@ class Rounds:
         self.progress[1:, there] = 0
 
     def finish(self) -> None:
-        """All samples are in Lambda, and the room in which they waited is given back."""
+        """All samples are in Lambda, and the memory in which they waited is given back."""
         ridge = self.engine.planner.ridge
         ridge.waiting, ridge.behind = ridge.waiting[..., :DELAY, :], np.ones_like(ridge.behind)
 
