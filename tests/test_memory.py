@@ -21,7 +21,7 @@ def test_the_limit_is_a_quarter_of_the_machine_and_ends_with_the_command(monkeyp
         limits.append(memory.memory_limit.get())
         return True
 
-    monkeypatch.setattr("linmdp.cli.check.check_env", noted)
+    monkeypatch.setattr("linmdp.cli.check.print_check", noted)
     assert command("check", "lock").status == 0
     assert command("check", "lock", "--max-memory", "2GiB").status == 0
     machine = memory.machine_memory()

@@ -161,21 +161,21 @@ def unsaved_arrays(agent: Agent) -> list[str]:
     found: list[tuple[str, np.ndarray]] = []
     seen: set[int] = {id(agent.task), id(agent.task.features), id(agent.rng)}
 
-    def look(name: str, value: Any) -> None:
+    def visit(name: str, value: Any) -> None:
         if isinstance(value, np.ndarray):
             found.append((name, value))
         elif isinstance(value, list | tuple | dict):
             for item in value.values() if isinstance(value, dict) else value:
-                look(name, item)
+                visit(name, item)
         elif isinstance(value, Component) and id(value) not in seen:
             seen.add(id(value))
             mine = [getattr(value, n) for n in (*value._arrays, *value._scratch, *value._derived)]
             mine += [value.caps] if isinstance(value, Agent) else []
             declared.update(id(_owner(array)) for array in mine if isinstance(array, np.ndarray))
             for n in vars(value).keys() - set(value._passing):
-                look(n, getattr(value, n))
+                visit(n, getattr(value, n))
 
-    look("", agent)
+    visit("", agent)
     table = getattr(agent.task.features, "columns", None)
     shared = {id(_owner(table))} if isinstance(table, np.ndarray) else set()
     return [name for name, array in found if array.size and id(_owner(array)) not in declared | shared]

@@ -147,13 +147,13 @@ class Planner(Component):
         else:
             skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge
             last, stride = horizon.H - 1, horizon.stride
-            apart = v if skip and mask.ndim > 1 and self.scaled else None  # a few runs in lockstep, and no others
+            few = v if skip and mask.ndim > 1 and self.scaled else None  # a few runs in lockstep, and no others
             for h in reversed(range(horizon.H)):
                 g = 0 if horizon.shared else h
                 if skip and not mask[g].any():
                     continue
-                if apart is not None:
-                    self._plan_runs(h, apart[g], np.flatnonzero(mask[g]), last=h == last)
+                if few is not None:
+                    self._plan_runs(h, few[g], np.flatnonzero(mask[g]), last=h == last)
                     continue
                 z = storage.target(h) if h < last or storage.compact else 0.0  # lines 7 and 8
                 new = self._fit(h, z, None if whole else mask[g]) if explore.adaptive else ridge.solve(g, z)  # line 9

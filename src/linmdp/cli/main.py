@@ -232,9 +232,9 @@ def check(
     modules: opt.Import = None,
 ) -> None:
     """Check an environment: does it behave, what will an agent need?"""
-    from linmdp.cli.check import check_env
+    from linmdp.cli.check import print_check
 
-    if not check_env(env, agent, episodes):
+    if not print_check(env, agent, episodes):
         raise typer.Exit(1)
 
 

@@ -117,7 +117,7 @@ def _from_store(store: Store, damaged: OnDamage | None) -> RunFolder:
 
     return RunFolder(
         store.path,
-        _once(runs()),
+        _without_repeats(runs()),
         list(machines.values()),
         store.notes("command"),
         lambda some: [_drawn(r) for r in store.at([r.place for r in some])],
@@ -143,7 +143,7 @@ def _drawn(r: RunResult) -> RunResult:
     return r
 
 
-def _once(runs: Iterable[Ran]) -> list[Ran]:
+def _without_repeats(runs: Iterable[Ran]) -> list[Ran]:
     """A run that is there with several `eval_every` counts once, with its regret in most episodes."""
     kept: dict[tuple[Any, ...], Ran] = {}
     for r in runs:

@@ -15,8 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from linmdp.envs.adapter import GymTask
-from linmdp.envs.games import inner_spaces, is_text
 from linmdp.envs.guard import name_of, plain_array
+from linmdp.envs.spaces import inner_spaces, is_text
 from linmdp.errors import (
     Fault,
     InvalidData,

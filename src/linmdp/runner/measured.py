@@ -1,4 +1,4 @@
-"""What is measured of a run: time, curves, diagnostics, and the result that they make."""
+"""What is measured of a run: time, on one BLAS thread, curves, diagnostics; and its result, if it was stopped, too."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Probe:
         """The last tenth of the run begins."""
         self._before = (self._agent.updates, self._agent.resets)
 
-    def look(self, h: int, state: Any, action: int) -> None:
+    def count(self, h: int, state: Any, action: int) -> None:
         """One state on the way."""
         A = self._agent.task.A
         if self._agent.caps is None or A == 1 or (A > MANY and h):  # nothing believed, nothing to choose, too much

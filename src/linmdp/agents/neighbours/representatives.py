@@ -12,7 +12,7 @@ from linmdp.types import Array, BoolArray, IntArray, State, Task
 USUAL_M = 300
 MOST_STATES = 1000
 """Finite states up to which each of them is a representative."""
-APART = 1e6
+FAR = 1e6
 """The squared distance of two different finite states: beyond every kernel."""
 FEW = 64
 """Transitions that are gathered before they are learned from, or an episode: one product serves them all."""
@@ -66,7 +66,7 @@ class Representatives(Component):
         Z = self.Z[: self.m]
         if self.inputs.finite:
             same: BoolArray = (X.astype(np.float32)[:, None] == Z).all(axis=2)
-            return np.where(same, 0.0, APART)
+            return np.where(same, 0.0, FAR)
         scale = np.sqrt(self.seen.variance * X.shape[1])
         weight = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
         X, Z = (X - self.seen.mean) * weight, (Z - self.seen.mean) * weight

@@ -69,8 +69,8 @@ class StreamQ(EpsilonGreedy):
         super().observe(h, state, action, reward, next_state, terminated)
         ended, now, net = terminated or h == self.task.H - 1, self._now, self._net
         if h == 0:
-            now.x[:] = self._look(0, state)
-        following = self._look(h + 1, next_state)
+            now.x[:] = self._observed(0, state)
+        following = self._observed(h + 1, next_state)
         now.total[:] = self._discount * now.total * (not ended) + reward
         self._paid.add(now.total)
         (q, later), passed = net.forward(np.concatenate([now.x, following]))
@@ -84,7 +84,7 @@ class StreamQ(EpsilonGreedy):
         now.x[:] = following
         self.updates += 1
 
-    def _look(self, h: int, state: State) -> Array:
+    def _observed(self, h: int, state: State) -> Array:
         """A state as an input, (1, size), normalised with what was seen up to it."""
         x = self.inputs(h, [state])
         self._seen.add(x[0])

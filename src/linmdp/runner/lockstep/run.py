@@ -86,7 +86,7 @@ class Ledger:
     def results(self, env: str, eval_every: int, clock: Stopwatch) -> list[RunResult]:
         """One result per run."""
         engine, host = self.engine, self.engine.backend.host
-        (acts, capped, tied), (least, largest) = host(engine.looked), host(engine.extremes)
+        (acts, capped, tied), (least, largest) = host(engine.probed), host(engine.extremes)
         drift, A = host(engine.planner.ridge.drift()), engine.model.A
         found = []
         for i, s in enumerate(engine.settings):
@@ -146,8 +146,8 @@ class Rounds:
         backend, B = engine.backend, engine.B
         self.engine, self.V_star = engine, V_star
         self.progress = backend.array(np.tile([[0], [1], [0]], (1, B)), "int64")
-        look_from = probe_from(episodes) if engine.model.A > 1 else NEVER
-        self.clock = backend.array([0, 0, ROUND, look_from, eval_every], "int64")
+        probed_from = probe_from(episodes) if engine.model.A > 1 else NEVER
+        self.clock = backend.array([0, 0, ROUND, probed_from, eval_every], "int64")
         self.V = backend.zeros((2, B, engine.model.S))
         self.lost, self.earned = backend.zeros((LEAD, B)), backend.zeros((LEAD, B))
 
@@ -258,7 +258,7 @@ def _play_together(
             with clock.paused():
                 gap, replanned = V_star - replay.evaluate(), False
         start = engine.starts(gap)
-        replay.play(draws[k % DRAWN], start, stored, whole=all_stored, look=k >= probe_from(episodes))
+        replay.play(draws[k % DRAWN], start, stored, whole=all_stored, probing=k >= probe_from(episodes))
         engine.watch()
         ledger.played(gap[engine.runs, start], engine.rewards + 0.0)
         advance(1, ledger.recent)
