@@ -61,7 +61,7 @@ def test_files_are_one_thing(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
 
 
-def test_memory_is_a_few_rooms() -> None:
+def test_memory_is_a_few_files() -> None:
     """One file for each kind of memory, and nothing beside them."""
     files = [p for p in (ROOT / "agents" / "memory").glob("*.py") if p.stem != "__init__"]
     assert len(files) <= 8
@@ -70,7 +70,7 @@ def test_memory_is_a_few_rooms() -> None:
 
 @pytest.mark.parametrize("folder", ["memory", "exploration"])
 def test_chains_of_classes_are_short(folder: str) -> None:
-    """At most three of ours stand above any class."""
+    """At most three classes of linmdp stand above any class."""
     for path in (ROOT / "agents" / folder).glob("*.py"):
         for kind in vars(importlib.import_module(f"linmdp.agents.{folder}.{path.stem}")).values():
             if isinstance(kind, type) and kind.__module__.startswith("linmdp.agents."):

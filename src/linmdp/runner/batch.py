@@ -24,9 +24,9 @@ from linmdp.runner.lockstep import Run, run_lockstep
 from linmdp.runner.measured import MOST_EPISODES, RunStopped, one_blas_thread
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, Times, progress_bar
-from linmdp.runner.random_play import RandomPlay, random_play, rerun_words, with_verdict
+from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
-from linmdp.runner.spec import parse_spec
+from linmdp.runner.spec import parse_spec, rerun_words
 from linmdp.types import RunResult
 
 Value = TypeVar("Value")

@@ -1,4 +1,7 @@
-"""Names of environments and agents, and how each is made from its spec."""
+"""Names of environments and agents, and how each is made from its spec.
+
+Gymnasium is imported where an environment is made: agents and models need NumPy alone.
+"""
 
 from __future__ import annotations
 

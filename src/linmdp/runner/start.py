@@ -259,7 +259,7 @@ def rough(agent: Agent, episodes: int) -> float:
     return ROUGH_STEP * task.H * episodes + ROUGH_PRODUCT * (planning * agent.plannings(episodes))
 
 
-def measured(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
+def tried_cost(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
     """By a short run, of about that many CPU seconds at most."""
     guard, planning, playing, end = Guard(env), list[float](), list[float](), time.process_time() + seconds
     most = PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES
@@ -314,9 +314,9 @@ def job_seconds(job: Job, env: Any, agent: Agent | None = None, seconds: float =
     agent = agent or make_agent(job.agent, env, job.episodes)
     if isinstance(agent, SB3Agent):
         steps, random = agent.task.H * job.episodes, make_agent("random", env)
-        played = measured(env, random, job.episodes, seconds=seconds)
+        played = tried_cost(env, random, job.episodes, seconds=seconds)
         return played.seconds(random, job.episodes) + SB3_STEP * steps
-    return measured(env, agent, job.episodes, seconds=seconds).seconds(agent, job.episodes)
+    return tried_cost(env, agent, job.episodes, seconds=seconds).seconds(agent, job.episodes)
 
 
 def in_words(seconds: float) -> str:
