@@ -182,7 +182,7 @@ def test_what_is_not_installed_is_named(
     compared: linmdp.Comparison, monkeypatch: pytest.MonkeyPatch, module: str, call: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(linmdp.LinMDPError, match=f"install linmdp with its extra '{extra}'"):
+    with pytest.raises(linmdp.LinMDPError, match=rf"pip install 'linmdp\[{extra}\]'"):
         getattr(compared, call)()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -85,3 +86,16 @@ def test_it_stands_in_json_in_stores_and_in_verdicts(tmp_path: Path) -> None:
 def test_a_learner_says_it_too() -> None:
     learner = linmdp.Learner("riverswim:H=6", "lsvi-gp").learn(episodes=30)
     assert "possible (not a proof)" in learner.verdict
+
+
+def test_no_more_is_possible_than_the_optimum_in_the_same_line() -> None:
+    env = linmdp.make_env("lock:H=5")
+    result = linmdp.run(env, linmdp.make_agent("auto:beta=0.02", env), episodes=60)
+    assert result.optimal_return is not None
+    assert result.certified is not None
+    assert result.certified > 1 > result.optimal_return - result.rewards[-20:].mean()
+    assert result.verdict.endswith("optimal 1; no more seems possible (not a proof)")
+    swim = linmdp.make_env("riverswim:H=6")
+    words = linmdp.run(swim, linmdp.make_agent("lsvi-gp", swim), episodes=30).verdict
+    earned, best, more = (float(re.search(rf"{name} ([\d.]+)", words)[1]) for name in ("tell:", "optimal", "perhaps"))  # type: ignore[index]
+    assert more == pytest.approx(best - earned, abs=1e-3)

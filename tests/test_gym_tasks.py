@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import gymnasium
@@ -148,3 +149,13 @@ def test_the_adapter_passes_the_env_checker(id: str) -> None:
     inner = gymnasium.make(id).unwrapped
     inner.spec = None
     check_env(linmdp.GymTask(inner, H=9, reward_low=-10, reward_high=20), skip_render_check=True)
+
+
+@pytest.mark.parametrize("spec", ["gym:CliffWalking-v1,H=9", "gym:CartPole-v1,H=9"])
+def test_auto_chooses_the_same_agent_whoever_has_asked_for_features_and_rewards_before(spec: str) -> None:
+    env = linmdp.make_env(spec)
+    fresh = linmdp.Auto(env.task).reasons
+    linmdp.make_agent("lsvi-ucb", env)
+    assert env.task.knows("reward_range")
+    assert linmdp.Auto(env.task).reasons == fresh
+    assert linmdp.Auto(copy(env.task)).reasons == fresh

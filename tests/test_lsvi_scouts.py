@@ -123,7 +123,7 @@ def test_an_agent_that_is_done_sends_one_and_says_so() -> None:
     assert result.certified_kind == "not a proof"
 
 
-@pytest.mark.parametrize("spec", ["storage=features", "discount=0.9,stationary=true", "max_bytes=1MiB"])
+@pytest.mark.parametrize("spec", ["storage=features", "discount=0.9,stationary=true"])
 def test_what_scouts_cannot_do_is_refused(spec: str) -> None:
     with pytest.raises(linmdp.InvalidParameter, match="lsvi-ucb-scouts must plan all steps, with storage='counts'"):
         linmdp.make_agent(f"lsvi-ucb-scouts:{spec}", linmdp.make_env("riverswim:H=6"), episodes=10)

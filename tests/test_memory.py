@@ -94,3 +94,6 @@ def test_what_no_forecast_knows_ends_with_a_line_too(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "Memory" in done.stderr
+    done = subprocess.run([*line[:-4], "run", "lock", "--max-memory", "1KiB"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "Give more, as in --max-memory 1GiB" in done.stderr or "allows: Unable" in done.stderr

@@ -53,11 +53,8 @@ TASKS: dict[str, tuple[Callable[[], Any], str, int]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", TASKS)
-def test_held_and_planning_are_what_python_allocates(name: str) -> None:
-    task, spec, episodes = TASKS[name]
-    env = task()
+def allocated(env: Any, spec: str, episodes: int) -> tuple[int, RunState]:
+    """The most bytes that Python allocates for an agent in a run, and the run."""
     for other, first in ((env, "random"), (linmdp.make_env("lock:H=4"), "lsvi-gp")):  # imports, and what is made once
         linmdp.run(other, linmdp.make_agent(first, other), episodes=2, verdict=False)
     assert env.task.reward_range  # which takes random play, where nobody knows it
@@ -69,12 +66,59 @@ def test_held_and_planning_are_what_python_allocates(name: str) -> None:
         tracemalloc.reset_peak()
         for _ in range(episodes):
             state.episode()
-        seen = tracemalloc.get_traced_memory()[1] - before
+        return tracemalloc.get_traced_memory()[1] - before, state
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TASKS)
+def test_held_and_planning_are_what_python_allocates(name: str) -> None:
+    task, spec, episodes = TASKS[name]
+    seen, state = allocated(task(), spec, episodes)
     found = state.result()
     assert found.planning_bytes is not None
     assert abs(found.agent_bytes + found.planning_bytes - seen) <= max(0.1 * seen, 64 << 10)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "limit"), [("finite", 200), ("continuous", 256), ("image", 8 << 10), ("hashed", 700)])
+def test_max_bytes_bounds_what_is_held_and_planning_together(name: str, limit: int) -> None:
+    task, _, episodes = TASKS[name]
+    seen, state = allocated(task(), f"lsvi-gp:max_bytes={limit}KiB", episodes)
+    assert seen <= limit << 10
+    assert state.agent.sizes["states"] < 1024  # type: ignore[attr-defined]
+
+
+def test_a_smaller_auto_says_what_it_left_out_and_is_written_down() -> None:
+    env = linmdp.make_env("gym:CartPole-v1")
+    agent = linmdp.make_agent("auto:max_bytes=512KiB", env)
+    assert agent.reasons[-3].startswith("states=167: states=1024 features=40 kept=50 would take 4.")  # type: ignore[attr-defined]
+    again = linmdp.make_agent(agent.spec, env)  # type: ignore[attr-defined]
+    runs = [linmdp.run(env, a, episodes=12, seed=3, verdict=False) for a in (agent, again)]
+    assert np.array_equal(runs[0].rewards, runs[1].rewards)
+    assert again.bytes_after(10**6) <= 512 << 10
+
+
+def test_auto_leaves_counts_where_they_do_not_fit() -> None:
+    env = linmdp.make_env("riverswim:H=6")
+    for limit, name in (("1MiB", "lsvi-ucb-scouts"), ("80KiB", "lsvi-gp")):
+        agent = linmdp.make_agent(f"auto:max_bytes={limit}", env)
+        assert agent.chosen["agent"] == name  # type: ignore[attr-defined]
+    with pytest.raises(linmdp.InvalidParameter, match="'max_bytes' parameter of lsvi-gp must be at least"):
+        linmdp.make_agent("auto:max_bytes=8KiB", env)
+    with pytest.raises(linmdp.InvalidParameter, match="'beta' parameter"):
+        linmdp.make_agent("auto:max_bytes=1MiB,beta=-1", env)
+
+
+def test_a_verdict_takes_no_second_agent() -> None:
+    env = linmdp.make_env("lock:H=4")
+    agent = linmdp.make_agent("lsvi-gp", env)
+    linmdp.run(env, agent, episodes=30, seed=0)
+    before = {name: array.copy() for name, array in agent.state_dict().items()}
+    assert agent.more_possible() is not None
+    after = agent.state_dict()
+    assert all(np.array_equal(after[name], array, equal_nan=True) for name, array in before.items())
 
 
 def test_a_table_has_both_figures_and_a_dash_where_there_is_none() -> None:

@@ -153,4 +153,4 @@ def test_without_h5py_its_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "h5py", None)
     done = command("record", "lock:H=4", "random", "-k", "3", "-o", str(tmp_path))
     assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "install linmdp's extra 'minari'" in done.err
+    assert "pip install 'linmdp[minari]'" in done.err

@@ -329,3 +329,10 @@ def test_bad_parameters_are_refused_by_name(agent: str, words: str) -> None:
 @pytest.mark.parametrize("agent", ["lspi", "kbsf", "kernel-ucbvi", "fqi-trees"])
 def test_each_learns_to_walk(agent: str) -> None:
     assert returns(WALK, agent, 200, seed=0)[-40:].mean() > 0.3
+
+
+def test_kbsf_takes_a_transition_far_from_all_for_none() -> None:
+    model = FactoredModel(2, 1)
+    model.add(0, np.array([[1.0], [1e-320]]), np.array([[1.0, 0.0]]), np.array([1.0]))
+    model.solve(2, 0.5)
+    assert np.allclose(model.Q, [[2.0], [0.0]], atol=1e-4)

@@ -388,6 +388,14 @@ def test_a_module_that_can_not_be_imported_is_one_line(folder: Path, text: str, 
     assert words in done.err
 
 
+@pytest.mark.parametrize("given", ["my_agents.py", "./my_agents.py", "./my_agents"])
+def test_a_file_in_place_of_a_module_is_told_its_name(given: str, folder: Path) -> None:
+    (folder / "my_agents.py").write_text("")
+    done = command("run", "lock", "random", "--import", given)
+    words = f"linmdp: The '--import' option must be a module's name, as in my_agents. Got '{given}'.\n"
+    assert (done.status, done.err) == (2, words)
+
+
 def test_a_module_whose_agent_is_refused_says_what_is_wrong_with_it(folder: Path) -> None:
     (folder / "my_agents.py").write_text(
         "import linmdp\nlinmdp.register_agent(type('No', (linmdp.Agent,), {'name': 'no'}))"

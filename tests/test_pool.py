@@ -237,7 +237,7 @@ def test_no_scheduler_is_one_line(tmp_path: Path) -> None:
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match="install linmdp with its extra 'dask'"):
+    with pytest.raises(ClusterError, match=r"pip install 'linmdp\[dask\]'"):
         Dask("tcp://127.0.0.1:1")
 
 

@@ -7,6 +7,7 @@ import pty
 import shlex
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 import linmdp
 from command import linmdp as command
+from linmdp.agents import baselines
 from linmdp.runner import start
 from linmdp.runner.registry import AGENTS, ENVS
 from linmdp.runner.start import prepared
@@ -158,6 +160,22 @@ def test_check_ends_with_a_command_that_runs(env: str, agent: str) -> None:
     line = done.out.splitlines()[-1]
     assert line.startswith(f"try: linmdp run {env} {agent} --episodes 15  # about ")
     assert command(*shlex.split(line.removeprefix("try: linmdp "), comments=True)).status == 0
+
+
+class SlowAtFirst(baselines.RandomAgent):
+    """Random play that takes its time in its first two episodes."""
+
+    def end_episode(self) -> None:
+        self.k = getattr(self, "k", 0) + 1
+        end = time.process_time() + 0.2 * (self.k <= 2)
+        while time.process_time() < end:
+            pass
+
+
+def test_a_trial_run_sees_more_than_slow_first_episodes() -> None:
+    env = linmdp.make_env(LOCK)
+    agent = SlowAtFirst(env.task)
+    assert start.tried_cost(env, agent, 1000, seconds=0.15).seconds(agent, 1000) < 50  # of 200, by the first alone
 
 
 def test_check_predicts_what_would_not_fit() -> None:

@@ -215,7 +215,7 @@ def test_a_package_that_is_not_there_is_named_before_anything_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InvalidParameter, match=f"install linmdp's extra '{name}'"):
+    with pytest.raises(InvalidParameter, match=rf"pip install 'linmdp\[{name}\]'"):
         make_tracker(name, tmp_path)
 
 

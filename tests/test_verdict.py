@@ -202,6 +202,15 @@ def test_the_best_constant_action_is_known_where_the_model_is_and_where_it_was_p
     assert verdicts([mine, alone])["lsvi-ucb"].startswith("too few episodes to tell")
 
 
+def test_a_comparison_with_auto_does_not_suggest_itself() -> None:
+    mine, usual = (
+        result([0.0] * 50, [0.0, 1.0] * 10, agent=agent, rerun="lock x", params={}) for agent in ("x", "auto")
+    )
+    assert "; try: linmdp compare lock x auto" in verdicts([mine])["x"]
+    assert "try:" not in verdicts([mine, usual])["x"]
+    assert "; try: linmdp run lock x --episodes 500" in verdicts([mine, usual])["auto"]
+
+
 def test_no_warning_says_that_nothing_was_learned_beside_a_verdict_that_something_was() -> None:
     env = linmdp.make_env("gym:CliffWalking-v1,H=20")
     with warnings.catch_warnings(record=True) as heard:

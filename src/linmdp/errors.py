@@ -11,7 +11,7 @@ import importlib
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NoReturn
@@ -134,6 +134,22 @@ def invalid(owner: str, parameter: str, rule: str, value: object) -> NoReturn:
     """Raise `InvalidParameter` with its message: the parameter, the rule, the value."""
     got = one_line(repr(value), LONGEST_VALUE)
     raise InvalidParameter(f"The '{parameter}' parameter of {owner} must be {rule}. Got {got}.")
+
+
+TYPES = {"int": "a whole number", "float": "a number", "list": "a list", "string": "text", "dict": "a table"}
+LIMITS = {"ge": ">=", "le": "<=", "min_length": "of length >="}
+
+
+def ruled(found: Mapping[str, Any]) -> str:
+    """An error of pydantic as all others are: the rule, the value."""
+    kind, limits = found["type"], found.get("ctx", {})
+    if kind == "missing":
+        return "must be given."
+    if kind == "extra_forbidden":
+        return "must be left out: nothing has that name."
+    rules = [f"{words} {limits[name]}" for name, words in LIMITS.items() if name in limits]
+    rule = rules[0] if rules else TYPES.get(kind.partition("_")[0])
+    return f"must be {rule}. Got {one_line(repr(found['input']), LONGEST_VALUE)}." if rule else found["msg"]
 
 
 def check_number(

@@ -179,6 +179,9 @@ def import_modules(names: Iterable[str], folder: str | None = None) -> None:
     for name in names:
         if name in IMPORTED:
             continue
+        if name.endswith(".py") or "/" in name or os.sep in name:
+            stem = os.path.basename(name).removesuffix(".py") or "my_agents"
+            raise InvalidParameter(f"The '--import' option must be a module's name, as in {stem}. Got '{name}'.")
         if folder not in sys.path:
             sys.path.insert(0, folder)
         try:

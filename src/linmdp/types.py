@@ -109,12 +109,16 @@ class Task:
         """A task with what is known, and for each field that is not a function that finds it, and perhaps others."""
         task = object.__new__(cls)
         defaults = {f.name: f.default for f in fields(cls) if f.default is not MISSING}
-        task.__dict__.update(defaults | known, _later=dict(later))
+        task.__dict__.update(defaults | known, _later=dict(later), _late=frozenset(later))
         return task
 
     def knows(self, name: str) -> bool:
         """Whether a field is known now, without random play."""
         return name in self.__dict__
+
+    def brings(self, name: str) -> bool:
+        """Whether a field was known from the start; unlike `knows`, whoever asks for a field does not change that."""
+        return self.knows(name) and name not in self.__dict__.get("_late", ())
 
     @property
     def payable(self) -> tuple[float, float]:
@@ -138,7 +142,7 @@ class Task:
 
     def __getstate__(self) -> dict[str, Any]:
         """All fields, for copies and other processes."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_late": self.__dict__.get("_late", ())}
 
 
 class MorePossible(NamedTuple):
@@ -334,12 +338,12 @@ class RunResult:
 
     def to_pandas(self) -> Any:
         """The `rows` as a `pandas.DataFrame`."""
-        words = "to_pandas() needs pandas: install linmdp with its extra 'pandas'."
+        words = "to_pandas() needs pandas: pip install 'linmdp[pandas]'."
         return needed("pandas", words).DataFrame(self.rows())
 
     def plot(self, ax: Any = None) -> Any:
         """The return of each episode and, where random play is known, its return as a line; returns the axes."""
-        plt = needed("matplotlib.pyplot", "Figures need matplotlib: install linmdp with its extra 'figures'.")
+        plt = needed("matplotlib.pyplot", "Figures need matplotlib: pip install 'linmdp[figures]'.")
         axes = ax or plt.subplots(figsize=(7, 4), layout="constrained")[1]
         rows = self.rows()
         axes.plot([row["episode"] for row in rows], [row["return"] for row in rows], lw=1.2, label=self.agent)

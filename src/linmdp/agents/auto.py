@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from linmdp.agents.algorithms import LSVIUCB
 from linmdp.agents.base import Agent, StateDict
 from linmdp.agents.lsvi_gp import LSVIGP
 from linmdp.agents.lsvi_scouts import LSVIUCBScouts
-from linmdp.errors import invalid
+from linmdp.errors import InvalidParameter, invalid
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray, MorePossible, State, Task
 
@@ -29,7 +29,7 @@ class Chosen(NamedTuple):
 
 def decisions(task: Task) -> tuple[type[Agent], list[Chosen]]:
     """The agent for a task, and its parameters where they are not its defaults."""
-    own = task.knows("reward_range") and task.knows("features")  # without random play
+    own = task.brings("reward_range") and task.brings("features")  # without random play, whoever else has asked
     if own and isinstance(task.features, TableFeatures):
         shared = "does not depend" if task.stationary else "depends"
         kind = LSVIUCBScouts if task.features.S < MANY_STATES else LSVIUCB  # a scout's policy is a table
@@ -39,7 +39,7 @@ def decisions(task: Task) -> tuple[type[Agent], list[Chosen]]:
             Chosen("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
         ]
     states = "numbers" if task.S is None else f"one of {task.S} numbers"
-    unused = "; it does without the features that were given" if task.S is None and task.knows("features") else ""
+    unused = "; it does without the features that were given" if task.S is None and task.brings("features") else ""
     clock = [] if task.stationary else [Chosen("step", True, "what happens depends on the step: it is a coordinate")]
     return LSVIGP, [
         Chosen("agent", LSVIGP.name, f"states are {states}, and the data say which are alike{unused}"),
@@ -49,7 +49,6 @@ def decisions(task: Task) -> tuple[type[Agent], list[Chosen]]:
 
 class Auto(Agent):
     """One learner for every task with discrete actions; `spec` is the agent that it chose, `reasons` say why.
-
     On features that a task brings along it is `lsvi-ucb-scouts` with width and lambda from the evidence (`lsvi-ucb`
     from 20,000 states on), on all other tasks `lsvi-gp`, on raw states. A parameter that is given changes that
     parameter, and nothing else.
@@ -57,8 +56,7 @@ class Auto(Agent):
     Parameters
     ----------
     task : what the environment tells an agent
-    beta, replan, discount : of the agent that it chose; none: that agent's default
-    scout, budget, settled : of both, in units of each
+    beta, replan, discount, scout, budget, settled, max_bytes : of the agent that it chose; none: that agent's default
     lam : of `lsvi-ucb` (`linmdp agents lsvi-ucb`)
     states, features, length, noise, exact, levels, kept, evidence, every : of `lsvi-gp` (`linmdp agents lsvi-gp`)
     """
@@ -89,20 +87,31 @@ class Auto(Agent):
         every: int | None = None,
         budget: float | None = None,
         settled: float | None = None,
+        max_bytes: int | str | None = None,
     ) -> None:
         self.beta, self.replan, self.lam, self.discount = beta, replan, lam, discount
         self.states, self.features = states, features
         self.length, self.noise, self.exact, self.levels, self.kept = length, noise, exact, levels, kept
         self.evidence, self.scout, self.every, self.budget, self.settled = evidence, scout, every, budget, settled
+        self.max_bytes = max_bytes
         kind, self._decisions = decisions(task)
-        given = {name: value for name, value in self.get_params().items() if value is not None}
-        for name in given.keys() - kind.parameters().keys():
-            invalid(self.name, name, f"left out where the agent is {kind.name}", given[name])
-        chosen = {d.parameter: d.value for d in self._decisions if d.parameter in kind.parameters()}
-        make: Any = kind
-        self.inner: Agent = make(task, **chosen | given)
-        self._given = given
+        self._given = {name: value for name, value in self.get_params().items() if value is not None}
+        try:
+            self.inner = self._made(kind, task)
+        except InvalidParameter as error:
+            if max_bytes is None or kind is LSVIGP or "'max_bytes'" not in str(error):
+                raise
+            self._decisions = [Chosen("agent", LSVIGP.name, "counts of all states do not fit into max_bytes")]
+            self.inner = self._made(LSVIGP, task)
         super().__init__(task)
+
+    def _made(self, kind: type[Agent], task: Task) -> Agent:
+        """The agent as it was decided, with what was given."""
+        for name in self._given.keys() - kind.parameters().keys():
+            invalid(self.name, name, f"left out where the agent is {kind.name}", self._given[name])
+        chosen = {d.parameter: d.value for d in self._decisions if d.parameter in kind.parameters()}
+        make: Callable[..., Agent] = kind
+        return make(task, **chosen | self._given)
 
     def __getattribute__(self, name: str) -> Any:
         if name in Auto.forwarded:
@@ -127,7 +136,9 @@ class Auto(Agent):
     def reasons(self) -> list[str]:
         """One line for each decision."""
         own = [f"{d.parameter}={d.value}: {d.reason}" for d in self._decisions]
-        return own + [f"{name}={value}: given" for name, value in self._given.items()]
+        own += [f"{name}={value}: given" for name, value in self._given.items()]
+        sizes = self.inner.sizes if isinstance(self.inner, LSVIGP) and "reason" in self.inner.chosen else {}
+        return own + [f"{name}={value}: {self.chosen['reason']}" for name, value in sizes.items()]
 
     @property
     def chosen(self) -> dict[str, Any]:

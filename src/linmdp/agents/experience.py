@@ -132,9 +132,10 @@ class Experience(Component):
             setattr(self, name, np.zeros(n, dtype=kind))
 
     def _grow(self) -> None:
+        more = self.rows_of(self.count, self.N) - len(self.code)
         for name in ("ends", "closed", *TYPES):
             old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+            setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), old.dtype)]))
 
     def add(self, x: Array, action: int, reward: float, y: Array, over: bool, masks: Masks = (None, None)) -> None:
         """One more transition, from x to y (k,), float32, and what may be done in both."""
@@ -285,12 +286,18 @@ class Experience(Component):
         return float(self.times[:n] @ np.maximum(self.squared[:n] - self.reward[:n] ** 2, 0.0))
 
     @staticmethod
-    def bytes_of(k: int, N: int) -> int:
-        """Bytes of its arrays when they are as long as they can be."""
+    def rows_of(count: int, N: int) -> int:
+        """Rows that there are for so many transitions: twice as many again and again, but no more than can be held."""
         rows = FIRST
-        while rows < 4 * N + 1:
+        while rows < count:
             rows *= 2
-        return rows * (8 * k + sum(np.dtype(kind).itemsize for kind in TYPES.values())) + 8 + 16 * k
+        return max(min(rows, 4 * N + 1), FIRST)
+
+    @classmethod
+    def bytes_of(cls, k: int, N: int, count: int, masks: int = 0) -> int:
+        """Bytes of its arrays for so many transitions, with so many bytes of a mask at either end."""
+        row = 8 * k + sum(np.dtype(kind).itemsize for kind in TYPES.values()) + 2 * masks
+        return cls.rows_of(count, N) * row + 8 + 16 * k
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         rows = saved_array(state, "code").shape

@@ -79,6 +79,10 @@ class Shares(NamedTuple):
     noise: float
 
 
+START = Shares(1.0, 1.0, 1.0, 0.3)
+"""Before the first data, in units of the mean square of the targets."""
+
+
 def _trace(matrix: Array) -> float:
     return float(np.einsum("pp->", matrix))
 

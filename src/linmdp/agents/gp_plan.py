@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from linmdp.agents.base import Component, saved_array
+from linmdp.agents.budget import Choice, descending
 from linmdp.agents.gaussian import Weights, distances, kernel
 from linmdp.errors import InvalidData
 from linmdp.types import Array, IntArray
@@ -16,8 +17,69 @@ from linmdp.types import Array, IntArray
 CHUNK = 128
 """States whose deviations are computed together, so that planning takes little memory."""
 
+NUMBERS = ("beta", "own", "shared", "exact", "hope", "come again", "stride", "L")
+"""Of a plan: width, shares, what may be hoped for, the share of states that come again, and which levels are kept."""
+
+LEAST_STATES = 8
+
 SMALL = 16384
 """What arrays of a few numbers take together, and the objects around them."""
+
+
+class Sizes(NamedTuple):
+    """What decides how many bytes a plan takes, and the planning that makes it."""
+
+    coordinates: int
+    actions: int
+    states: int
+    cells: int
+    rows: int  # transitions
+    features: int
+    levels: int
+    itemsize: int
+
+    @classmethod
+    def most(cls, k: int, A: int, S: float, sizes: Choice, steps: float, itemsize: int) -> Self:
+        """With so many states, features and kept levels, after so many steps; there are S states in all."""
+        N, p, levels = sizes["states"], sizes["features"], sizes["kept"]
+        rows = int(min(4 * N + 1, steps + 1, 2 * A * S * S))
+        states = int(min(2 * rows, 2 * N + 2, S))
+        return cls(k, A, states, min(rows, (N + 1) * A, states * A), rows, min(p, states), levels, itemsize)
+
+    def plan(self) -> int:
+        """Bytes of a plan."""
+        k, A, U, C, _, p, levels, e = self
+        matrices = 8 * (p * (k + p) + (A + 1) * p * p + 2 * k + 4 * levels + len(NUMBERS))
+        return matrices + e * levels * (p * A + C) + U * (8 + 2 * A * e) + 8 * C + 4 * (U + 1)
+
+    def work(self, columns: int, masked: bool, three: int) -> int:
+        """The most bytes of what a planning takes for a while, the new plan with it.
+
+        The arrays of `LSVIGP._planned` that are there together, at each place where they are many. `columns` are
+        features before those that say nothing are left out, `three` are cells of two actions, one of them twice.
+        """
+        k, A, U, C, m, p, levels, e = self
+        chunk = 8 * A * (2 * p + 2) * min(U, CHUNK)
+        cells = U * (4 * k + 8 + A * masked) + 32 * m + 40 * C
+        phi = cells + U * (e * p + 8) + 8 * p * p + 8 * C * (p + 7)
+        fit = phi + 8 * p * p * (A + 1)
+        places = (
+            m * max(32 * k, 130),  # scales, and which states are the same
+            cells + 8 * U * k + 8 * max(U * k, U * columns + U * p * e // 8 + 10 * U),  # features
+            phi + 16 * (U + m) + max(chunk, 8 * p * (6 * p + max(A * p + C + C // A, 2 * A * p + three))),  # shares
+            fit + 8 * U * A + max(chunk, 8 * U * A),  # deviations
+            fit + 48 * U * A,  # hopes
+            fit + U * (A * (24 + 5 * e) + 40) + e * levels * (p * A + 2 * C),  # levels
+        )
+        return int(max(places)) + SMALL
+
+
+def smaller(sizes: Choice) -> Iterator[Choice]:
+    """These, then fewer states and, with them, fewer features and kept levels."""
+    yield sizes
+    for n in descending(sizes["states"], LEAST_STATES):
+        features, kept = max(n // 8, 2), max(n // 16, 1)
+        yield {"states": n, "features": min(sizes["features"], features), "kept": min(sizes["kept"], kept)}
 
 
 class Plan(Component):
@@ -33,7 +95,7 @@ class Plan(Component):
     scale, top, cap, low : (levels,)
     codes, deviation, hope : (U,) of the states held, in order; (U, A) of their actions, hope as a share
     cells : (2, C) state, in that order, and action of each cell
-    numbers : beta, shares own, shared and exact, what may be hoped for, the share of states that come again, stride, L
+    numbers : `NUMBERS`
     """
 
     _arrays: ClassVar[tuple[str, ...]] = (
@@ -93,30 +155,13 @@ class Plan(Component):
         found: Array = np.maximum(q + unknown * np.minimum(hope, self.cap[i] - q), self.low[i])
         return found
 
-    def work_bytes(self, m: int, features: int, masked: bool) -> int:
-        """The most bytes of what a planning that made this takes for a while: m transitions, features at most.
-
-        The arrays of `LSVIGP._planned` that are there together, at each place where they are many; with those of the
-        new plan, but for the old one.
-        """
-        (p, k), (U, A), C, e = self.pivots.shape, self.deviation.shape, self.cells.shape[1], self.w.itemsize
-        if not U:
-            return 0
-        levels, own = len(self.top), np.bincount(self.cells[1], minlength=A)  # cells of each action
-        three = int((2 * own + np.maximum(np.roll(own, 1), own[-1])).max())  # twice one's, and those of the one before
-        chunk = 8 * A * (2 * p + 2) * min(U, CHUNK)
-        cells = U * (4 * k + 8 + A * masked) + 32 * m + 40 * C
-        phi = cells + U * (e * p + 8) + 8 * p * p + 8 * C * (p + 7)
-        fit = phi + 8 * p * p * (A + 1)
-        places = (
-            m * max(32 * k, 130),  # scales, and which states are the same
-            cells + 8 * U * k + 8 * max(U * k, U * min(features, U) + U * p * e // 8 + 10 * U),  # features
-            phi + 16 * (U + m) + max(chunk, 8 * p * (6 * p + max(A * p + C + own[-1], 2 * A * p + three))),  # shares
-            fit + 8 * U * A + max(chunk, 8 * U * A),  # deviations
-            fit + 48 * U * A,  # hopes
-            fit + U * (A * (24 + 5 * e) + 40) + e * levels * (p * A + 2 * C),  # levels
-        )
-        return int(max(places)) + SMALL
+    def work_bytes(self, rows: int, features: int, masked: bool) -> int:
+        """The most that the planning which made this took for a while, of so many transitions and features at most."""
+        (p, k), (U, A), levels = self.pivots.shape, self.deviation.shape, len(self.top)
+        cells = np.bincount(self.cells[1], minlength=A)  # of each action
+        three = int((2 * cells + np.maximum(np.roll(cells, 1), cells[-1])).max())  # twice one's, and those of another
+        sizes = Sizes(k, A, U, self.cells.shape[1], rows, p, levels, self.w.itemsize)
+        return sizes.work(min(U, features), masked, three) if U else 0
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         for name in self._arrays:
@@ -134,7 +179,7 @@ class Plan(Component):
         shapes = {"inverse": (p, p), "w": (levels, p, A), "own": (levels, C), "inverses": (A, p, p)}
         shapes |= dict.fromkeys(("scale", "cap", "low"), (levels,)) | dict.fromkeys(("deviation", "hope"), (U, A))
         shapes["common"] = (p, p)
-        shapes |= {"cells": (2, C), "numbers": (8,), "begins": (U + 1,), "unit": self.centre.shape}
+        shapes |= {"cells": (2, C), "numbers": (len(NUMBERS),), "begins": (U + 1,), "unit": self.centre.shape}
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
                 raise InvalidData(f"'{name}' of a saved agent must have shape {shape}.")
@@ -152,7 +197,7 @@ def no_plan(k: int, A: int, dtype: str) -> Plan:
     sizes = {"pivots": (0, k), "inverse": (0, 0), "centre": (k,), "unit": (k,), "w": (0, 0, A), "own": (0, 0)}
     sizes |= {"inverses": (A, 0, 0), "common": (0, 0), "codes": (0,)}
     sizes |= dict.fromkeys(("scale", "top", "cap", "low"), (0,))
-    sizes |= {"deviation": (0, A), "hope": (0, A), "cells": (2, 0), "numbers": (8,), "begins": (1,)}
+    sizes |= {"deviation": (0, A), "hope": (0, A), "cells": (2, 0), "numbers": (len(NUMBERS),), "begins": (1,)}
     kinds: dict[str, npt.DTypeLike] = dict.fromkeys(("w", "own", "deviation", "hope"), dtype)
     kinds |= {"codes": np.int64, "cells": np.int32, "begins": np.int32}
     return Plan(**{name: np.zeros(shape, dtype=kinds.get(name, np.float64)) for name, shape in sizes.items()})

@@ -34,7 +34,6 @@ from linmdp.types import Array, BoolArray, IntArray, State, Task
 SLACK = 0.01
 """An episode is as good as any can be if it falls short of the best by this share of the range, or less."""
 
-
 FOREVER = 1 << 40
 """Episodes, where nobody says how many there will be."""
 
@@ -53,13 +52,11 @@ class LSVIAgent(Agent):
     schedule_type: ClassVar[type[Schedule]] = Always
     """The kind of schedule, where it reads features."""
     merges_for_bytes: ClassVar[bool] = False  # whether `max_bytes` may choose centres, where nothing exact fits
-    own_M: ClassVar[bool] = False
-    """Whether M is the most samples that the schedule stores, and no parameter of a storage."""
+    own_M: ClassVar[bool] = False  # whether M is the most samples that the schedule stores, and not a storage's
     follows_evidence: ClassVar[bool] = True  # whether `Evidence` chooses beta and lam, if both are "auto"
     own_weights: ClassVar[bool] = False  # whether its exploration holds weights beside those of the planner
     bounded_errors: ClassVar[bool] = False  # whether its regressions err, by a bound that `inflate` reads
-    own_storage: ClassVar[bool] = False
-    """Whether `make_storage` makes one of its own."""
+    own_storage: ClassVar[bool] = False  # whether `make_storage` makes one of its own
     _arrays: ClassVar[tuple[str, ...]] = ("_plan", "_store", "_tie_draws")
     _members: ClassVar[tuple[str, ...]] = ("_auto_beta", "schedule", "_planner")
     _derived: ClassVar[tuple[str, ...]] = ()  # the caps are those of the exploration
@@ -86,8 +83,7 @@ class LSVIAgent(Agent):
         super().__init__(task)
         self.beta, self.lam, self.cap, self.ties, self.storage, self.memory = beta, lam, cap, ties, storage, memory
         self.dtype, self.episodes, self.stationary, self.discount = dtype, episodes, stationary, discount
-        self.lookahead, self.inflate = lookahead, inflate
-        self.max_bytes, self.M = max_bytes, M
+        self.lookahead, self.inflate, self.max_bytes, self.M = lookahead, inflate, max_bytes, M
         self.auto = self.follows_evidence and lam == beta == "auto" and cap == "remaining"
         check_common(self)
         self.lam_value = FIRST_LAM if self.auto else USUAL_LAM if lam == "auto" else float(lam)

@@ -13,25 +13,21 @@ Shares are those of the evidence (`gaussian`), and s_g is the scale that makes t
 
 from __future__ import annotations
 
-import copy
 import math
-import sys
 from collections.abc import Mapping
 
 import numpy as np
 
 from linmdp.agents.base import TIE, Agent, Component, StateDict, check_step, prefixed, saved_array, under
+from linmdp.agents.budget import Choice, chosen_within
 from linmdp.agents.experience import Cells, Experience, code_of, coordinates, vectors
-from linmdp.agents.gaussian import Data, Shares, Smooth, Weights, evidence, smooth, weights
-from linmdp.agents.gp_plan import CHUNK, Plan, no_plan
+from linmdp.agents.gaussian import START, Data, Shares, Smooth, Weights, evidence, smooth, weights
+from linmdp.agents.gp_plan import CHUNK, Plan, Sizes, no_plan, smaller
 from linmdp.agents.held import check_range
-from linmdp.agents.returns import Returns
+from linmdp.agents.returns import REWARD, Returns
 from linmdp.agents.scouts import Scouts
 from linmdp.errors import InvalidData, check_choice, check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, MorePossible, State, Task
-
-START = Shares(1.0, 1.0, 1.0, 0.3)
-"""Before the first data, in units of the mean square of the targets."""
 
 
 class LSVIGP(Agent):
@@ -54,6 +50,7 @@ class LSVIGP(Agent):
         `scout` times that range over the root of the visits, so seldom that such episodes lose about `budget` sqrt(k)
         of these ranges in k episodes
     dtype : of the numbers that planning computes with, "float32" or "float64"; matrices are always the latter
+    max_bytes : the most memory, planning included: with fewer states, and features and kept levels to match
     """
 
     name = "lsvi-gp"
@@ -85,31 +82,33 @@ class LSVIGP(Agent):
         budget: float = 1.0,
         settled: float = 0.05,
         dtype: str = "float32",
+        max_bytes: int | str | None = None,
     ) -> None:
         super().__init__(task)
         self.beta, self.states, self.features, self.length, self.noise = beta, states, features, length, noise
         self.exact, self.levels, self.kept, self.replan, self.evidence = exact, levels, kept, replan, evidence
         self.scout, self.every, self.budget, self.settled, self.dtype = scout, every, budget, settled, dtype
+        self.discount, self.max_bytes = discount, max_bytes
         for name in ("beta", "exact", "replan", "scout"):
             check_number(self.name, name, getattr(self, name), low=0.0)
         for name in ("length", "noise", "budget"):
             check_number(self.name, name, getattr(self, name), low=1e-6, high=1e3)
         for name, low in (("states", 8), ("features", 2), ("levels", 1), ("kept", 1), ("evidence", 1), ("every", 1)):
             check_int(self.name, name, getattr(self, name), low=low, high=10**6)
-        self.discount = discount
         check_number(self.name, "discount", discount, low=0.0, high=1.0)
         check_number(self.name, "settled", settled)
         check_choice(self.name, "dtype", dtype, ("float32", "float64"))
         self._k, self._L = coordinates(task), min(task.H, levels)
-        self.experience, self.returns = Experience(self._k, states), Returns(self._L, discount)
+        whole: Choice = {"states": states, "features": features, "kept": min(kept, self._L)}
+        self.chosen = chosen_within(self.name, max_bytes, smaller(whole), self._most_bytes)
+        self.sizes: Choice = {name: self.chosen.get(name, size) for name, size in whole.items()}
+        self.experience, self.returns = Experience(self._k, self.sizes["states"]), Returns(self._L, discount)
         self._plan, self._wide = no_plan(self._k, task.A, dtype), no_plan(self._k, task.A, dtype)
         self._shares, self._tie_draws = np.zeros(4), np.zeros(task.H)
         self._numbers = np.zeros(2)  # steps so far, and at the next planning
         self.scouts = Scouts(self._k, every=every, budget=budget, settled=settled, rate=0.1)
         self._rewards, self._end, self._next = list[float](), False, task.H
         self._allowed: BoolArray | None = None  # what may be done in the state that was last seen
-
-    # acting
 
     @property
     def _acting(self) -> Plan:
@@ -197,20 +196,16 @@ class LSVIGP(Agent):
 
     # planning
 
-    def _scaled(self, X: Array) -> tuple[Array, Array]:
-        """Centre and unit of coordinates such that the kernel has length 1."""
-        unit = self.experience.unit
-        return self.experience.centre, unit / (self.length * math.sqrt(max(int((unit > 0).sum()), 1) / 3))
-
     def _planned(self, wide: float) -> Plan:
         """Lines 4 to 11 of Algorithm 1 on what is held; with `wide`, for a scout."""
-        self.experience.rescale()
-        A, cells = self.task.A, self.experience.cells(self.task.A)
-        centre, unit = self._scaled(cells.X)
+        held, A = self.experience, self.task.A
+        held.rescale()
+        cells, centre, ranges = held.cells(A), held.centre, held.unit
+        unit = ranges / (self.length * math.sqrt(max(int((ranges > 0).sum()), 1) / 3))  # the kernel has length 1
         over = np.zeros_like(cells.over) if self.returns.fixed else cells.over
         L = int(min(self._L, self.horizon)) if self.returns.lengths[1] else self._L
         top, low = self.returns.bounds()
-        S = smooth((cells.X - centre) * unit, self.features, self.dtype)
+        S = smooth((cells.X - centre) * unit, self.sizes["features"], self.dtype)
         phi = S.F[cells.state].astype(np.float64)
         if not wide:
             self._choose_shares(cells, over, S, phi, top, L)
@@ -221,8 +216,9 @@ class LSVIGP(Agent):
         deviation, kept = self._deviations(cells, S, fit, shares, omega)
         hope, most = self._hopes(cells, deviation, shares, wide)
         reach = most * (np.arange(L + 1) if wide else np.ones(L + 1))  # a scout may find as much at every step
-        bonus = (self.beta / math.sqrt(self.task.H) * deviation).astype(self.dtype)
-        stride = -(-L // min(self.kept, L))
+        beta = self.beta / math.sqrt(self.task.H)
+        bonus = (beta * deviation).astype(self.dtype)
+        stride = -(-L // min(self.sizes["kept"], L))
         levels = -(-L // stride)
         w, own = np.zeros((levels, phi.shape[1], A), self.dtype), np.zeros((levels, len(omega)), self.dtype)
         scale, V, T = np.zeros(levels), np.zeros(len(cells.X)), np.zeros((A, len(cells.X)), self.dtype)
@@ -254,7 +250,6 @@ class LSVIGP(Agent):
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         sort = np.argsort(place[cells.state], kind="stable")
-        numbers = (self.beta / math.sqrt(self.task.H), shares.own, shares.shared, shares.exact, most)
         return Plan(
             pivots=(cells.X[S.pivots] - centre) * unit,
             inverse=S.inverse,
@@ -273,7 +268,7 @@ class LSVIGP(Agent):
             hope=hope[order],
             cells=np.stack([place[cells.state], cells.action])[:, sort].astype(np.int32),
             begins=np.searchsorted(place[cells.state][sort], np.arange(len(order) + 1)).astype(np.int32),
-            numbers=np.array([*numbers, self.experience.come_again, stride, L]),
+            numbers=np.array([beta, shares.own, shares.shared, shares.exact, most, held.come_again, stride, L]),
         )
 
     def _choose_shares(self, cells: Cells, over: BoolArray, S: Smooth, phi: Array, top: Array, L: int) -> None:
@@ -286,9 +281,8 @@ class LSVIGP(Agent):
                 V[some] = self._plan.q(cells.X[some], L - 1, rows[some]).max(axis=1)
         following = np.where(over, 0.0, self.discount * V[cells.following]) if L > 1 else np.zeros(len(over))
         mean = cells.mean(following)
-        n = self.experience.count
-        target = self.experience.reward[:n] + following
-        scatter = float(self.experience.times[:n] @ target**2 - cells.times @ (cells.reward + mean) ** 2)
+        times, target = self.experience.times[: len(over)], self.experience.reward[: len(over)] + following
+        scatter = float(times @ target**2 - cells.times @ (cells.reward + mean) ** 2)
         within = self.experience.within() + scatter
         y = cells.reward + mean - top[L]
         data = Data(phi, S.left[cells.state], cells.action, cells.times, cells.stands, y, max(within, 0.0))
@@ -334,31 +328,40 @@ class LSVIGP(Agent):
     @property
     def planning_bytes(self) -> int:
         """The work, the rewards of the longest episode and, where a scout has been sent, its plan."""
-        work = self._plan.work_bytes(self.experience.count, self.features, self.experience.closed.shape[2] > 0)
-        work += (sys.getsizeof(0.0) + 8) * int(self.returns.lengths[1])
-        return work + (self._plan.nbytes if self.scouts.numbers[5] > self.every else 0)
+        work = self._plan.work_bytes(self.experience.count, self.sizes["features"], self.experience.closed.shape[2] > 0)
+        scout = self._plan.nbytes if self.scouts.numbers[5] > self.every else 0
+        return work + scout + REWARD * int(self.returns.lengths[1])
 
     def bytes_after(self, episodes: int) -> int:
-        """Everything as large as it can be."""
-        k, A, p, levels = self._k, self.task.A, self.features, min(self.kept, self._L)
-        rows = min(4 * self.states + 1, episodes * self.task.H + 1)
-        U, C = min(2 * rows, 8 * self.states), rows
-        plan = 8 * (p * (k + p) + (A + 1) * p * p + 2 * k) + 4 * levels * (p * A + C + 8) + U * (12 + 8 * A) + 8 * C
-        size = 1 << max(rows - 1, 63).bit_length()  # they double
-        held = min(Experience.bytes_of(k, self.states), size * (8 * k + 57) + 16 * k + 8)
-        return max(self.nbytes, held + 2 * plan + self.returns.nbytes + self.scouts.nbytes + 8 * self.task.H + 256)
+        """What is held when everything is as large as it can be by then."""
+        return max(self.nbytes, self._held(self.sizes, episodes * self.task.H)[0])
+
+    def _held(self, sizes: Choice, steps: float) -> tuple[int, Sizes]:
+        """The most bytes that are held after so many steps, and the sizes of the plan then."""
+        k, A, N = self._k, self.task.A, sizes["states"]
+        S = self.task.S if self.task.S and self.task.stationary else math.inf
+        most = Sizes.most(k, A, S, sizes, steps, np.dtype(self.dtype).itemsize)
+        others = 16 * (self._L + k + 64) + 8 * self.task.H
+        return Experience.bytes_of(k, N, most.rows, -(-A // 8)) + 2 * most.plan() + others, most
+
+    def _most_bytes(self, sizes: Choice) -> int:
+        """The most that is ever held, with what planning takes on top."""
+        held, most = self._held(sizes, math.inf)
+        return held + most.work(sizes["features"], True, 2 * most.cells) + REWARD * self.task.H
 
     def more_possible(self) -> MorePossible | None:
-        if not (self.updates and self.scout and self.returns.lengths[1]):
+        ended = self.returns.lengths[1] and self.horizon <= self._L  # a plan for fewer steps is not of an episode
+        if not (self.updates and self.scout and ended):
             return None
-        if self.horizon > self._L:  # a plan for fewer steps is not of an episode
-            return None
-        aside = copy.deepcopy(self, {id(self.task): self.task})
+        now, scales = (self._wide, self.scouts.sent), (self.experience.centre.copy(), self.experience.unit.copy())
         try:
-            aside._wide, aside.scouts.sent = aside._planned(self.scout), True
+            self._wide, self.scouts.sent = self._planned(self.scout), True
+            most = self.task.H * self.task.payable[1]
+            return self.scouts.more_possible(lambda X: self._q(0, X).max(axis=1), most)
         except InvalidData:  # too extreme to plan with, which whoever plays is told
             return None
-        return self.scouts.more_possible(lambda X: aside._q(0, X).max(axis=1), self.task.H * self.task.payable[1])
+        finally:
+            (self._wide, self.scouts.sent), (self.experience.centre[:], self.experience.unit[:]) = now, scales
 
     def diagnostics(self) -> dict[str, float]:
         """Shares of the evidence, and what the scouts have cost."""
@@ -368,12 +371,10 @@ class LSVIGP(Agent):
         return found | {"states that come again": self.experience.come_again}
 
     def _parts(self) -> dict[str, Component]:
-        parts: dict[str, Component] = {"experience": self.experience, "returns": self.returns, "scouts": self.scouts}
-        return parts | {"plan": self._plan}
+        return {"experience": self.experience, "returns": self.returns, "scouts": self.scouts, "plan": self._plan}
 
     def state_dict(self) -> StateDict:
-        own = {"shares": self._shares.copy(), "numbers": self._numbers.copy()}
-        state = super().state_dict() | own
+        state = super().state_dict() | {"shares": self._shares.copy(), "numbers": self._numbers.copy()}
         for name, part in self._parts().items():
             state |= prefixed(name, part.state_dict())
         return state

@@ -81,26 +81,31 @@ class LSVIUCBScouts(LSVIUCB):
         **common: Any,
     ) -> None:
         self.scout, self.budget, self.settled = scout, budget, settled
-        super().__init__(task, storage=storage, **common)
         check_number(self.name, "scout", scout, low=0.0)
         check_number(self.name, "budget", budget, low=0.0)
         check_number(self.name, "settled", settled)
-        horizon = self.horizon
-        if self._storing.name != "counts" or self.max_bytes or horizon.discounted or horizon.H < task.H:
-            raise InvalidParameter(
-                f"{self.name} must plan all steps, with storage='counts', discount=1 and no max_bytes: "
-                f"use lsvi-ucb for anything else."
-            )
         H, S = task.H, task.S or 0
-        self.spans = self.caps - horizon.lows(task.reward_range[0])
         self.scouts = Scouts(1, every=1, budget=np.inf, settled=settled, rate=RATE)
         self.ways, self.cost = np.full((H, S), -1, dtype=np.int16), np.zeros(S)
-        self.begun, self.paid = np.zeros(S, dtype=np.bool_), np.zeros(())
+        self.begun, self.paid, self.spans = np.zeros(S, dtype=np.bool_), np.zeros(()), np.zeros(H)
+        super().__init__(task, storage=storage, **common)
+        horizon = self.horizon
+        if self._storing.name != "counts" or horizon.discounted or horizon.H < task.H:
+            raise InvalidParameter(
+                f"{self.name} must plan all steps, with storage='counts' and discount=1: "
+                f"use lsvi-ucb for anything else."
+            )
+        self.spans[:] = self.caps - horizon.lows(task.reward_range[0])
 
     def make_exploration(self, beta: Any, backend: Backend = NUMPY) -> Exploration:
         if self.auto:
             return super().make_exploration(beta, backend)
         return Inflated(self.horizon, self.caps, beta, self.horizon.lows(self.task.reward_range[0]), self.inflate)
+
+    def working_bytes(self, held: int) -> int:
+        """With the plan of a scout, and what is computed for one of its steps."""
+        H, S, A = self.task.H, self.task.S or 0, self.task.A
+        return super().working_bytes(held) + H * S * (self.ways.itemsize + 8 + 2 + A) + 80 * A * S
 
     @property
     def allowed(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,9 @@ from linmdp.types import Array
 
 SAME = 1e-3
 """Returns that differ by no more than this share of the largest reward are equal: nothing is known of what pays."""
+
+REWARD = sys.getsizeof(0.0) + 8
+"""Bytes of one in a list."""
 
 
 class Returns(Component):

@@ -23,7 +23,7 @@ from linmdp.cli.listing import agents, envs
 from linmdp.cli.options import checked_start, say, stop, stop_if_damaged
 from linmdp.cli.stored import export, merge, note_shard, record, table, watch
 from linmdp.cli.studies import benchmark, linearize, tune
-from linmdp.errors import LinMDPError, LinMDPWarning, invalid
+from linmdp.errors import LinMDPError, LinMDPWarning, invalid, ruled
 from linmdp.io.memory import memory_kept
 
 if TYPE_CHECKING:
@@ -355,7 +355,8 @@ def _guarded() -> int:
             stop("a part of this program, or a module of --import, has called sys.exit().", 1)
         raise
     except MemoryError as error:
-        stop(f"this does not fit into memory, or into what --max-memory allows: {error}", 2)
+        more = f": {error}" if str(error) else ". Give more, as in --max-memory 1GiB, or a smaller task."
+        stop(f"this does not fit into memory, or into what --max-memory allows{more}", 2)
     except (KeyboardInterrupt, typer.Abort):
         stop("stopped.", 1)
     except OSError as error:
@@ -370,4 +371,5 @@ def _guarded() -> int:
         words = getattr(error, "format_message", None)  # wrong usage, found by typer
         if words is None:
             raise
-        stop(str(words()), 2)
+        wrong, param = (getattr(*pair, None) for pair in ((error.__cause__, "errors"), (error, "param")))
+        stop(f"The '{param.opts[0]}' option {ruled(wrong()[0])}" if wrong and param else str(words()), 2)

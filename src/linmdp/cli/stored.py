@@ -62,7 +62,7 @@ def merge(
         for n, there in shards.items():
             if missing := [f"{i}/{n}" for i in range(1, n + 1) if i not in there]:
                 say(f"warning: not among these folders: shard {', '.join(missing)}")
-        say(f"{len(store.keys())} runs of {len(parts)} folders are in {store.path}")
+        say(f"{len(store.keys())} runs of {len(parts)} folder{'s' * (len(parts) > 1)} are in {store.path}")
     stop_if_damaged(damaged)
 
 

@@ -6,7 +6,7 @@ import ctypes
 import re
 from typing import Any
 
-from linmdp.agents import experience, gaussian, lsvi_gp, returns
+from linmdp.agents import experience, gaussian, returns
 from linmdp.agents.auto import Auto
 from linmdp.agents.base import Agent
 from linmdp.agents.lsvi_gp import LSVIGP
@@ -31,21 +31,21 @@ def check_gp(agent: LSVIGP) -> None:
         raise InvalidParameter("The states of an exported learner must be numbers or arrays of them. Got codes.")
     for name, size in sizes(agent).items():
         if size > LARGEST:
-            invalid(f"an exported {agent.name}", "states", f"less: {name} is {LARGEST} at most", agent.states)
+            invalid(f"an exported {agent.name}", "states", f"less: {name} is {LARGEST} at most", agent.sizes["states"])
 
 
 def sizes(agent: LSVIGP) -> dict[str, int]:
     """The sizes of its arrays on a device."""
-    task, N = agent.task, agent.states
+    task, N = agent.task, agent.sizes["states"]
     clock = int(not task.stationary)
     there = 2 * N + 2 if task.S is None or clock else min(2 * N + 2, task.S)
     rows = 4 * N + 1 if task.S is None or clock else min(4 * N + 1, 2 * task.S * task.S * task.A)
     found = {"H": task.H, "A": task.A, "K": agent.experience.k, "N": agent.experience.k - clock, "clock": clock}
     found |= {"states": N, "rows": rows, "held": there, "cells": min(rows, min(N + 1, there) * task.A)}
     return found | {
-        "features": min(agent.features, there),
+        "features": min(agent.sizes["features"], there),
         "ahead": min(task.H, agent.levels),
-        "kept": min(task.H, agent.levels, agent.kept),
+        "kept": agent.sizes["kept"],
     }
 
 
@@ -62,7 +62,7 @@ def config(agent: LSVIGP, kind: str, run: str, close: float) -> str:
     own |= {"close_by": gaussian.CLOSE, "least": gaussian.LEAST, "greatest": gaussian.MOST, "left": experience.LEFT}
     own |= {
         "wider": experience.WIDER,
-        "start": tuple(lsvi_gp.START),
+        "start": tuple(gaussian.START),
         "same": returns.SAME,
         "tie": TIES[kind],
         "close": close,

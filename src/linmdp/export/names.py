@@ -97,7 +97,7 @@ def readme(template: str, names: CNames, S: int, H: int, *, run: str, **values: 
 def gp_readme(agent: LSVIGP, names: CNames, *, held: dict[str, int], run: str, **values: int | str) -> str:
     """Of `lsvi-gp`, whose structs are so many bytes each."""
     parts = "\n".join(_row(words, f"{held[name]:,}") for name, words in PARTS.items())
-    spec = f"{agent.name}:states={agent.states},features={agent.features},kept={agent.kept}"
+    spec = f"{agent.name}:" + ",".join(f"{name}={agent.sizes[name]}" for name in ("states", "features", "kept"))
     own: dict[str, Any] = {"ram": held["learner"], "parts": parts, "spec": spec}
     return readme("README_gp.md", names, agent.task.S or 0, agent.task.H, run=run, **own, **values)
 

@@ -236,7 +236,7 @@ class Benchmark:
 
     def to_pandas(self) -> Any:
         """The `rows` as a `pandas.DataFrame`."""
-        pandas = needed("pandas", "to_pandas() needs pandas: install linmdp with its extra 'pandas'.")
+        pandas = needed("pandas", "to_pandas() needs pandas: pip install 'linmdp[pandas]'.")
         return pandas.DataFrame(self.rows())
 
     def plot(self) -> Figure:

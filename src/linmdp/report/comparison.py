@@ -89,7 +89,7 @@ class Comparison(Sequence[RunResult]):
 
     def to_pandas(self, curves: bool = False) -> Any:
         """The `rows` as a `pandas.DataFrame`."""
-        pandas = needed("pandas", "to_pandas() needs pandas: install linmdp with its extra 'pandas'.")
+        pandas = needed("pandas", "to_pandas() needs pandas: pip install 'linmdp[pandas]'.")
         return pandas.DataFrame(self.rows(curves))
 
     def plot(self, ax: Axes | None = None) -> Axes:

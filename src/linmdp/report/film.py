@@ -76,7 +76,7 @@ def _bars(axes: Any, moment: Moment, low: float, high: float) -> None:
 
 def _frame(figure: Any) -> Any:
     """What is drawn, as an image of few colours."""
-    image = needed("PIL.Image", "'watch' needs Pillow: install linmdp with its extra 'figures'.", NoFigures)
+    image = needed("PIL.Image", "'watch' needs Pillow: pip install 'linmdp[figures]'.", NoFigures)
     figure.canvas.draw()
     return image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3]).quantize(COLOURS)
 

@@ -29,7 +29,7 @@ class NoFigures(LinMDPError, ImportError):
 
 def pyplot(*, screen: bool = False) -> Any:
     """matplotlib.pyplot, set up to draw without a screen (or as the user has set it); an install may lack it."""
-    words = "Figures need matplotlib: install linmdp with its extra 'figures'."
+    words = "Figures need matplotlib: pip install 'linmdp[figures]'."
     if not screen:
         needed("matplotlib", words, NoFigures).use("agg")
     return needed("matplotlib.pyplot", words, NoFigures)

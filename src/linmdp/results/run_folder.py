@@ -239,7 +239,7 @@ def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
 
 def write_parquet(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
     """Through pyarrow, a group of rows at a time."""
-    words = "Parquet needs pyarrow: install linmdp with its extra 'parquet'."
+    words = "Parquet needs pyarrow: pip install 'linmdp[parquet]'."
     arrow, parquet = (needed(module, words) for module in ("pyarrow", "pyarrow.parquet"))
     types = {bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64(), str: arrow.string()}
     schema, rows = arrow.schema([(name, types[kind]) for name, kind in columns.items()]), iter(rows)

@@ -22,7 +22,7 @@ from linmdp.types import EpisodeRecord, RunResult
 class TensorBoard:
     """One event file in a folder of its own, `FOLDER/NAME/...`; a run that is done again replaces it."""
 
-    package, words = "tensorboardX.writer", "TensorBoard events need tensorboardX: install linmdp's extra 'tracking'."
+    package, words = "tensorboardX.writer", "TensorBoard events need tensorboardX: pip install 'linmdp[tracking]'."
 
     def __init__(self, folder: Path, names: list[str], about: Mapping[str, Any]) -> None:
         self._summary = needed("tensorboardX.proto.summary_pb2", self.words)
@@ -42,7 +42,7 @@ class TensorBoard:
 class WandB:
     """A run of the project "linmdp"; its own settings (WANDB_MODE=offline) say whether anything leaves the machine."""
 
-    package, words = "wandb", "Weights & Biases needs wandb: install linmdp's extra 'wandb'."
+    package, words = "wandb", "Weights & Biases needs wandb: pip install 'linmdp[wandb]'."
 
     def __init__(self, folder: Path, names: list[str], about: Mapping[str, Any]) -> None:
         how: dict[str, Any] = {"name": "/".join(names), "dir": str(output_folder(folder)), "config": dict(about)}
@@ -58,7 +58,7 @@ class WandB:
 class MLflow:
     """A run of the experiment "linmdp": in MLFLOW_TRACKING_URI or, where that is not set, `FOLDER/mlflow.db`."""
 
-    package, words = "mlflow", "MLflow needs mlflow: install linmdp's extra 'mlflow'."
+    package, words = "mlflow", "MLflow needs mlflow: pip install 'linmdp[mlflow]'."
 
     def __init__(self, folder: Path, names: list[str], about: Mapping[str, Any]) -> None:
         self._mlflow = needed(self.package, self.words)

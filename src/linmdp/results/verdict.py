@@ -47,8 +47,8 @@ UNPROVED, NOTHING = "not a proof", "nothing certified"
 USUAL = "auto"
 """The agent that chooses all of its parameters."""
 
-TRY = "; try: "
-"""Between what was found and the command that may do better."""
+TRY, COMPARE = "; try: ", "linmdp compare "
+"""Between what was found and the command that may do better; how such a command begins."""
 
 
 class Judgement(NamedTuple):
@@ -161,6 +161,9 @@ def possible(runs: Sequence[RunResult]) -> str:
         if len(runs) == 1
         else mean_interval(np.array(found))
     )
+    if runs[0].optimal_return is not None:  # which stands in the same line
+        left = runs[0].optimal_return - float(np.concatenate([last_tenth(_values(run)) for run in runs]).mean())
+        more = Interval(*(min(value, left) for value in more)) if left > ROUNDING else Interval(0.0, 0.0, 0.0)
     much = f"perhaps {more.text(number)} more an episode is" if more.mean > 0 else "no more seems"
     return f"; {much} possible ({UNPROVED})"
 
@@ -184,6 +187,8 @@ def verdicts(results: Sequence[RunResult]) -> dict[str, str]:
     played = [runs for agent, runs in groups.items() if agent.partition(":")[0] == "constant"]
     constant = max((float(np.mean([returns(run).mean() for run in runs])) for runs in played), default=None)
     found = {agent: verdict(runs, constant) for agent, runs in groups.items()}
+    if USUAL in found:  # a comparison with it is what was just done
+        found = {agent: without_advice(words) if COMPARE in words else words for agent, words in found.items()}
     return {agent: words for agent, words in found.items() if words}
 
 
@@ -201,7 +206,7 @@ def advice(run: RunResult, answer: str) -> str:
     if "beta" in run.params and "beta=" not in run.rerun:  # a search leaves alone what is given
         return f"linmdp tune {run.rerun} --episodes {max(run.episodes, FEW)}"
     if run.agent.partition(":")[0] != USUAL:
-        return f"linmdp compare {run.rerun} {USUAL} --episodes {run.episodes}"
+        return f"{COMPARE}{run.rerun} {USUAL} --episodes {run.episodes}"
     return f"linmdp run {run.rerun} --episodes {10 * run.episodes}"
 
 

@@ -37,7 +37,7 @@ FORMAT = "0.5.3"
 """The version of Minari whose layout this is; later ones read it."""
 DATA, META = "main_data.hdf5", "metadata.json"
 COLUMNS = ("observations", "actions", "rewards", "terminations", "truncations")
-WORDS = "A Minari dataset needs {name}: install linmdp's extra 'minari'."
+WORDS = "A Minari dataset needs {name}: pip install 'linmdp[minari]'."
 
 
 FIELDS = {

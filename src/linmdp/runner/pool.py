@@ -294,5 +294,5 @@ def _quiet() -> Iterator[None]:
 
 
 def _distributed() -> Any:
-    words = "A dask cluster needs dask.distributed: install linmdp with its extra 'dask'."
+    words = "A dask cluster needs dask.distributed: pip install 'linmdp[dask]'."
     return needed("distributed", words, ClusterError)

@@ -156,6 +156,9 @@ WORTH_A_TRIAL = 20.0
 TRIAL = 1.0
 """CPU seconds of all trial runs together, about."""
 
+FIRST, PATIENCE = 8, 4
+"""A trial run goes on to that many episodes for so many times its seconds: the first may cost far more than others."""
+
 LONG = 3600.0
 """Seconds from which on a start must be wanted."""
 
@@ -260,8 +263,8 @@ def rough(agent: Agent, episodes: int) -> float:
 
 
 def tried_cost(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
-    """By a short run, of about that many CPU seconds at most."""
-    guard, planning, playing, end = Guard(env), list[float](), list[float](), time.process_time() + seconds
+    """By a short run, of about that many CPU seconds, or for its first episodes up to `PATIENCE` times as many."""
+    guard, planning, playing, begin = Guard(env), list[float](), list[float](), time.process_time()
     most = PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES
     with as_it_is(env):
         for k in range(min(episodes, most)):
@@ -273,7 +276,7 @@ def tried_cost(env: Any, agent: Agent, episodes: int, *, seconds: float = math.i
             playing.append(time.process_time() - planned)
             if agent.policy_version != version or not planning:
                 planning.append(planned - start)
-            if time.process_time() > end:
+            if time.process_time() - begin > seconds * (1 if k + 1 >= FIRST else PATIENCE):
                 break
     base, each = _line(np.array(planning)) if agent.samples_held(episodes) else (float(np.median(planning)), 0.0)
     return Cost(float(np.median(playing)), base, each)

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from linmdp.agents.backend import backend_for
-from linmdp.errors import InvalidParameter, LinMDPError, described, invalid, one_line, without_warnings
+from linmdp.errors import InvalidParameter, LinMDPError, described, invalid, one_line, ruled, without_warnings
 from linmdp.plugins import carried
 from linmdp.results.store import Store
 from linmdp.runner.batch import (
@@ -113,8 +113,11 @@ def check_sweep(data: Mapping[str, Any], path: Path = Path("sweep")) -> Sweep:
     try:
         return Sweep.model_validate(data)
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise InvalidSweep(_together(path, found)) from None
+        found = dict[str, str]()  # of the forms that a value may have, what is wrong with the one that fits best
+        for e in sorted(error.errors(), key=lambda e: -len(e["loc"])):
+            depth = 3 if e["loc"][2:3] in (("env",), ("episodes",)) else 4
+            found.setdefault(".".join(map(str, e["loc"][:depth])), ruled(e))
+        raise InvalidSweep(_together(path, [f"{where}: {words}" for where, words in found.items()])) from None
 
 
 def plan(sweep: Sweep, path: Path = Path("sweep"), device: str = "cpu", *, progress: bool = False) -> list[Job]:

@@ -18,6 +18,8 @@ SWEEPS = 1000
 """Of value iteration, at most."""
 TOLERANCE = 1e-6
 """It ends when no value moves by more than this share of the largest."""
+LEAST = 1e-200
+"""Of a sum of kernels: with less, nothing near was seen, and one over it is not finite."""
 
 
 class FactoredModel(Component):
@@ -46,7 +48,7 @@ class FactoredModel(Component):
     def solve(self, m: int, discount: float) -> None:
         """Q of the first m states, by value iteration from the last one; 0 for pairs near which nothing was seen."""
         W = self.W[:, :m]
-        seen = np.divide(1.0, W, out=np.zeros_like(W), where=W > 0)
+        seen = np.divide(1.0, W, out=np.zeros_like(W), where=W > LEAST)
         r, P = self.R[:, :m] * seen, self.P[:, :m, :m] * seen[..., None]
         V = self.Q[:m].max(axis=1)
         for _ in range(SWEEPS):

@@ -18,6 +18,10 @@ FEW = 64
 """Transitions that are gathered before they are learned from, or an episode: one product serves them all."""
 
 
+ROUNDING = 1e-12
+"""A deviation below this part of the mean is that of a coordinate that does not move."""
+
+
 class Representatives(Component):
     """At most M states, no two of them closer than `spacing`, and the transitions of which they have yet to learn.
 
@@ -68,7 +72,8 @@ class Representatives(Component):
             same: BoolArray = (X.astype(np.float32)[:, None] == Z).all(axis=2)
             return np.where(same, 0.0, FAR)
         scale = np.sqrt(self.seen.variance * X.shape[1])
-        weight = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+        moves = scale > ROUNDING * np.maximum(np.abs(self.seen.mean), 1.0)
+        weight = np.divide(1.0, scale, out=np.zeros_like(scale), where=moves)
         X, Z = (X - self.seen.mean) * weight, (Z - self.seen.mean) * weight
         products = np.einsum("nk,nk->n", X, X)[:, None] - 2 * X @ Z.T + np.einsum("mk,mk->m", Z, Z)
         return np.asarray(np.maximum(products, 0.0))
