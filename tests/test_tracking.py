@@ -96,7 +96,7 @@ def test_what_can_not_be_tracked_is_one_line(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(InvalidParameter, match="'track' parameter of linmdp must be given together with --out"):
         make_tracker("tensorboard", None)
     monkeypatch.setitem(sys.modules, "tensorboardX.writer", None)
-    with pytest.raises(InvalidParameter, match="extra 'tracking'"):
+    with pytest.raises(InvalidParameter, match=r"pip install 'linmdp\[tracking\]'"):
         make_tracker("tensorboard", tmp_path)
 
 
