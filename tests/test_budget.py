@@ -17,8 +17,8 @@ from gymnasium import spaces
 
 import linmdp
 from linmdp.agents.backend import imagined
-from linmdp.agents.budget import parse_bytes
 from linmdp.features import HashedFeatures
+from linmdp.io.units import parse_bytes
 from toys import Toy
 
 EPISODES = 40

@@ -10,8 +10,8 @@ import pytest
 
 import linmdp
 from linmdp.envs.base import check_linear
-from linmdp.envs.devices import inventory, sensor
-from linmdp.envs.families import FAMILIES
+from linmdp.envs.linear_devices import inventory, sensor
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.envs.planning import policy_value, uniform_policy
 
 DRAWS = 4000
@@ -101,7 +101,7 @@ def test_sizes_give_features_far_below_a_table_and_a_linear_mdp(model: linmdp.Li
 @pytest.mark.parametrize("family", ["sensor", "inventory"])
 def test_a_random_policy_earns_less_than_half_and_a_constant_one_less_than_most(family: str) -> None:
     """There is something to learn."""
-    model = FAMILIES[family]()
+    model = LINEAR_MDPS[family]()
     best = linmdp.optimum(model).V[0, 0]
     assert policy_value(model, uniform_policy(model))[0, 0] < 0.5 * best
     for action in range(model.A):
@@ -115,4 +115,4 @@ def test_optimism_learns_it_within_a_tenth_of_the_best(family: str, agent: str) 
     result = linmdp.run(env, linmdp.make_agent(f"lsvi-ucb:{agent}", env), episodes=800, seed=0, eval_every=20)
     assert result.regret is not None
     lost = (result.regret[-1] - result.regret[-101]) / 100
-    assert lost < 0.1 * linmdp.optimum(FAMILIES[family]()).V[0, 0]
+    assert lost < 0.1 * linmdp.optimum(LINEAR_MDPS[family]()).V[0, 0]

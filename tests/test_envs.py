@@ -9,12 +9,12 @@ from gymnasium.utils.env_checker import check_env
 
 import linmdp
 from linmdp.envs.base import LinearModel, check_linear
-from linmdp.envs.families import FAMILIES
 from linmdp.envs.linear import LinearMDPEnv, linear_env
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.envs.registration import GYM_IDS
 from linmdp.types import Array
 
-FAMILY = pytest.mark.parametrize("family", FAMILIES)
+FAMILY = pytest.mark.parametrize("family", LINEAR_MDPS)
 
 
 @pytest.mark.parametrize("gym_id", GYM_IDS)
@@ -28,12 +28,12 @@ def test_registered_and_passes_the_env_checker(gym_id: str) -> None:
 @FAMILY
 @pytest.mark.parametrize("seed", range(3))
 def test_is_a_linear_mdp(family: str, seed: int) -> None:
-    assert [f.text for f in check_linear(FAMILIES[family](seed=seed)) if not f.ok] == []
+    assert [f.text for f in check_linear(LINEAR_MDPS[family](seed=seed)) if not f.ok] == []
 
 
 @FAMILY
 def test_generated_from_the_seed_alone(family: str) -> None:
-    one, same, other = (FAMILIES[family](seed=s) for s in (1, 1, 2))
+    one, same, other = (LINEAR_MDPS[family](seed=s) for s in (1, 1, 2))
     np.testing.assert_array_equal(one.mu, same.mu)
     np.testing.assert_array_equal(one.features.table(), same.features.table())
     if family not in ("riverswim", "sensor", "inventory"):  # which have nothing random in them
@@ -42,7 +42,7 @@ def test_generated_from_the_seed_alone(family: str) -> None:
 
 def test_synthetic_is_uniform_on_the_simplex() -> None:
     """First and second moments of a flat Dirichlet: 1/d and 2 / (d (d+1))."""
-    table = FAMILIES["synthetic"](S=2000, A=5, d=4, H=2).features.table()
+    table = LINEAR_MDPS["synthetic"](S=2000, A=5, d=4, H=2).features.table()
     np.testing.assert_allclose(table.sum(axis=-1), 1.0)
     np.testing.assert_allclose(table.mean(axis=(0, 1)), 1 / 4, atol=0.01)
     np.testing.assert_allclose((table**2).mean(axis=(0, 1)), 2 / 20, atol=0.01)
@@ -106,7 +106,7 @@ def test_an_action_outside_the_space_is_refused(action: object) -> None:
 
 
 def broken(theta: Array | None = None, mu: Array | None = None) -> LinearModel:
-    good = FAMILIES["riverswim"]()
+    good = LINEAR_MDPS["riverswim"]()
     return LinearModel(
         name="broken",
         features=good.features,
@@ -116,7 +116,7 @@ def broken(theta: Array | None = None, mu: Array | None = None) -> LinearModel:
 
 
 def test_check_finds_what_is_not_linear() -> None:
-    mu, theta = FAMILIES["riverswim"]().mu.copy(), FAMILIES["riverswim"]().theta.copy()
+    mu, theta = LINEAR_MDPS["riverswim"]().mu.copy(), LINEAR_MDPS["riverswim"]().theta.copy()
     mu[3, 2, 1] += 0.5
     assert check_linear(broken(mu=mu))[0].ok is False
     mu[3, 2, 1] -= 1.5
@@ -128,7 +128,7 @@ def test_check_finds_what_is_not_linear() -> None:
 
 
 def test_a_model_with_nan_or_wrong_shapes_is_refused() -> None:
-    mu = FAMILIES["riverswim"]().mu.copy()
+    mu = LINEAR_MDPS["riverswim"]().mu.copy()
     with pytest.raises(linmdp.InvalidData, match=r"must have shape \(H, d, S\)"):
         broken(mu=mu[:, :, :3])
     mu[0, 0, 0] = np.nan

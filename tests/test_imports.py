@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,8 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["experiments"] = {"experiments", "linearize", "report", *MAY_IMPORT["runner"]}
 MAY_IMPORT["cli"] = {"cli", "export", *MAY_IMPORT["experiments"]}
+FIELDS = ("id", "attr", "name", "arg")
+"""Where a syntax tree has names."""
 FILES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem in MAY_IMPORT)
 
 
@@ -58,7 +61,7 @@ def test_files_are_one_thing(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
 
 
-def test_memory_is_a_few_rooms() -> None:
+def test_memory_is_a_few_files() -> None:
     """One file for each kind of memory, and nothing beside them."""
     files = [p for p in (ROOT / "agents" / "memory").glob("*.py") if p.stem != "__init__"]
     assert len(files) <= 8
@@ -67,11 +70,21 @@ def test_memory_is_a_few_rooms() -> None:
 
 @pytest.mark.parametrize("folder", ["memory", "exploration"])
 def test_chains_of_classes_are_short(folder: str) -> None:
-    """At most three of ours stand above any class."""
+    """At most three classes of linmdp stand above any class."""
     for path in (ROOT / "agents" / folder).glob("*.py"):
         for kind in vars(importlib.import_module(f"linmdp.agents.{folder}.{path.stem}")).values():
             if isinstance(kind, type) and kind.__module__.startswith("linmdp.agents."):
                 assert sum(c.__module__.startswith("linmdp.") for c in kind.__mro__[1:]) <= 3, kind
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_names_are_words_that_a_stranger_knows(path: Path) -> None:
+    """None is a word that means something in this house alone; `hope` is what lsvi-gp has no data on yet."""
+    banned = {"look", "room", "urge", "doubt", "restless", "patient", "content", "vacate", "vacated", "lent", "parcel"}
+    banned |= {"seldom", "apart", "ours"} | ({"hope"} if "gp" not in path.stem and path.stem != "returns" else set())
+    names = {getattr(node, field, "") for node in ast.walk(ast.parse(path.read_text())) for field in FIELDS}
+    parts = {part.lower() for name in names for part in re.findall("[A-Z]?[a-z]+|[A-Z]+", str(name))}
+    assert not parts & banned
 
 
 def in_fresh_python(code: str) -> str:
@@ -90,7 +103,7 @@ def test_agents_and_models_need_only_numpy() -> None:
     blocked = ("gymnasium", "typer", "pydantic", "joblib", "threadpoolctl", "matplotlib", "rich")
     assert "learned" in in_fresh_python(
         f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
-        "import linmdp, linmdp.envs.families as s\n"
+        "import linmdp, linmdp.envs.linear_mdps as s\n"
         "model = s.synthetic(S=5, A=2, d=3, H=4)\n"
         "task = linmdp.Task(S=5, A=2, d=3, H=4, reward_range=(0, 1), features=model.features)\n"
         "agent = linmdp.LSVIUCB(task)\n"

@@ -15,9 +15,10 @@ import torch
 import linmdp
 from command import linmdp as command
 from linmdp.envs.base import check_linear
-from linmdp.envs.families import synthetic
-from linmdp.envs.games import Game, layout_of, resolved
+from linmdp.envs.games import Game, resolved
+from linmdp.envs.linear_mdps import synthetic
 from linmdp.envs.linearized import distilled
+from linmdp.envs.spaces import layout_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.io.tensorfile import packed, read_tensors

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import linmdp
 from linmdp import LSVIUCB, LSVIUCBSelect, OptWLSVI, TableFeatures, Task
 from linmdp.envs.base import LinearModel
-from linmdp.envs.families import FAMILIES
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.features import BilinearFeatures
 from linmdp.types import Array
 from test_agents_against_reference import assert_same
@@ -90,7 +90,7 @@ def test_lam_and_beta_from_the_data_are_the_same_too(seed: int) -> None:
 
 
 def test_the_catalogue_is_what_its_table_is() -> None:
-    model = FAMILIES["catalogue"](A=30, S=4, H=3, seed=2)
+    model = LINEAR_MDPS["catalogue"](A=30, S=4, H=3, seed=2)
     table: Any = LinearModel(
         name="table",
         features=TableFeatures(model.features.table()),

@@ -21,7 +21,7 @@ def test_the_limit_is_a_quarter_of_the_machine_and_ends_with_the_command(monkeyp
         limits.append(memory.memory_limit.get())
         return True
 
-    monkeypatch.setattr("linmdp.cli.check.check_env", noted)
+    monkeypatch.setattr("linmdp.cli.check.print_check", noted)
     assert command("check", "lock").status == 0
     assert command("check", "lock", "--max-memory", "2GiB").status == 0
     machine = memory.machine_memory()
@@ -70,11 +70,11 @@ def test_candidates_that_do_not_fit_are_left_out() -> None:
     tracemalloc.start()
     try:
         search = Search("gym:CartPole-v1", "lsvi-ucb", episodes=30, seeds=2, budget=600, processes=2)
-        assert tracemalloc.get_traced_memory()[1] < search.room
+        assert tracemalloc.get_traced_memory()[1] < search.available
     finally:
         tracemalloc.stop()
         memory.memory_limit.reset(token)
-    assert search.room == 200 * 2**20
+    assert search.available == 200 * 2**20
     assert search.left_out > 0
     assert len(search.settings) > 10
 

@@ -14,7 +14,7 @@ import linmdp
 from linmdp.agents.greedy import Falling
 from linmdp.agents.neighbours.base import Growth
 from linmdp.agents.neighbours.forest import Forest
-from linmdp.agents.neighbours.inputs import Inputs, Moments
+from linmdp.agents.neighbours.inputs import Inputs, RunningMoments
 from linmdp.agents.neighbours.kbsf import FactoredModel
 from linmdp.agents.neighbours.kernel_ucbvi import Visits
 from linmdp.agents.neighbours.lspi import LSTDQ
@@ -81,7 +81,7 @@ def test_at_first_nine_tenths_of_the_weights_into_a_unit_are_zero_and_none_has_n
 @given(seed=seeds, n=st.integers(2, 30))
 def test_moments_are_mean_and_variance(seed: int, n: int) -> None:
     X = np.random.default_rng(seed).normal(3.0, 2.0, (n, 4))
-    moments = Moments(4)
+    moments = RunningMoments(4)
     for x in X:
         moments.add(x)
     np.testing.assert_allclose(moments.mean, X.mean(axis=0))

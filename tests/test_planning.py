@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linmdp import InvalidData, optimum, policy_value
 from linmdp.envs.base import LinearModel
-from linmdp.envs.families import hypercube, lock, riverswim, synthetic
+from linmdp.envs.linear_mdps import hypercube, lock, riverswim, synthetic
 from linmdp.envs.planning import uniform_policy
 from linmdp.types import Array
 

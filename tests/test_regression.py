@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import linmdp
 from linmdp import InvalidParameter
-from linmdp.agents.exploration.bonus import Bonus, confidence_width
+from linmdp.agents.exploration.bonus import Bonus
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.ridge import Ridge, downdate, packed, products, quadratic_forms
+from linmdp.agents.widths import confidence_width
 from linmdp.types import Array
 
 

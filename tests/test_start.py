@@ -175,7 +175,7 @@ class SlowAtFirst(baselines.RandomAgent):
 def test_a_trial_run_sees_more_than_slow_first_episodes() -> None:
     env = linmdp.make_env(LOCK)
     agent = SlowAtFirst(env.task)
-    assert start.measured(env, agent, 1000, seconds=0.15).seconds(agent, 1000) < 50  # of 200, by the first alone
+    assert start.tried_cost(env, agent, 1000, seconds=0.15).seconds(agent, 1000) < 50  # of 200, by the first alone
 
 
 def test_check_predicts_what_would_not_fit() -> None:

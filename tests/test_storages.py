@@ -455,6 +455,6 @@ def test_values_at_the_cap_are_no_fault_where_no_episode_can_be_better() -> None
         fresh = LSVIUCB(task)  # knows nothing: all its values are at the cap
         fresh.at_best = agent.at_best
         probe = Probe(fresh)
-        probe.look(0, np.zeros(2), 0)
+        probe.count(0, np.zeros(2), 0)
         found.append(any("largest possible" in words for words in probe.findings(10)))
     assert found == [False, True]

@@ -14,7 +14,7 @@ import pytest
 
 import linmdp
 from linmdp.agents.base import StateDict
-from linmdp.envs.families import FAMILIES
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.features import HashedFeatures, UnitFeatures
 from linmdp.testing import check_agent, check_env, check_features
 from linmdp.types import Array
@@ -180,7 +180,7 @@ OTHERS = ("synthetic:S=20,A=3,d=4,H=5,start=uniform", "gym:FrozenLake-v1,H=20", 
 UNIT = ("gym:Taxi-v3", "gym:Blackjack-v1,features=hashed")
 
 
-@pytest.mark.parametrize("spec", [*(f for f in FAMILIES if f != "synthetic"), *OTHERS, *UNIT])
+@pytest.mark.parametrize("spec", [*(f for f in LINEAR_MDPS if f != "synthetic"), *OTHERS, *UNIT])
 def test_every_family_and_other_environments_pass(spec: str) -> None:
     check_env(spec)
 
@@ -208,21 +208,21 @@ class NoTask(gymnasium.Env[Any, Any]):
 
 
 def unlinear() -> linmdp.LinearMDPEnv:
-    model = FAMILIES["riverswim"]()
+    model = LINEAR_MDPS["riverswim"]()
     return linmdp.LinearMDPEnv(replace(model, theta=2 * model.theta, reward_range=(0.0, 1.0)))
 
 
 def small_task() -> linmdp.LinearMDPEnv:
-    env = linmdp.LinearMDPEnv(FAMILIES["lock"](H=4))
-    env.model = FAMILIES["lock"](H=5)
+    env = linmdp.LinearMDPEnv(LINEAR_MDPS["lock"](H=4))
+    env.model = LINEAR_MDPS["lock"](H=5)
     return env
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Lying(FAMILIES["inventory"]()), "random play must earn what the model says: it is off by"),
-        (lambda: Drifting(FAMILIES["riverswim"]()), "must pass Gymnasium's env_checker|the same seed"),
+        (lambda: Lying(LINEAR_MDPS["inventory"]()), "random play must earn what the model says: it is off by"),
+        (lambda: Drifting(LINEAR_MDPS["riverswim"]()), "must pass Gymnasium's env_checker|the same seed"),
         (NoTask, "must have a 'task'"),
         (unlinear, "it must be a linear MDP|must earn what the model says"),
         (small_task, "the size of the task|must earn what the model says|env_checker"),

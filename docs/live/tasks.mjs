@@ -1,4 +1,4 @@
-// The two tasks, step by step as in Python: gymnasium's CartPole-v1, and `sensor` of linmdp/envs/devices.py.
+// The two tasks, step by step as in Python: gymnasium's CartPole-v1, and `sensor` of linmdp/envs/linear_devices.py.
 
 // Random numbers in [0, 1) that a seed repeats (mulberry32).
 export function randomFrom(seed) {

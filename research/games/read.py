@@ -11,7 +11,7 @@ from functools import partial
 
 from linmdp.experiments.games import GAME_SCALES, GAMES, MODES, env_spec, policies_of, table_page
 from linmdp.experiments.paper import TABLES
-from linmdp.experiments.stored_runs import grouped
+from linmdp.experiments.stored_runs import by_policy
 from linmdp.features.learned import read_model
 from linmdp.report.tables import markdown
 from linmdp.results.store import existing_store
@@ -25,7 +25,7 @@ def tables(scale_name: str, study: Study) -> None:
     paths = {game: str(study.store / f"{game.lower()}{scale.d}.safetensors") for game in GAMES}
     models = paths if scale_name == "paper" else {game: game.lower() for game in GAMES}
     store = existing_store(study.store)
-    found = grouped([r for r in store.results() if r.episodes == scale.K])
+    found = by_policy([r for r in store.results() if r.episodes == scale.K])
     store.close()
     policies = {}
     for game in GAMES:

@@ -12,9 +12,9 @@ import numpy as np
 
 import linmdp
 from linmdp.agents.algorithms import LSVIUCB
-from linmdp.envs.families import synthetic
 from linmdp.envs.games import Game
 from linmdp.envs.linear import LinearMDPEnv
+from linmdp.envs.linear_mdps import synthetic
 from linmdp.experiments.linearization import dataset_of
 from linmdp.features.learned import LearnedModel, read_model
 from linmdp.features.tabular import TableFeatures

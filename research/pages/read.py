@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import linmdp
-from linmdp.agents.exploration.bonus import confidence_width
+from linmdp.agents.widths import confidence_width
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.io.units import human_bytes
 from linmdp.report.tables import HEADER, comparison_rows, markdown

@@ -12,7 +12,9 @@ from typing import Any
 
 from linmdp.agents.base import Agent
 from linmdp.envs.guard import name_of
+from linmdp.envs.linear import LinearMDPEnv
 from linmdp.errors import InvalidParameter
+from linmdp.experiments.benchmark import run_benchmark
 from linmdp.experiments.suite import LATEST
 from linmdp.io.files import output_folder
 from linmdp.report.benchmark import Benchmark
@@ -120,8 +122,6 @@ def benchmark(
     leave_out : the agents after the first are variants of it, which are compared with it
     warm_up : whether random play before the first episode is "counted" (in the general suite) or "given" (in suite 1)
     """
-    from linmdp.experiments.benchmark import run_benchmark
-
     names = [perturb] if isinstance(perturb, str) else perturb
     more: dict[str, Any] = {"perturb": names, "leave_out": leave_out, "warm_up": warm_up}
     with ExitStack() as scope:
@@ -137,8 +137,6 @@ def _env_spec(env: Any, scope: ExitStack) -> str:
     """The spec of an environment; an object goes by a name of its own until the comparison is over."""
     if isinstance(env, str):
         return env
-    from linmdp.envs.linear import LinearMDPEnv
-
     found = env.model if type(env) is LinearMDPEnv else env  # the model alone, so that runs can share products
     name = f"given-{next(_numbers)}"
     scope.enter_context(ENVS.temporarily(name, lambda: found))

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 
 from linmdp.agents.base import Agent, prefixed, saved_array, under
+from linmdp.envs.adapter import GymTask
 from linmdp.envs.guard import as_it_is, name_of, task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, invalid
 from linmdp.export.wasm import export_wasm
@@ -68,7 +69,7 @@ class Learner:
         self._made_from = _spec_of(env, self._options) if isinstance(env, str) else None
         self._vector = env if isinstance(env, gymnasium.vector.VectorEnv) else None
         task_env: Any = make_env(self._made_from) if self._made_from else with_task(env, **self._options)
-        self._adapter = task_env if task_env is not env and hasattr(task_env, "state_of") else None
+        self._adapter = task_env if task_env is not env and isinstance(task_env, GymTask) else None
         self.env = env if not isinstance(env, str) else task_env.outside if self._adapter else task_env
         self._task_env = task_env
         self.task = task_of(self._task_env)

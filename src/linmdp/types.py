@@ -184,8 +184,8 @@ class Column(NamedTuple):
 
     `kind` is its type in the record of a store, None for a curve, which is stored apart. In a store of an older version
     the field may be missing, and has its default. `json` and `table` name the attributes of a result that JSON and
-    tables show for it, in this order; a table spreads a dict over columns. What is `optional` is not shown where it is
-    None.
+    `linmdp table` show for it, in this order; a table spreads a dict over columns. What is `optional` is not shown
+    where it is None. What `compare` prints is in `report/tables.py`.
     """
 
     kind: Any

@@ -129,7 +129,7 @@ class Afresh(Component):
         return np.array(worst)
 
     def resize(self, d: int) -> None:
-        """Room for d entries, where every block is one number; there are no samples of new ones yet."""
+        """Space for d entries, where every block is one number; there are no samples of new ones yet."""
         self.u = with_columns(self.u, d, 0.0)
         kept = with_columns(self.Lambda_inv[:, :, 0, 0], d, 1 / float(self.lam))
         self.Lambda_inv = kept[:, :, None, None]

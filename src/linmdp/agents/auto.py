@@ -19,7 +19,7 @@ MANY_STATES = 20_000
 """From so many on no scouts are sent: their policy is a table of all states and steps."""
 
 
-class Decision(NamedTuple):
+class Chosen(NamedTuple):
     """One choice, and why."""
 
     parameter: str
@@ -27,22 +27,22 @@ class Decision(NamedTuple):
     reason: str
 
 
-def decisions(task: Task) -> tuple[type[Agent], list[Decision]]:
+def decisions(task: Task) -> tuple[type[Agent], list[Chosen]]:
     """The agent for a task, and its parameters where they are not its defaults."""
     own = task.brings("reward_range") and task.brings("features")  # without random play, whoever else has asked
     if own and isinstance(task.features, TableFeatures):
         shared = "does not depend" if task.stationary else "depends"
         kind = LSVIUCBScouts if task.features.S < MANY_STATES else LSVIUCB  # a scout's policy is a table
         return kind, [
-            Decision("agent", kind.name, f"the task comes with features of its own, d={task.d}, for {task.S} states"),
-            Decision("storage", "counts", f"{task.S} states can be counted, so that memory does not grow"),
-            Decision("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
+            Chosen("agent", kind.name, f"the task comes with features of its own, d={task.d}, for {task.S} states"),
+            Chosen("storage", "counts", f"{task.S} states can be counted, so that memory does not grow"),
+            Chosen("stationary", task.stationary, f"the task says that what happens {shared} on the step"),
         ]
     states = "numbers" if task.S is None else f"one of {task.S} numbers"
     unused = "; it does without the features that were given" if task.S is None and task.brings("features") else ""
-    clock = [] if task.stationary else [Decision("step", True, "what happens depends on the step: it is a coordinate")]
+    clock = [] if task.stationary else [Chosen("step", True, "what happens depends on the step: it is a coordinate")]
     return LSVIGP, [
-        Decision("agent", LSVIGP.name, f"states are {states}, and the data say which are alike{unused}"),
+        Chosen("agent", LSVIGP.name, f"states are {states}, and the data say which are alike{unused}"),
         *clock,
     ]
 
@@ -101,7 +101,7 @@ class Auto(Agent):
         except InvalidParameter as error:
             if max_bytes is None or kind is LSVIGP or "'max_bytes'" not in str(error):
                 raise
-            self._decisions = [Decision("agent", LSVIGP.name, "counts of all states do not fit into max_bytes")]
+            self._decisions = [Chosen("agent", LSVIGP.name, "counts of all states do not fit into max_bytes")]
             self.inner = self._made(LSVIGP, task)
         super().__init__(task)
 

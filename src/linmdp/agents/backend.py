@@ -82,7 +82,7 @@ class Backend:
         return self.xp.as_tensor(values, dtype=getattr(self.xp, dtype), device=self.device)
 
     def staged(self, shape: tuple[int, ...]) -> Any:
-        """Room on the host, not yet filled, from which numbers go to a GPU while that goes on working."""
+        """Space on the host, not yet filled, from which numbers go to a GPU while that goes on working."""
         return np.empty(shape) if self.is_numpy else self.xp.empty(shape, dtype=self.xp.float64, pin_memory=self.on_gpu)
 
     def sent(self, staged: Any) -> Any:

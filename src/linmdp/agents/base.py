@@ -14,6 +14,8 @@ import numpy as np
 
 from linmdp.agents.held import Limits, check_range
 from linmdp.errors import InvalidData, InvalidParameter, check_reward, one_line
+from linmdp.io.files import write_atomic
+from linmdp.io.tensorfile import packed
 from linmdp.types import Array, BoolArray, IntArray, MorePossible, State, Task, Transition
 
 StateDict = dict[str, np.ndarray]
@@ -63,7 +65,7 @@ class Component:
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what `state_dict` saved."""
-        for name, part in self._components().items():  # they may have to make room first
+        for name, part in self._components().items():  # they may have to make space first
             part.load_state_dict(under(name.lstrip("_"), state))
         for name in self._arrays:
             load_array(getattr(self, name), state, name.lstrip("_"))
@@ -159,21 +161,21 @@ def unsaved_arrays(agent: Agent) -> list[str]:
     found: list[tuple[str, np.ndarray]] = []
     seen: set[int] = {id(agent.task), id(agent.task.features), id(agent.rng)}
 
-    def look(name: str, value: Any) -> None:
+    def visit(name: str, value: Any) -> None:
         if isinstance(value, np.ndarray):
             found.append((name, value))
         elif isinstance(value, list | tuple | dict):
             for item in value.values() if isinstance(value, dict) else value:
-                look(name, item)
+                visit(name, item)
         elif isinstance(value, Component) and id(value) not in seen:
             seen.add(id(value))
             mine = [getattr(value, n) for n in (*value._arrays, *value._scratch, *value._derived)]
             mine += [value.caps] if isinstance(value, Agent) else []
             declared.update(id(_owner(array)) for array in mine if isinstance(array, np.ndarray))
             for n in vars(value).keys() - set(value._passing):
-                look(n, getattr(value, n))
+                visit(n, getattr(value, n))
 
-    look("", agent)
+    visit("", agent)
     table = getattr(agent.task.features, "columns", None)
     shared = {id(_owner(table))} if isinstance(table, np.ndarray) else set()
     return [name for name, array in found if array.size and id(_owner(array)) not in declared | shared]
@@ -371,9 +373,6 @@ class Agent(Component, ABC):
         `words` are further metadata, such as `run`, the run that it comes from; by default the specs that it was made
         from, so that whoever reads the file need not name the environment.
         """
-        from linmdp.io.files import write_atomic
-        from linmdp.io.tensorfile import packed
-
         state = self.state_dict()
         self._check_complete(state)
         words = {"run": dict(self.made_from), **words} if self.made_from else words

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from linmdp.agents.base import TIE, Agent, StateDict, saved_array
-from linmdp.agents.budget import as_it_is
+from linmdp.agents.budget import held_within
 from linmdp.errors import check_int
 from linmdp.types import Array, IntArray, State, Task
 
@@ -20,7 +20,7 @@ class RandomAgent(Agent):
 
     def __init__(self, task: Task, *, max_bytes: int | str | None = None) -> None:
         super().__init__(task)
-        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, 0)
+        self.max_bytes, self.chosen = max_bytes, held_within(self.name, max_bytes, 0)
 
     def act(self, h: int, state: State) -> int:
         return int(self.rng.integers(self.task.A))
@@ -47,7 +47,7 @@ class ConstantAgent(Agent):
 
     def __init__(self, task: Task, *, action: int = 0, max_bytes: int | str | None = None) -> None:
         super().__init__(task)
-        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, 0)
+        self.max_bytes, self.chosen = max_bytes, held_within(self.name, max_bytes, 0)
         self.action = action
         self._action = check_int(self.name, "action", action, low=0, high=task.A - 1)
 
@@ -78,7 +78,7 @@ class OptimalAgent(Agent):
         super().__init__(task)
         self._k, self._of = -1, Q if callable(Q) else None
         self._Q = np.array(Q(0) if callable(Q) else Q, order="C")
-        self.max_bytes, self.chosen = max_bytes, as_it_is(self.name, max_bytes, self._Q.nbytes)
+        self.max_bytes, self.chosen = max_bytes, held_within(self.name, max_bytes, self._Q.nbytes)
 
     def begin_episode(self) -> None:
         self._k += 1

@@ -6,31 +6,18 @@ grow by (`bytes_after`), and what planning needs beside them (`working_bytes`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from linmdp.errors import InvalidParameter, invalid
-from linmdp.io.units import human_bytes
-from linmdp.types import WHOLE
+from linmdp.errors import InvalidParameter
+from linmdp.io.units import human_bytes, parse_bytes
 
 Choice = dict[str, Any]
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 OBJECTS = 8192
 """Small Python objects that no array counts."""
 
 STATE_BYTES = 512
 """Taken for a state that is not finite, where a task does not say what one takes."""
-
-
-def parse_bytes(owner: str, value: Any, parameter: str = "max_bytes") -> int:
-    """A number of bytes, or text such as "256KiB" or "2 MB"."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
-    if found and len(found[1]) < 30 and found[2].upper() in UNITS:
-        value = int(float(found[1]) * UNITS[found[2].upper()])
-    if not isinstance(value, WHOLE) or isinstance(value, bool) or value < 1:
-        invalid(owner, parameter, "a whole number of bytes, or text such as 256KiB or 2MiB", value)
-    return int(value)
 
 
 def chosen_within(
@@ -64,7 +51,7 @@ def reason(need: int, best: Choice, found: Choice) -> str:
     return f"{words or 'the best form'} would take {human_bytes(need)}"
 
 
-def as_it_is(owner: str, max_bytes: Any, held: int) -> Choice:
+def held_within(owner: str, max_bytes: Any, held: int) -> Choice:
     """The same of an agent that has nothing to choose."""
     return chosen_within(owner, max_bytes, [{}], lambda _: held + OBJECTS)
 

@@ -236,8 +236,8 @@ class StorageChoice:
         agent = self.agent
         if not self.compact:
             return None
-        blocks = self.width if self.name == "sparse" else group_blocks(agent._features)
-        return Afresh(agent.horizon.groups, self.width, agent.lam_value, blocks)
+        blocks = self.weights if self.name == "sparse" else group_blocks(agent._features)
+        return Afresh(agent.horizon.groups, self.weights, agent.lam_value, blocks)
 
     def make_automatic(self, batch: tuple[int, ...], backend: Backend) -> Exploration:
         """How Q is made optimistic where beta and lam are "auto"."""
@@ -248,7 +248,7 @@ class StorageChoice:
         return found
 
     @property
-    def width(self) -> int:
+    def weights(self) -> int:
         """Weights of a regression at the start: d, or none where states are numbered as they come."""
         return 0 if self.unbounded else self.agent.task.d
 

@@ -38,7 +38,7 @@ ROWS = 64
 """Rows of features whose forms a program makes afresh."""
 
 PRODUCTS_BYTES, TOGETHER = 1 << 28, 4096
-"""Room for x_i x_j of all rows x, with which many forms are one product; matrices whose forms are one."""
+"""Space for x_i x_j of all rows x, with which many forms are one product; matrices whose forms are one."""
 
 
 @triton.jit

@@ -8,7 +8,7 @@ optimistic), a storage (what is kept of the past) and a horizon (what the steps 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,14 +18,15 @@ from linmdp.agents.base import Agent, StateDict, check_step, load_array
 from linmdp.agents.budget import OBJECTS, STATE_BYTES, Choice, chosen_within
 from linmdp.agents.choice import LARGEST_BONUS, USUAL_LAM, StorageChoice, check_common
 from linmdp.agents.exploration.base import Exploration
-from linmdp.agents.exploration.bonus import Bonus, Inflated, confidence_width
+from linmdp.agents.exploration.bonus import Bonus, Inflated
 from linmdp.agents.exploration.evidence import FIRST_LAM
 from linmdp.agents.held import solvable
 from linmdp.agents.horizon import Horizon
 from linmdp.agents.memory.base import Parts, Storage
-from linmdp.agents.planner import Planner
+from linmdp.agents.planner import LockstepSetting, Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always, Schedule, Step
+from linmdp.agents.widths import confidence_width
 from linmdp.errors import InvalidData, InvalidParameter, check_int, invalid, without_warnings
 from linmdp.features.tabular import phi_of, trusted
 from linmdp.types import Array, BoolArray, IntArray, State, Task
@@ -35,16 +36,6 @@ SLACK = 0.01
 
 FOREVER = 1 << 40
 """Episodes, where nobody says how many there will be."""
-
-
-class Setting(NamedTuple):
-    """What an agent hands over so that many seeds of it can run in lockstep."""
-
-    agent: LSVIAgent
-    beta: float
-    lam: float
-    ties: str
-    schedule: Schedule
 
 
 class LSVIAgent(Agent):
@@ -203,7 +194,7 @@ class LSVIAgent(Agent):
         self.schedule = self.make_schedule()
         self._planner = Planner(
             self.horizon,
-            self._storing.width,
+            self._storing.weights,
             lam=self.lam_value,
             exploration=self._exploration,
             make_storage=self.make_storage,
@@ -367,14 +358,14 @@ class LSVIAgent(Agent):
 
     # lockstep and files
 
-    def lockstep(self) -> Setting | None:
+    def lockstep(self) -> LockstepSetting | None:
         """Counts, and a beta that is fixed or from the evidence, can share their products."""
         fits = vars(type(self)).get("in_lockstep", False)  # of this class, and of no base
         fits &= self._storing.name == "counts" and self.horizon.H == self.task.H
         fits &= not self._auto_beta and not self.max_bytes
         if not (fits and self._exploration.batched and self.schedule.batched):
             return None
-        return Setting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
+        return LockstepSetting(self, self.beta_value, self.lam_value, self.ties, self.make_schedule())
 
     def become(
         self, batched: Planner, i: int, schedule: Schedule, rng: np.random.Generator, counters: Sequence[int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,15 +13,28 @@ from linmdp.agents.exploration.base import Exploration
 from linmdp.agents.horizon import SWEEPS, Horizon, fixed_point
 from linmdp.agents.memory.base import Parts, Sample, Storage
 from linmdp.agents.ridge import DELAY, Ridge, at_least, dot, matvec
-from linmdp.agents.schedules.base import Step
+from linmdp.agents.schedules.base import Schedule, Step
 from linmdp.features.base import FeatureMap
 from linmdp.features.tabular import phi_of
 from linmdp.types import Array, BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from linmdp.agents.lsvi import LSVIAgent
 
 MakeStorage = Callable[[Parts], Storage]
 
 EVERYWHERE: BoolArray = np.ones((), dtype=np.bool_)
 """A mask of all regressions."""
+
+
+class LockstepSetting(NamedTuple):
+    """What an agent hands over so that many seeds of it can run in lockstep."""
+
+    agent: LSVIAgent
+    beta: float
+    lam: float
+    ties: str
+    schedule: Schedule
 
 
 class Planner(Component):
@@ -66,7 +79,7 @@ class Planner(Component):
 
     @property
     def w(self) -> Any:
-        """Those of the storage, which may have to make room for more."""
+        """Those of the storage, which may have to make space for more."""
         return self.storage.w
 
     def drop_samples(self, runs: Any = ...) -> None:
@@ -134,13 +147,13 @@ class Planner(Component):
         else:
             skip, explore, ridge = not whole and self.backend.is_numpy, self.exploration, self.ridge
             last, stride = horizon.H - 1, horizon.stride
-            apart = v if skip and mask.ndim > 1 and self.scaled else None  # a few runs in lockstep, and no others
+            few = v if skip and mask.ndim > 1 and self.scaled else None  # a few runs in lockstep, and no others
             for h in reversed(range(horizon.H)):
                 g = 0 if horizon.shared else h
                 if skip and not mask[g].any():
                     continue
-                if apart is not None:
-                    self._plan_runs(h, apart[g], np.flatnonzero(mask[g]), last=h == last)
+                if few is not None:
+                    self._plan_runs(h, few[g], np.flatnonzero(mask[g]), last=h == last)
                     continue
                 z = storage.target(h) if h < last or storage.compact else 0.0  # lines 7 and 8
                 new = self._fit(h, z, None if whole else mask[g]) if explore.adaptive else ridge.solve(g, z)  # line 9

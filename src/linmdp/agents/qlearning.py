@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmdp.agents.budget import as_it_is
+from linmdp.agents.budget import held_within
 from linmdp.agents.greedy import Falling, GreedyAgent
 from linmdp.errors import check_number, invalid
 from linmdp.types import Array, State, Task
@@ -46,7 +46,7 @@ class _QLearner(GreedyAgent):
         self._N = np.zeros(self._Q.shape, dtype=np.int32)
         self._seen = np.zeros((H, 3), dtype=np.int64)  # state, action, next state; -1 where nothing follows
         self._paid, self._steps = np.zeros(H), 0
-        self.chosen = as_it_is(self.name, max_bytes, self.nbytes + 24 * H)
+        self.chosen = held_within(self.name, max_bytes, self.nbytes + 24 * H)
 
     @abstractmethod
     def _step_size(self, n: int) -> float:

@@ -19,7 +19,7 @@ from linmdp.agents.base import Agent, StateDict
 from linmdp.errors import InvalidParameter, check_int, check_number, invalid, one_line
 from linmdp.types import Array, IntArray, State, Task
 
-OURS = ("self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "stats_window_size")
+RESERVED = ("self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "stats_window_size")
 """What we say ourselves; a user's parameters are the others that can be written in a spec."""
 
 LARGEST_BUFFER = 1_000_000
@@ -62,7 +62,7 @@ class SB3Agent(Agent):
     def parameters(cls) -> dict[str, inspect.Parameter]:
         """The parameters of the library's constructor that a spec can give."""
         found = inspect.signature(cls.library().__init__).parameters
-        own = {n: p for n, p in found.items() if n not in OURS and not n.endswith(("_class", "_kwargs", "_model"))}
+        own = {n: p for n, p in found.items() if n not in RESERVED and not n.endswith(("_class", "_kwargs", "_model"))}
         return own | {name: own[name].replace(default=value) for name, value in cls.settings.items()}
 
     def get_params(self) -> dict[str, Any]:
@@ -140,8 +140,8 @@ class SB3DQN(SB3Agent):
     algorithm = "DQN"
 
     def _filled(self) -> dict[str, Any]:
-        room = LARGEST_BUFFER if self._steps is None else min(LARGEST_BUFFER, self._steps)
-        return {"buffer_size": room} | super()._filled()
+        size = LARGEST_BUFFER if self._steps is None else min(LARGEST_BUFFER, self._steps)
+        return {"buffer_size": size} | super()._filled()
 
 
 class SB3PPO(SB3Agent):

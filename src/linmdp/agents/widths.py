@@ -1,10 +1,28 @@
-"""Widths with a proof, and the bounds that follow from them. Docs: bounded memory, and insured."""
+"""Widths of the bonus that are formulas, with a proof or as published. Docs: bounded memory, and insured.
+
+The width that follows from the data is in `exploration/evidence.py`.
+"""
 
 from __future__ import annotations
 
 import math
 
+from linmdp.errors import check_number, invalid
 from linmdp.types import Array
+
+
+def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | None) -> float:
+    """beta as a number: itself, or the width of the theory, or the one that was published with the paper's program."""
+    if not isinstance(beta, str):
+        return check_number(owner, "beta", beta, low=0.0)
+    if beta not in ("theory", "published"):
+        invalid(owner, "beta", "a finite number >= 0, 'auto', 'theory' or 'published'", beta)
+    if K is None:
+        invalid(owner, "episodes", f"given when beta is {beta!r}, which depends on it", None)
+    if beta == "theory":
+        p = 0.1
+        return d * H * math.sqrt(math.log(2 * d * (K * H) / p))
+    return 1e-4 * d * H * math.sqrt(math.log(3 * d * H * K))
 
 
 def theorem_width(*, d: int, H: int, K: int, lam: float, p: float, more: float = 0.0) -> float:

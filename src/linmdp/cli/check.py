@@ -31,7 +31,7 @@ WHILE = 600.0
 """Seconds that a suggested run may take."""
 
 
-def check_env(spec: str, agent: str | None, episodes: int) -> bool:
+def print_check(spec: str, agent: str | None, episodes: int) -> bool:
     """Print the verdicts; False if the environment is not a linear MDP or, where that is not known, misbehaves."""
     check_int("check", "episodes", episodes, low=1)
     env = make_env(spec)

@@ -232,9 +232,9 @@ def check(
     modules: opt.Import = None,
 ) -> None:
     """Check an environment: does it behave, what will an agent need?"""
-    from linmdp.cli.check import check_env
+    from linmdp.cli.check import print_check
 
-    if not check_env(env, agent, episodes):
+    if not print_check(env, agent, episodes):
         raise typer.Exit(1)
 
 
@@ -351,7 +351,7 @@ def _guarded() -> int:
     except LinMDPError as error:
         stop(str(error), error.status)
     except SystemExit as ended:
-        if not ended.code:  # not one of ours: an agent or a feature map that leaves as if all were done
+        if not ended.code:  # not from here: an agent or a feature map that leaves as if all were done
             stop("a part of this program, or a module of --import, has called sys.exit().", 1)
         raise
     except MemoryError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from linmdp.errors import check_int
-from linmdp.io.units import human_bytes
+from linmdp.io.units import human_bytes, parse_bytes
 from linmdp.plugins import import_modules
 from linmdp.runner.spec import parse_value
 
@@ -80,8 +80,6 @@ def _limited(most: str | None) -> str | None:
 
     size = None
     if most is not None:
-        from linmdp.agents.budget import parse_bytes
-
         size = parse_bytes("the command", most, parameter="max_memory")
     limit_memory(size, enforced="cuda" not in sys.argv)  # a GPU's library reserves more than it ever takes
     return most

@@ -44,8 +44,8 @@ def tune(
 
     search = Search(env, agent, episodes=episodes, seeds=seeds, budget=budget, processes=jobs)
     if search.left_out:
-        room = human_bytes(int(search.room))
-        say(f"{search.left_out} settings are left out: a run would take more than {room} (--max-memory, fewer --jobs)")
+        most = human_bytes(int(search.available))
+        say(f"{search.left_out} settings are left out: a run would take more than {most} (--max-memory, fewer --jobs)")
     command = f"linmdp tune {env} {agent} --episodes {episodes} --out {out}"
     with opened_store(out) as store:
         if command not in store.notes("command"):

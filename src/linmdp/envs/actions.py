@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import choices
+from linmdp.envs.spaces import choices
 from linmdp.errors import Fault, InvalidParameter, check_int, invalid
 from linmdp.types import BoolArray
 

@@ -13,13 +13,14 @@ import numpy as np
 
 from linmdp.envs.actions import Actions
 from linmdp.envs.door import Door
-from linmdp.envs.games import leaves, make_gym, text_notes
+from linmdp.envs.games import make_gym
 from linmdp.envs.guard import Bare, Guard
 from linmdp.envs.history import History, Window
 from linmdp.envs.mapping import EnvView, finite_reading, map_by_name, map_parameters, usual_map
 from linmdp.envs.names import gym_names
 from linmdp.envs.observations import SIDE, Reading, counted, is_image, numbers, whole
 from linmdp.envs.rewards import FEW_EPISODES, LONGEST_H, Pay, RewardRule, Trials
+from linmdp.envs.spaces import leaves, text_notes
 from linmdp.errors import InvalidParameter, check_flag, check_int, invalid
 from linmdp.features.base import FeatureMap
 from linmdp.types import BoolArray, State, Task

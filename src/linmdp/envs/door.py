@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import choices, is_text
 from linmdp.envs.guard import plain_array
+from linmdp.envs.spaces import choices, is_text
 from linmdp.errors import Fault
 from linmdp.features.basis import bounded
 
@@ -35,16 +35,16 @@ class Door:
         """The observation, if it is one of the space."""
         if isinstance(self.space, spaces.Discrete):  # one whole number: whoever counts the states looks at it
             return observation
-        self._look(self.space, observation, "observation")
+        self._check(self.space, observation, "observation")
         return observation
 
-    def _look(self, space: spaces.Space[Any], value: Any, name: str) -> None:
+    def _check(self, space: spaces.Space[Any], value: Any, name: str) -> None:
         if isinstance(space, spaces.Dict):
             for key, one in space.spaces.items():
-                self._look(one, value[key], f"{name}[{key!r}]")
+                self._check(one, value[key], f"{name}[{key!r}]")
         elif isinstance(space, spaces.Tuple):
             for i, (one, part) in enumerate(zip(space.spaces, value, strict=True)):
-                self._look(one, part, f"{name}[{i}]")
+                self._check(one, part, f"{name}[{i}]")
         elif isinstance(space, spaces.Box):
             self._box(space, value, name)
         elif (found := choices(space)) is not None:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmdp.envs.base import LinearModel
-from linmdp.envs.families import FAMILIES
 from linmdp.envs.linear import LinearMDPEnv
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.envs.planning import Optimum, backed_up, optimum, policy_value, uniform_policy
 from linmdp.errors import check_choice, check_int, check_number, invalid, unknown
 from linmdp.types import Array
@@ -212,7 +212,7 @@ def drift(
     every = check_int("drift", "every", every, low=1)
     J = check_int("drift", "models", models, low=2, high=100)
     seed = check_int("drift", "seed", seed, low=0)
-    own, given = signature(drift).parameters, signature(FAMILIES[base]).parameters
+    own, given = signature(drift).parameters, signature(LINEAR_MDPS[base]).parameters
     for name in parameters:
         if name not in given:
             unknown("parameter of drift", name, (*own, *given))
@@ -220,7 +220,7 @@ def drift(
         invalid("drift", "models", f"2 with {'base=riverswim' if base == 'riverswim' else 'kind=season'}", models)
     if far is not None and base not in ("sensor", "inventory"):
         invalid("drift", "far", "left out unless base is sensor or inventory", far)
-    first = FAMILIES[base](seed=seed, **parameters)
+    first = LINEAR_MDPS[base](seed=seed, **parameters)
     others = (BASES[base](j, J, seed, far, parameters) for j in range(1, J))
     shared = [first, *(replace(other, features=first.features) for other in others)]
     return DriftingEnv([replace(model, name="drift") for model in shared], Path(kind, every, J, seed))
@@ -231,22 +231,22 @@ Maker = Callable[[int, int, int, float | None, dict[str, Any]], LinearModel]
 
 
 def _reseeded(base: str) -> Maker:
-    return lambda j, J, seed, far, parameters: FAMILIES[base](seed=seed + j, **parameters)
+    return lambda j, J, seed, far, parameters: LINEAR_MDPS[base](seed=seed + j, **parameters)
 
 
 def _moved(base: str, rate: str, usual: float) -> Maker:
     """One parameter of the base, `rate`, goes evenly from what is given to `far`."""
 
     def make(j: int, J: int, seed: int, far: float | None, parameters: dict[str, Any]) -> LinearModel:
-        start = parameters.get(rate, signature(FAMILIES[base]).parameters[rate].default)
+        start = parameters.get(rate, signature(LINEAR_MDPS[base]).parameters[rate].default)
         end = usual if far is None else check_number("drift", "far", far)
-        return FAMILIES[base](seed=seed, **parameters | {rate: start + (end - start) * j / (J - 1)})
+        return LINEAR_MDPS[base](seed=seed, **parameters | {rate: start + (end - start) * j / (J - 1)})
 
     return make
 
 
 def _other_bank(j: int, J: int, seed: int, far: float | None, parameters: dict[str, Any]) -> LinearModel:
-    model = FAMILIES["riverswim"](seed=seed, **parameters)
+    model = LINEAR_MDPS["riverswim"](seed=seed, **parameters)
     theta = model.theta[0][::-1]  # of (bank, left) and (far end, right)
     return replace(model, theta=np.broadcast_to(theta, model.theta.shape))
 

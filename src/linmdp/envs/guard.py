@@ -60,7 +60,7 @@ class Bare(NamedTuple):
     payable: tuple[float, float] = (-math.inf, math.inf)
 
 
-class Step(NamedTuple):
+class PlayedStep(NamedTuple):
     """One step of an episode as it came through the guard."""
 
     h: int
@@ -159,14 +159,14 @@ class Guard:
 
     def random_episode(
         self, k: int, rng: np.random.Generator, *, H: int | None = None, seed: int | None = None
-    ) -> Iterator[Step]:
+    ) -> Iterator[PlayedStep]:
         """Episode k of random play, of at most H steps: the only loop there is of it."""
         state, h = self.reset(k, seed), 0
         while H is None or h < H:
             mask = self.mask
             action = int(rng.integers(self.task.A) if mask is None else rng.choice(np.flatnonzero(mask)))
             following, reward, terminated, truncated = self.step(k, h, action)
-            yield Step(h, state, action, reward, following, terminated, truncated)
+            yield PlayedStep(h, state, action, reward, following, terminated, truncated)
             if terminated or truncated:
                 return
             state, h = following, h + 1

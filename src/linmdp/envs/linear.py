@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from linmdp.envs.base import Chance, LinearModel
-from linmdp.envs.families import FAMILIES
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.envs.planning import Optimum, optimum, policy_value, uniform_policy
 from linmdp.errors import InvalidParameter, check_int, unknown
 from linmdp.types import WHOLE
@@ -103,6 +103,6 @@ class LinearMDPEnv(gymnasium.Env[Any, Any]):
 
 def linear_env(family: str, **parameters: Any) -> LinearMDPEnv:
     """The environment of a built-in family; also the entry point of the Gymnasium ids."""
-    if family not in FAMILIES:
-        unknown("environment", family, FAMILIES)
-    return LinearMDPEnv(FAMILIES[family](**parameters))
+    if family not in LINEAR_MDPS:
+        unknown("environment", family, LINEAR_MDPS)
+    return LinearMDPEnv(LINEAR_MDPS[family](**parameters))

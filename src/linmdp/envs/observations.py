@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import choices, flat, inner_spaces, is_text, layout_of, leaves
+from linmdp.envs.spaces import choices, flat, inner_spaces, is_text, layout_of, leaves
 from linmdp.errors import InvalidParameter
 from linmdp.features.unit import CODES, code_of
 from linmdp.types import WHOLE, Array, State

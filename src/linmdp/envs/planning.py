@@ -13,7 +13,7 @@ from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray
 
-Policy = Callable[[int], Array | IntArray]
+PolicyOfStep = Callable[[int], Array | IntArray]
 """h -> (S,) actions, or (S, A) probabilities of the actions."""
 
 
@@ -45,7 +45,7 @@ def optimum(model: LinearModel | Model) -> Optimum:
     return Optimum(Q.transpose(0, 2, 1), V)
 
 
-def policy_value(model: LinearModel | Model, policy: Policy) -> Array:
+def policy_value(model: LinearModel | Model, policy: PolicyOfStep) -> Array:
     """V^pi (H+1, S) of a policy: `policy(h)` is (S,) actions or (S, A) probabilities."""
     H, S, A = model.H, model.S, model.A
     V = np.zeros((H + 1, S))
@@ -70,7 +70,7 @@ def _chosen(features: TableFeatures | BilinearFeatures, states: IntArray, action
     return features.columns[:, actions * len(states) + states]
 
 
-def uniform_policy(model: LinearModel | Model) -> Policy:
+def uniform_policy(model: LinearModel | Model) -> PolicyOfStep:
     """The policy that plays every action with the same probability."""
     pi = np.full((model.S, model.A), 1 / model.A)
     return lambda h: pi

@@ -80,7 +80,7 @@ def _layout(env: Any) -> Layout | None:
 
 
 class RawEpisodes(gymnasium.Env[Any, Any]):
-    """The environment of a task, seen raw. The first reset has a seed of ours; later ones go on from there."""
+    """The environment of a task, seen raw. The first reset has the seed that is given; later ones go on from there."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it an instance attribute)
 

@@ -142,15 +142,15 @@ def _mode(vector: VectorEnv[Any, Any, Any]) -> Any:
 
 def _begun(vector: VectorEnv[Any, Any, Any], **how: Any) -> list[Any]:
     """What each stream shows after a reset."""
-    return _apart(vector, *vector.reset(**how))
+    return _by_stream(vector, *vector.reset(**how))
 
 
 def _stepped(vector: VectorEnv[Any, Any, Any], actions: list[Any]) -> list[Any]:
     """What each stream shows after one step of all, as it is: who plays it through a guard looks at it."""
-    return _apart(vector, *vector.step(np.array(actions)))
+    return _by_stream(vector, *vector.step(np.array(actions)))
 
 
-def _apart(vector: VectorEnv[Any, Any, Any], observations: Any, *found: Any) -> list[Any]:
+def _by_stream(vector: VectorEnv[Any, Any, Any], observations: Any, *found: Any) -> list[Any]:
     """What was found of all streams, for each: the observation, numbers, the info."""
     shown, (*numbers, infos) = list(iterate(vector.observation_space, observations)), found
     return [(shown[i], *(each[i] for each in numbers), info_of(infos, i)) for i in range(vector.num_envs)]

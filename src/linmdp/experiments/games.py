@@ -12,7 +12,7 @@ import numpy as np
 
 from linmdp.experiments import study
 from linmdp.experiments.linearization import dataset_of, train_model, training_settings
-from linmdp.experiments.stored_runs import Runs, Say, grouped, run_planned
+from linmdp.experiments.stored_runs import Runs, Say, by_policy, run_planned
 from linmdp.features.learned import read_model
 from linmdp.io.files import write_atomic
 from linmdp.io.units import human_bytes
@@ -234,7 +234,7 @@ def write_game_tables(
         for agent in agents
         for seed in range(scale.seeds)
     ]
-    found = grouped(run_planned(planned, store, jobs, say, f"for {', '.join(items)}"))
+    found = by_policy(run_planned(planned, store, jobs, say, f"for {', '.join(items)}"))
     pages = [table_page(item, models, scale, found, policies) for item in items]
     for item, page in zip(items, pages, strict=True):
         write_atomic(out / f"{item}.md", page.encode() + b"\n")

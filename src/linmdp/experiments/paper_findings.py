@@ -97,9 +97,9 @@ def bounds_table(runs: Runs) -> str:
         grown = [f"K^{runs.regret_growth(bound.agent, s).text(two)}" for s in reversed(SETTINGS)]
         row = _bound_row(bound._replace(agent=setting_name(bound.agent)), runs.cost_growth(bound.agent))
         rows.append((*row, *grown))
-    ours = paper.Bound("LSVI-UCB, storage=counts (ours)", "", time=1, space=0, regret=0.5)
+    counts_bound = paper.Bound("LSVI-UCB, storage=counts (ours)", "", time=1, space=0, regret=0.5)
     counts = runs.cost_growth(paper.BOUNDS[0].agent, "counts")
-    rows.insert(1, (*_bound_row(ours, counts), *rows[0][-2:]))  # which plays the same actions
+    rows.insert(1, (*_bound_row(counts_bound, counts), *rows[0][-2:]))  # which plays the same actions
     fitted = f"fitted, beta={runs.beta:g}", "fitted, published beta"
     scale = runs.scale
     return (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from linmdp.errors import check_choice, check_int, unknown, without_warnings
 from linmdp.experiments import paper
-from linmdp.experiments.games import GAME_SCALES
+from linmdp.experiments.games import GAME_SCALES, write_game_tables
 from linmdp.experiments.paper import FIGURES, ITEMS, SCALES, SETTINGS, Scale
 from linmdp.experiments.paper_claims import claims_table
 from linmdp.experiments.paper_findings import (
@@ -70,8 +70,6 @@ def reproduce(
             if drawn:
                 pages += _synthetic(drawn, scale, out, store, jobs, say, device)
             if tables:
-                from linmdp.experiments.games import write_game_tables
-
                 games = GAME_SCALES[scale_name]
                 games = games._replace(seeds=seeds or games.seeds)
                 pages.append(write_game_tables(tables, games, out, store, jobs, say))

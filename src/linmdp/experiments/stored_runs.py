@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from linmdp.agents.backend import backend_for
-from linmdp.results import summary
 from linmdp.results.store import Store
+from linmdp.results.summary import grouped
 from linmdp.runner.batch import Job
 from linmdp.runner.start import estimate, in_words
 from linmdp.runner.sweep import run_key, run_sweep
@@ -33,6 +33,6 @@ def run_planned(planned: list[Job], store: Store, jobs: int | None, say: Say, pu
     return list(store.results({run_key(job) for job in planned}))
 
 
-def grouped(results: Sequence[RunResult]) -> Runs:
+def by_policy(results: Sequence[RunResult]) -> Runs:
     """The runs of each policy, by seed."""
-    return summary.grouped(sorted(results, key=lambda r: r.seed), lambda r: (r.env, r.agent))
+    return grouped(sorted(results, key=lambda r: r.seed), lambda r: (r.env, r.agent))

@@ -30,7 +30,7 @@ KNOWN |= {"M", "replan", "max_bytes", "memory"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learner:
+class DeviceLearner:
     """A learner on a device.
 
     Attributes
@@ -41,7 +41,7 @@ class Learner:
     cap : the largest value that Q can have
     auto : beta comes from the data; else it is `beta`
     centres : next states that are kept, at most; 0 where there is a policy alone
-    room : places for those of one regression: one more for the next state that comes, where they are merged
+    places : places for those of one regression: one more for the next state that comes, where they are merged
     replan : when it plans
     """
 
@@ -63,13 +63,13 @@ class Learner:
     cap_remaining: bool = False
     random_ties: bool = False
     centres: int = 0
-    room: int = 0
+    places: int = 0
     replan: float = 0.0
 
     @property
     def merges(self) -> bool:
         """Whether there can be more next states than centres."""
-        return self.room > self.centres > 0
+        return self.places > self.centres > 0
 
     @property
     def reward_scale(self) -> float:
@@ -101,20 +101,20 @@ def check_exportable(agent: Agent) -> None:
         invalid(owner, "discount", "1 where one step is planned", agent.discount)
 
 
-def learner_of(agent: Agent) -> Learner:
+def learner_of(agent: Agent) -> DeviceLearner:
     """What goes onto the device, of an agent that has not begun."""
     assert isinstance(agent, LSVIAgent)
     storage, S = agent._planner.storage, agent.task.S or LARGEST
     assert isinstance(storage, Centres)
     replan = agent.schedule.fraction if isinstance(agent.schedule, Growing) else 0.0
-    learner = policy_of(agent, centres=min(storage.M, S), room=min(storage.M + 1, S), replan=replan)
-    for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of centres", learner.room)):
+    learner = policy_of(agent, centres=min(storage.M, S), places=min(storage.M + 1, S), replan=replan)
+    for name, size in (("H", learner.H), ("d", learner.d), ("A", learner.A), ("number of centres", learner.places)):
         if size > LARGEST:
             raise InvalidParameter(f"The {name} of an exported learner must be at most {LARGEST}. Got {size}.")
     return learner
 
 
-def policy_of(agent: Agent, **kept: Any) -> Learner:
+def policy_of(agent: Agent, **kept: Any) -> DeviceLearner:
     """Sizes and parameters of what acts, which an agent that is not optimistic has by default; nothing else is kept."""
     task, found = agent.task, dict[str, Any]()
     if isinstance(agent, LSVIAgent):
@@ -130,7 +130,7 @@ def policy_of(agent: Agent, **kept: Any) -> Learner:
             "cap_remaining": agent.cap == "remaining" and not agent.horizon.discounted,
             "random_ties": agent.ties == "random",
         }
-    return Learner(
+    return DeviceLearner(
         agent=agent.name,
         H=task.H,
         ahead=agent.horizon.H if isinstance(agent, LSVIAgent) else task.H,
@@ -144,10 +144,10 @@ def policy_of(agent: Agent, **kept: Any) -> Learner:
     )
 
 
-def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) -> int:
+def learner_bytes(learner: DeviceLearner, blocks: int, quick_kind: str, state: Any) -> int:
     """sizeof(linmdp_learner), where `state` is the ctypes type of a kept state."""
     quick: Any = ctypes.c_float if quick_kind == "float" else ctypes.c_double
-    wide, d, M, p = ctypes.c_double, learner.d, learner.room, learner.d // blocks
+    wide, d, M, p = ctypes.c_double, learner.d, learner.places, learner.d // blocks
     merging = {"radius": wide, "stays": ctypes.c_uint8 * M} if learner.merges else {}
     centre = _struct(sums=wide * (d + 1), point=state if learner.S else wide * p)
     store = _struct(centre=centre * M, **merging, count=ctypes.c_uint16)
@@ -155,14 +155,14 @@ def learner_bytes(learner: Learner, blocks: int, quick_kind: str, state: Any) ->
     return ctypes.sizeof(_struct(core=core, store=store * max(learner.groups - 1, 1), clock=ctypes.c_uint32 * 2))
 
 
-def stack_bytes(learner: Learner, numbers: int) -> int:
+def stack_bytes(learner: DeviceLearner, numbers: int) -> int:
     """Stack that a call takes at most, where a state has so many numbers (0: states are finite)."""
     # the weights of centres, and what they are solved from
     sharing = 2 * NEIGHBOURS * (NEIGHBOURS + 2) * learner.merges
     return 8 * (10 * learner.d + 4 * learner.A + numbers + sharing) + 800
 
 
-def _core(learner: Learner, wide: Any, quick: Any, packed: int) -> Any:
+def _core(learner: DeviceLearner, wide: Any, quick: Any, packed: int) -> Any:
     d, L = learner.d, learner.levels
     group = _struct(sums=wide * (packed + d), factor=quick * packed)
     width = _struct(w=wide * (L * d), returns=wide * 15, counters=ctypes.c_uint32 * 2, arm=ctypes.c_uint8 * 2)
@@ -187,7 +187,7 @@ SLACK = {"float": 1e-6, "double": 1e-9}
 """Rounding allowed on a reward before it counts as outside its range."""
 
 
-def config(learner: Learner, code: FeatureCode, kind: str, run: str) -> str:
+def config(learner: DeviceLearner, code: FeatureCode, kind: str, run: str) -> str:
     """The header; `run` says in words what was exported."""
     low, high = learner.reward_range
     scale, quick = max(1.0, learner.cap), quick_kind(kind, code, learner.d)
@@ -222,7 +222,7 @@ def _safe(value: float, kind: str) -> str:
     return f"({text})" if value < 0 else text
 
 
-def _conditional(learner: Learner) -> dict[str, Any]:
+def _conditional(learner: DeviceLearner) -> dict[str, Any]:
     """Parameters that some learners have; None where this one has not."""
     unit = math.sqrt(learner.lam) * learner.reward_scale
     ceiling = unit * Horizon(learner.ahead, True, learner.discount).effective_steps if learner.auto else 0.0
@@ -230,7 +230,7 @@ def _conditional(learner: Learner) -> dict[str, Any]:
     auto |= {"multiples": auto_beta.MULTIPLES, "floor": auto_beta.FLOOR * unit, "ceiling": ceiling}
     merging = {"neighbours": centres.NEIGHBOURS, "reach": centres.REACH, "share_ridge": centres.RIDGE}
     merging |= {"wider": centres.WIDER, "slack": centres.SLACK}
-    kept = {name: getattr(learner, name) for name in ("centres", "room", "replan")} | {"merges": int(learner.merges)}
+    kept = {name: getattr(learner, name) for name in ("centres", "places", "replan")} | {"merges": int(learner.merges)}
     groups: list[tuple[bool, dict[str, Any]]] = [
         (learner.levels == 1 < learner.ahead, {"sweeps": SWEEPS, "tolerance": TOLERANCE, "diverging": DIVERGING}),
         (learner.auto, auto),

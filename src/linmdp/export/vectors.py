@@ -55,7 +55,7 @@ CHOSEN = ("storage", "M")
 """Parameters of a learner on a device that `max_bytes` may choose."""
 
 
-class Step(NamedTuple):
+class SelfTestStep(NamedTuple):
     """One step: what `linmdp_recorded` holds."""
 
     first: bool
@@ -89,9 +89,9 @@ def new_agent(agent: Agent, seed: int) -> Agent:
     return fresh
 
 
-def record(env: Any, agent: Agent, steps: int, seed: int, kind: str) -> list[Step]:
+def record(env: Any, agent: Agent, steps: int, seed: int, kind: str) -> list[SelfTestStep]:
     """Let `agent` learn in `env` for that many steps, rounded up to whole episodes; it sees what a device would see."""
-    recorded: list[Step] = []
+    recorded: list[SelfTestStep] = []
     guard, k = Guard(env), 0
     while len(recorded) < steps:
         agent.begin_episode()
@@ -101,7 +101,7 @@ def record(env: Any, agent: Agent, steps: int, seed: int, kind: str) -> list[Ste
             following, reward, terminated, truncated = guard.step(k - 1, h, action)
             following = as_seen(following, kind)
             agent.observe(h, state, action, reward, following, terminated)
-            recorded.append(Step(h == 0, state, action, reward, following, terminated, q))
+            recorded.append(SelfTestStep(h == 0, state, action, reward, following, terminated, q))
             if terminated or truncated:
                 break
             state = following
@@ -125,7 +125,7 @@ def decisions(agent: Agent, states: list[State], most: int = 100) -> list[Policy
     return found
 
 
-def vectors_code(steps: list[Step], decided: list[PolicyStep], seed: int, kind: str) -> str:
+def vectors_code(steps: list[SelfTestStep], decided: list[PolicyStep], seed: int, kind: str) -> str:
     """selftest_vectors.c"""
     lines = []
     for s in steps:

@@ -60,8 +60,8 @@ def find_clang() -> str:
 def _compiled(clang: str, c: Path, sources: list[Path], stack: int) -> bytes:
     """The module. Its stack lies below everything else, so that an overflow is a trap and harms nothing."""
     module = c / "made.wasm"
-    room = (2 * stack // PAGE + 1) * PAGE
-    linking = ("-Wl,--no-entry", "-Wl,--stack-first", f"-Wl,-z,stack-size={room}", "-Wl,--strip-all")
+    pages = (2 * stack // PAGE + 1) * PAGE
+    linking = ("-Wl,--no-entry", "-Wl,--stack-first", f"-Wl,-z,stack-size={pages}", "-Wl,--strip-all")
     command = [clang, *FLAGS, *linking, f"-I{c}", f"-I{c / 'wasm'}", "-o", module]
     done = subprocess.run([*map(str, [*command, *sources, c / "wasm" / "math.c"])], capture_output=True, text=True)
     if done.returncode != 0:

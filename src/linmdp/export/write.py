@@ -15,7 +15,7 @@ from linmdp.errors import InvalidParameter, LinMDPWarning, check_choice, check_i
 from linmdp.export.features import feature_code
 from linmdp.export.gp import CLOSE, gp_bytes, gp_code, gp_stack, inner
 from linmdp.export.learner import (
-    Learner,
+    DeviceLearner,
     check_exportable,
     config,
     learner_bytes,
@@ -27,7 +27,7 @@ from linmdp.export.learner import (
 from linmdp.export.names import CNames, c_names, example_code, gp_readme, names_code, readme
 from linmdp.export.numbers import TIES, filled, literal, template
 from linmdp.export.policy import policy_code
-from linmdp.export.vectors import PolicyStep, Step, decisions, new_agent, record, vectors_code
+from linmdp.export.vectors import PolicyStep, SelfTestStep, decisions, new_agent, record, vectors_code
 from linmdp.io.files import output_folder, write_atomic
 
 REALS = ("float", "double")
@@ -127,7 +127,7 @@ def _copied(*names: str) -> dict[str, str]:
 
 
 def _tried(
-    names: CNames, finite: bool, recorded: list[Step], chosen: list[PolicyStep], seed: int, real: str
+    names: CNames, finite: bool, recorded: list[SelfTestStep], chosen: list[PolicyStep], seed: int, real: str
 ) -> dict[str, str]:
     """The names of states and actions, an application that speaks of them, and the self-test."""
     return {
@@ -153,7 +153,7 @@ def export_c(
     return export_learner(agent, env, folder, real=real, steps=steps, run=run)
 
 
-def _kept_state(learner: Learner, step: Step, real: str) -> Any:
+def _kept_state(learner: DeviceLearner, step: SelfTestStep, real: str) -> Any:
     """The ctypes type of a state in memory."""
     if learner.S:
         return ctypes.c_uint8 if learner.S <= 2**8 else ctypes.c_uint16 if learner.S <= 2**16 else ctypes.c_uint32

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from linmdp.errors import InvalidData
-from linmdp.types import Array, State
+from linmdp.types import Array, IntArray, State
 
 NORM_SLACK = 1e-9
 """Rounding allowed on a feature's norm before it counts as over its bound."""
@@ -35,6 +35,14 @@ class FeatureMap(Protocol):
 
     def batch(self, states: Array) -> Array:
         """Features of n states, (n, A, d)."""
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """What a map of unit vectors has that are not written out."""
+
+    def index(self, state: State) -> IntArray:
+        """Which entry of phi(state, a) is 1, for every action, (A,)."""
 
 
 def check_phi(phi: Array, A: int, d: int, bound: float, *, where: str | Callable[[], str]) -> Array:

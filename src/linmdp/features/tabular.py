@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.errors import InvalidData
-from linmdp.features.base import CheckedFeatures, FeatureMap, check_phi
+from linmdp.features.base import CheckedFeatures, FeatureMap, Indexed, check_phi
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.types import Array, IntArray, State
 
@@ -84,5 +84,5 @@ def phi_of(features: FeatureMap, state: State, action: int) -> Array:
 
 def trusted(features: FeatureMap) -> FeatureMap:
     """A table has been checked as a whole, and ones need no check; any other map is checked at each call."""
-    known = isinstance(features, TableFeatures | BilinearFeatures | CheckedFeatures) or hasattr(features, "index")
+    known = isinstance(features, TableFeatures | BilinearFeatures | CheckedFeatures | Indexed)
     return features if known else CheckedFeatures(features)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmdp.errors import InvalidParameter, check_int
-from linmdp.features.base import FeatureMap
+from linmdp.features.base import FeatureMap, Indexed
 from linmdp.features.tabular import TableFeatures
 from linmdp.types import Array, IntArray
 
@@ -69,7 +69,7 @@ def unit_index(features: FeatureMap) -> IntArray | None:
 
 def is_unit(features: FeatureMap) -> bool:
     """Whether every phi(s, a) is a unit vector: a table of them, or a map that has `index` in place of a table."""
-    return hasattr(features, "index") or unit_index(features) is not None
+    return isinstance(features, Indexed) or unit_index(features) is not None
 
 
 class HashedFeatures(UnitFeatures):

@@ -48,7 +48,7 @@ def checksum(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def read_tensors(path: str | Path, *kinds: str, signed: bool = False) -> TensorFile:
-    """The file, if it is whole, one of ours and of such a kind, and every number in it is finite.
+    """The file, if it is whole, one of linmdp and of such a kind, and every number in it is finite.
 
     A checksum that is there must be right; `signed`: it must be there (files of older versions have none).
     """

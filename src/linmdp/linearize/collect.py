@@ -9,7 +9,7 @@ from itertools import count
 import numpy as np
 
 from linmdp.envs.games import Game
-from linmdp.envs.guard import Bare, Guard, Step
+from linmdp.envs.guard import Bare, Guard, PlayedStep
 from linmdp.errors import check_int
 from linmdp.linearize.data import Dataset
 
@@ -20,7 +20,7 @@ def random_data(
     """That many transitions of random play, in episodes of at most H steps."""
     check_int("linearize", "transitions", transitions, low=2)
     check_int("linearize", "horizon", H, low=1)
-    rows: list[tuple[int, Step]] = []
+    rows: list[tuple[int, PlayedStep]] = []
     guard, rng = Guard(game, Bare(game.A), during=f" of '{game.id}'"), np.random.default_rng([seed, 0])
     for k in count():
         for step in guard.random_episode(k, rng, H=H, seed=None if k else seed):
@@ -32,7 +32,7 @@ def random_data(
     raise AssertionError("there is no last episode")
 
 
-def _dataset(game: Game, rows: list[tuple[int, Step]], H: int, seed: int) -> Dataset:
+def _dataset(game: Game, rows: list[tuple[int, PlayedStep]], H: int, seed: int) -> Dataset:
     episodes, steps = zip(*rows, strict=True)
     h, states, actions, rewards, following, ended, _ = zip(*steps, strict=True)
     meta = {

@@ -56,7 +56,7 @@ def episode_film(title: str, words: str, moments: Sequence[Moment]) -> Film:
             if drawn:
                 panels[0].imshow(moment.picture)
                 panels[0].axis("off")
-            _bars(panels[-1], moment, low, high + 0.35 * (high - low))  # with room for numbers
+            _bars(panels[-1], moment, low, high + 0.35 * (high - low))  # with space for numbers
             frames.append(_frame(figure))
     return Film(title, words, frames, 0.06 if len(frames) > 60 else 0.25)
 

@@ -162,7 +162,7 @@ def best_of(section: Section) -> Summary:
     return min(section.learners or section.summaries, key=section.loss)
 
 
-def verdicts(section: Section) -> list[str]:
+def verdict_lines(section: Section) -> list[str]:
     """Whether each agent of the main comparison has learned."""
     return [f"{short_name(a)}: {section.verdicts[a]}" for a in section.main if section.verdicts[a]]
 

@@ -1,4 +1,4 @@
-"""What a report shows of each environment and K."""
+"""What the page of `html.py` shows: a `Section` of each environment and K, and what all runs have in common."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def styles_payload(styles: dict[str, LineStyle]) -> list[dict[str, Any]]:
 
 
 def section_payload(section: Section, styles: dict[str, LineStyle]) -> dict[str, Any]:
-    """The two plots of a section."""
+    """The plots of a section, for `page/page.js`."""
     index = {agent: i for i, agent in enumerate(styles)}
     amounts = [s.agent_bytes for s in section.learners]
     unit, size = memory_unit(max(amounts, default=1))

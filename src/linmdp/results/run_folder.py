@@ -20,7 +20,7 @@ from linmdp.errors import InvalidData, needed
 from linmdp.io.files import atomic_file, own, write_atomic
 from linmdp.results.curves import SHOWN, spaced, thinned, whole
 from linmdp.results.stats import regret_area
-from linmdp.results.store import Damaged, Store, existing_store
+from linmdp.results.store import OnDamage, Store, existing_store
 from linmdp.types import IntArray, RunResult
 
 LINES = "results.jsonl"
@@ -62,14 +62,14 @@ class RunFolder(NamedTuple):
     read: Reader
 
 
-def read_folder(folder: Path, damaged: Damaged | None = None) -> RunFolder:
+def read_folder(folder: Path, damaged: OnDamage | None = None) -> RunFolder:
     """The runs in `folder`, which is closed again."""
     with opened_folder(folder, damaged) as found:
         return found
 
 
 @contextmanager
-def opened_folder(folder: Path, damaged: Damaged | None = None) -> Iterator[RunFolder]:
+def opened_folder(folder: Path, damaged: OnDamage | None = None) -> Iterator[RunFolder]:
     """The runs in `folder`, from its store, in the order in which they were planned.
 
     A damaged run is told to `damaged` and left out, or raises.
@@ -94,7 +94,7 @@ def agent_file(folder: Path, key: str) -> Path | None:
 
 
 def write_lines(
-    path: Path, store: Store, fresh: Mapping[str, RunResult] | None = None, damaged: Damaged | None = None
+    path: Path, store: Store, fresh: Mapping[str, RunResult] | None = None, damaged: OnDamage | None = None
 ) -> None:
     """Every run of the store as one JSON object per line, as `--json` prints them.
 
@@ -105,7 +105,7 @@ def write_lines(
     write_atomic(path, b"".join(json.dumps(r.to_json()).encode() + b"\n" for r in runs))
 
 
-def _from_store(store: Store, damaged: Damaged | None) -> RunFolder:
+def _from_store(store: Store, damaged: OnDamage | None) -> RunFolder:
     machines, same = dict[str, dict[str, Any]](), dict[str, Any]()
 
     def runs() -> Iterator[Ran]:
@@ -117,7 +117,7 @@ def _from_store(store: Store, damaged: Damaged | None) -> RunFolder:
 
     return RunFolder(
         store.path,
-        _once(runs()),
+        _without_repeats(runs()),
         list(machines.values()),
         store.notes("command"),
         lambda some: [_drawn(r) for r in store.at([r.place for r in some])],
@@ -143,7 +143,7 @@ def _drawn(r: RunResult) -> RunResult:
     return r
 
 
-def _once(runs: Iterable[Ran]) -> list[Ran]:
+def _without_repeats(runs: Iterable[Ran]) -> list[Ran]:
     """A run that is there with several `eval_every` counts once, with its regret in most episodes."""
     kept: dict[tuple[Any, ...], Ran] = {}
     for r in runs:
@@ -180,7 +180,7 @@ GROUP = 100_000
 """Rows of a Parquet file that are written together."""
 
 
-def run_rows(store: Store, damaged: Damaged | None = None) -> Iterator[Row]:
+def run_rows(store: Store, damaged: OnDamage | None = None) -> Iterator[Row]:
     """One row per run, and where it is from."""
     for key, r, at, machine, finished, _ in store.stored(damaged=damaged):
         when = datetime.fromtimestamp(finished, UTC).isoformat()
@@ -213,7 +213,7 @@ def run_columns(rows: Sequence[Row]) -> Columns:
     return {name: _type_of([row.get(name) for row in rows]) for name in (*names, *BESIDE)}
 
 
-def curve_rows(store: Store, damaged: Damaged | None = None) -> Iterator[Row]:
+def curve_rows(store: Store, damaged: OnDamage | None = None) -> Iterator[Row]:
     """One row per stored point of every run."""
     for key, r, at, *_ in store.stored(damaged=damaged):
         yield from ({"key": key} | point for point in points(r, at))

@@ -246,7 +246,7 @@ class AdaStop:
     def __init__(self, agents: Sequence[str], *, permutations: int = PERMUTATIONS) -> None:
         self.open, self.decided, self.seeds = list(combinations(agents, 2)), dict[Pair, int](), 0
         self._n, self._spent, self._rng = permutations, 0, np.random.default_rng(0)
-        self._apart = {pair: np.zeros(permutations) for pair in self.open}
+        self._differences = {pair: np.zeros(permutations) for pair in self.open}
         """Sum of the first less that of the second, of each permutation that has not decided; row 0 is as it was."""
 
     @property
@@ -257,21 +257,21 @@ class AdaStop:
     def add(self, scores: Mapping[str, Array]) -> None:
         """One more group: `GROUP` scores of each agent that is wanted."""
         self.seeds += GROUP
-        rows, signs = len(self._apart[self.open[0]]), np.repeat([1.0, -1.0], GROUP)
+        rows, signs = len(self._differences[self.open[0]]), np.repeat([1.0, -1.0], GROUP)
         dealt = self._rng.permuted(np.tile(signs, (rows, 1)), axis=1)
         dealt[0] = signs
         for first, second in self.open:
             both = np.concatenate([scores[first], scores[second]])
-            self._apart[first, second] += dealt @ both
+            self._differences[first, second] += dealt @ both
         few = int(WRONG * self._n * self.seeds / (GROUP * GROUPS) + 1e-9) - self._spent
         while self.open:
-            widest = np.max([np.abs(self._apart[pair]) for pair in self.open], axis=0)
+            widest = np.max([np.abs(self._differences[pair]) for pair in self.open], axis=0)
             beyond = widest > np.sort(widest)[::-1][few] * (1 + 1e-12)  # the same values may add up to another last bit
             if not beyond[0]:
                 break
-            pair = max(self.open, key=lambda each: abs(float(self._apart[each][0])))
+            pair = max(self.open, key=lambda each: abs(float(self._differences[each][0])))
             self.open.remove(pair)
-            self.decided[pair if self._apart[pair][0] > 0 else pair[::-1]] = self.seeds
+            self.decided[pair if self._differences[pair][0] > 0 else pair[::-1]] = self.seeds
         if self.open:
             self._spent += int(beyond.sum())
-            self._apart = {pair: self._apart[pair][~beyond] for pair in self.open}
+            self._differences = {pair: self._differences[pair][~beyond] for pair in self.open}

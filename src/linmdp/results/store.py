@@ -28,7 +28,7 @@ from linmdp.io.files import output_folder, own
 from linmdp.results.rows import COLUMNS, DAMAGE, PlacedRow, Row, StoredRun, row_of, runs_in
 from linmdp.types import RunResult
 
-Damaged = Callable[[str], None]
+OnDamage = Callable[[str], None]
 """Hears of each part of a store that is damaged and left out, in one line."""
 
 VERSION = 1
@@ -140,7 +140,7 @@ class Store:
             ) from error
 
     def _open(self) -> None:
-        """Nothing is written before it is known that the file is ours; nothing in it may run as SQL."""
+        """Nothing is written before it is known that the file is a store; nothing in it may run as SQL."""
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
         self._db.execute("PRAGMA trusted_schema = OFF")
         if self._db.execute("PRAGMA page_count").fetchone() == (0,):
@@ -191,7 +191,7 @@ class Store:
         if refused:
             raise refused[0]
 
-    def take(self, other: Store, damaged: Damaged) -> None:
+    def take(self, other: Store, damaged: OnDamage) -> None:
         """Store the runs of another store as they are, each at its place where that is free; damaged ones are told."""
         for rows in other._rows(COLUMNS, other._places(damaged), damaged):
             whole = {run.key for run in other._decoded(rows, costs=True, damaged=damaged)}
@@ -220,7 +220,7 @@ class Store:
         """Every stored run, or those of `keys`; curves are as stored: `rewards` are sums between stored episodes."""
         return (run.result for run in self.stored() if keys is None or run.key in keys)
 
-    def stored(self, *, costs: bool = True, damaged: Damaged | None = None) -> Iterator[StoredRun]:
+    def stored(self, *, costs: bool = True, damaged: OnDamage | None = None) -> Iterator[StoredRun]:
         """Every stored run with what is stored beside it; without `costs` on the way it is read in half the time.
 
         A damaged run is told to `damaged` and left out, or raises where nobody would hear of it.
@@ -228,7 +228,7 @@ class Store:
         for rows in self._rows(COLUMNS, self._places(damaged), damaged):
             yield from self._decoded(rows, costs=costs, damaged=damaged)
 
-    def settings(self, damaged: Damaged | None = None) -> Iterator[list[RunResult]]:
+    def settings(self, damaged: OnDamage | None = None) -> Iterator[list[RunResult]]:
         """The runs of one environment, K and agent after the other, as they first appear, each in order of its seeds.
 
         Only those of one setting are in memory, without their costs on the way.
@@ -246,12 +246,12 @@ class Store:
             if found := sorted(self.at(places, damaged), key=lambda r: r.seed):
                 yield found
 
-    def at(self, places: Sequence[int], damaged: Damaged | None = None) -> Iterator[RunResult]:
+    def at(self, places: Sequence[int], damaged: OnDamage | None = None) -> Iterator[RunResult]:
         """The runs at these places, in their order, without their costs on the way."""
         for rows in self._rows(COLUMNS, places, damaged):
             yield from (run.result for run in self._decoded(rows, costs=False, damaged=damaged))
 
-    def _places(self, damaged: Damaged | None) -> list[int]:
+    def _places(self, damaged: OnDamage | None) -> list[int]:
         """Where the runs are, in order. That some are gone is told to `damaged`."""
         with self._errors("cannot be read"):
             places = sorted({place for (place,) in self._db.execute("SELECT rowid FROM runs")})
@@ -261,12 +261,12 @@ class Store:
             damaged(f"'{self.path}' must hold {said or 'a known number of':.20} runs. It holds {len(places)}")
         return places
 
-    def _rows(self, columns: str, places: Sequence[int], damaged: Damaged | None) -> Iterator[list[Any]]:
+    def _rows(self, columns: str, places: Sequence[int], damaged: OnDamage | None) -> Iterator[list[Any]]:
         """These columns of the runs at these places, a few at a time, in their order."""
         for i in range(0, len(places), TOGETHER):
             yield [row for place in places[i : i + TOGETHER] if (row := self._row(place, damaged, columns))]
 
-    def _row(self, place: int, damaged: Damaged | None, columns: str) -> Any:
+    def _row(self, place: int, damaged: OnDamage | None, columns: str) -> Any:
         """One of them; None where SQLite cannot read it, and `damaged` has been told."""
         try:
             with self._errors("cannot be read"):
@@ -278,7 +278,7 @@ class Store:
                 raise
             damaged(f"'{self.path}' is damaged at run {place}: {error.__cause__}; it is left out")
 
-    def _decoded(self, rows: Sequence[PlacedRow], *, costs: bool, damaged: Damaged | None) -> Iterator[StoredRun]:
+    def _decoded(self, rows: Sequence[PlacedRow], *, costs: bool, damaged: OnDamage | None) -> Iterator[StoredRun]:
         """The runs in these rows, together or, where one is damaged, one by one."""
         try:
             yield from runs_in(rows, costs=costs)

@@ -14,7 +14,7 @@ from linmdp.types import Array, RunResult
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
 
-SAID_APART = ("bytes", "reason")
+NO_PARAMETERS = ("bytes", "reason")
 """What an agent chose that is no parameter of it."""
 
 MEANS = ("cpu_seconds", "updates", "resets", "saturated")
@@ -101,7 +101,7 @@ def chosen_words(chosen: Sequence[Mapping[str, Any]]) -> str:
     """What several runs chose, as "lam=0.01, storage=merged"; numbers that differ as a range."""
     if all(one == chosen[0] for one in chosen):
         chosen = chosen[:1]
-    names = dict.fromkeys(name for one in chosen for name in one if name not in SAID_APART)
+    names = dict.fromkeys(name for one in chosen for name in one if name not in NO_PARAMETERS)
     return ", ".join(f"{name}={_values([one[name] for one in chosen if name in one])}" for name in names)
 
 

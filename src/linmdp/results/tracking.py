@@ -15,11 +15,8 @@ import numpy as np
 
 from linmdp.errors import InvalidParameter, LinMDPError, described, invalid, needed, unknown
 from linmdp.io.files import output_folder, own
-from linmdp.results.curves import spaced, spans
+from linmdp.results.curves import SHOWN, spaced, spans
 from linmdp.types import EpisodeRecord, RunResult
-
-POINTS = 200
-"""Points of a curve, evenly spaced: as many as a chart shows."""
 
 
 class TensorBoard:
@@ -151,7 +148,7 @@ def scalars(result: RunResult) -> Iterator[tuple[int, dict[str, float]]]:
     """Numbers to draw after so many episodes: both curves, and at the end what there is once."""
     K = len(result.rewards)
     earned, played = (np.append(0.0, np.cumsum(each)) for each in (result.rewards, spans(K, result.episodes)))
-    for last, k in pairwise([0, *(spaced(K, POINTS) + 1).tolist()]):
+    for last, k in pairwise([0, *(spaced(K, SHOWN) + 1).tolist()]):
         values = {"reward per episode": float((earned[k] - earned[last]) / (played[k] - played[last]))}
         if result.regret is not None:
             values["regret"] = float(result.regret[k - 1])

@@ -16,7 +16,7 @@ from linmdp.agents.base import Agent
 from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.sb3 import SB3Agent
 from linmdp.envs.base import LinearModel
-from linmdp.envs.families import FAMILIES
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, WorkFailed, check_int, invalid, without_warnings
 from linmdp.io.files import output_folder
 from linmdp.plugins import carried
@@ -24,9 +24,9 @@ from linmdp.runner.lockstep import Run, run_lockstep
 from linmdp.runner.measured import MOST_EPISODES, RunStopped, one_blas_thread
 from linmdp.runner.pool import InProcess, PieceFailed, Pool, Processes, Results
 from linmdp.runner.progress import Advance, Times, progress_bar
-from linmdp.runner.random_play import RandomPlay, random_play, rerun_words, with_verdict
+from linmdp.runner.random_play import RandomPlay, random_play, with_verdict
 from linmdp.runner.registry import AGENTS, ENVS, make_agent, make_env, make_learner, make_model, model_known
-from linmdp.runner.spec import parse_spec
+from linmdp.runner.spec import parse_spec, rerun_words
 from linmdp.types import RunResult
 
 Value = TypeVar("Value")
@@ -130,10 +130,10 @@ def _kind(job: Job) -> tuple[Any, ...]:
     return job._replace(seed=0, save=None, agent=job.agent if found is None else ""), found and found.common
 
 
-def within_memory(runs: Sequence[Job], room: int) -> list[list[Job]]:
+def within_memory(runs: Sequence[Job], available: int) -> list[list[Job]]:
     """Runs for a GPU in as few batches, of about the same size, as that many bytes allow."""
     most = max(batch.bytes_each for run in runs if (batch := _batch(run)))
-    batches = min(len(runs), -(-len(runs) * most // room))
+    batches = min(len(runs), -(-len(runs) * most // available))
     return [list(runs[i * len(runs) // batches : (i + 1) * len(runs) // batches]) for i in range(batches)]
 
 
@@ -258,7 +258,7 @@ def _run_together(jobs: Sequence[Job], progress: bool | Advance) -> list[RunResu
 
 def _env(spec: str) -> Any:
     """A new environment; its model may have served other runs."""
-    if parse_spec(spec)[0] not in FAMILIES:
+    if parse_spec(spec)[0] not in LINEAR_MDPS:
         return make_env(spec)
     from linmdp.envs.linear import LinearMDPEnv
 

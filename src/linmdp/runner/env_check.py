@@ -117,16 +117,16 @@ def forecast(agent: LSVIAgent, model: LinearModel, episodes: int) -> str:
     if agent.auto:
         return "beta and lam follow from the data: it can learn (docs, evidence)."
     held = max(1, agent.schedule.most_samples(episodes))
-    room = model.reward_range[1] - float((model.theta @ model.features.columns).mean())
+    margin = model.reward_range[1] - float((model.theta @ model.features.columns).mean())
     contrast = float(optimum(model).Q.std(axis=-1).mean())
 
     def saturates(samples: int) -> bool:
-        return float(bonuses(agent, model, samples).mean()) >= room
+        return float(bonuses(agent, model, samples).mean()) >= margin
 
     def distracts(samples: int) -> bool:
         return float(bonuses(agent, model, samples).std(axis=0).mean()) >= contrast
 
-    if model.A == 1 or contrast == 0 or room <= 0:
+    if model.A == 1 or contrast == 0 or margin <= 0:
         return (
             "All actions are worth the same here, or every reward is the largest possible: there is nothing to learn."
         )
@@ -137,8 +137,8 @@ def forecast(agent: LSVIAgent, model: LinearModel, episodes: int) -> str:
     if saturates(held):
         need = _samples_until(saturates, held)
         return (
-            f"{facts}, more than the {room:.3g} that saturates Q: every action will look perfect and it will NOT "
-            f"learn. It would need {need}; or a beta well below {agent.beta_value * room / bonus.mean():.2g}."
+            f"{facts}, more than the {margin:.3g} that saturates Q: every action will look perfect and it will NOT "
+            f"learn. It would need {need}; or a beta well below {agent.beta_value * margin / bonus.mean():.2g}."
         )
     differs = float(bonus.std(axis=0).mean())
     compared = f"it differs between actions by {differs:.2g}, their values by {contrast:.2g}"

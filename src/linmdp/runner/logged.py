@@ -14,8 +14,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs.games import inner_spaces, is_text
+from linmdp.envs.adapter import GymTask
 from linmdp.envs.guard import name_of, plain_array
+from linmdp.envs.spaces import inner_spaces, is_text
 from linmdp.errors import (
     Fault,
     InvalidData,
@@ -28,6 +29,8 @@ from linmdp.errors import (
     shown,
 )
 from linmdp.io.files import output_folder, write_atomic
+from linmdp.runner.loop import run
+from linmdp.runner.registry import make_agent, make_env
 from linmdp.types import State, Task, Transition
 
 FORMAT = "0.5.3"
@@ -148,7 +151,7 @@ def _put(group: Any, name: str, space: spaces.Space[Any], values: list[Any]) -> 
 
 
 def read_episodes(folder: Path) -> Iterator[dict[str, Any]]:
-    """The columns of each episode of a dataset, of ours or of Minari's."""
+    """The columns of each episode of a dataset, of `linmdp record` or of Minari's."""
     h5py = needed("h5py", WORDS)
     places = [place / DATA for place in (folder, folder / "data") if (place / DATA).is_file()]
     if not places:
@@ -174,16 +177,14 @@ def _column(part: Any) -> Any:
 
 def record(env: Any, agent: str, folder: Path, *, episodes: int, seed: int = 0, progress: bool = False) -> Recorder:
     """Let an agent learn, and record what the environment itself shows and is told; Ctrl-C keeps what was played."""
-    from linmdp.runner.loop import run
-    from linmdp.runner.registry import make_agent, make_env
-
     task_env: Any = make_env(env)
-    inner = getattr(task_env, "outside", task_env)
+    adapted = isinstance(task_env, GymTask)
     plain = "".join(c if c.isalnum() else "-" for c in name_of(task_env).partition("-v")[0]).strip("-") or "task"
     made = make_agent(agent, task_env, episodes)
-    recorder = Recorder(inner, folder, dataset_id=f"linmdp/{plain}-v0", algorithm_name=agent)
+    outside = task_env.outside if adapted else task_env
+    recorder = Recorder(outside, folder, dataset_id=f"linmdp/{plain}-v0", algorithm_name=agent)
     try:
-        played = task_env.beside(recorder) if hasattr(task_env, "beside") else recorder
+        played = task_env.beside(recorder) if adapted else recorder
         run(played, made, episodes=episodes, seed=seed, progress=progress, eval_every=episodes, verdict=False)
     finally:
         recorder.close()

@@ -241,7 +241,7 @@ def steps_of(guard: Guard, agent: Agent, state: Any, k: int, probe: Probe | None
     for h in range(guard.task.H):
         action = agent.act_within(h, state, guard.mask)
         if probe:
-            probe.look(h, state, action)
+            probe.count(h, state, action)
         next_state, reward, terminated, truncated = guard.step(k, h, action)
         step = Transition(h, state, action, reward, next_state, terminated)
         agent.observe_within(step, guard.mask)

@@ -1,4 +1,4 @@
-"""What is measured of a run: time, curves, diagnostics, and the result that they make."""
+"""What is measured of a run: time, on one BLAS thread, curves, diagnostics; and its result, if it was stopped, too."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Probe:
         """The last tenth of the run begins."""
         self._before = (self._agent.updates, self._agent.resets)
 
-    def look(self, h: int, state: Any, action: int) -> None:
+    def count(self, h: int, state: Any, action: int) -> None:
         """One state on the way."""
         A = self._agent.task.A
         if self._agent.caps is None or A == 1 or (A > MANY and h):  # nothing believed, nothing to choose, too much
@@ -200,10 +200,10 @@ class Probe:
         updates, resets = self._agent.updates - self._before[0], self._agent.resets - self._before[1]
         idle = self._agent.may_stop_learning and updates == 0 and resets < episodes - probe_from(episodes)
         saturated = 0.0 if self._agent.at_best else self.saturated  # the best possible play is worth the cap
-        return verdicts(self._agent.name, beta, episodes, saturated, self.tied, constant, self._acts, idle)
+        return diagnosed(self._agent.name, beta, episodes, saturated, self.tied, constant, self._acts, idle)
 
 
-def verdicts(
+def diagnosed(
     name: str, beta: float, episodes: int, saturated: float, tied: float, constant: int | None, acts: int, idle: bool
 ) -> list[str]:
     """What was seen in the last tenth, in words; `constant` is the only action played, or None.

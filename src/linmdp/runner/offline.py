@@ -113,8 +113,8 @@ def _following(task: Task, rows: Sequence[Logged], policy: Asked, by_step: bool)
         each = [np.array([chosen(h + 1, row) for row in rows]) for h in range(task.H - 1)]
         return lambda h: phi[np.arange(n), each[min(h, task.H - 2)]]
     last = [task.stationary or row.step.h < task.H - 1 for row in rows]
-    once = [chosen(row.step.h + 1 if by_step else 0, row) if on else 0 for row, on in zip(rows, last, strict=True)]
-    found: Array = phi[np.arange(n), once]
+    asked = [chosen(row.step.h + 1 if by_step else 0, row) if on else 0 for row, on in zip(rows, last, strict=True)]
+    found: Array = phi[np.arange(n), asked]
     return lambda h: found
 
 

@@ -175,7 +175,7 @@ def watched(advance: Advance) -> Iterator[Path]:
         folder, stop, seen = Path(name), threading.Event(), dict[str, int]()
         meter = advance if isinstance(advance, Meter) else Meter(advance)
 
-        def look() -> None:
+        def watch() -> None:
             while not stop.wait(INTERVAL):
                 found = {path.name: _noted(path) for path in sorted(folder.iterdir())}
                 news = {name: count for name, (count, _) in found.items() if count > seen.get(name, 0)}
@@ -184,7 +184,7 @@ def watched(advance: Advance) -> Iterator[Path]:
                     seen.update(news)
                     meter(steps, partial(_at_work, [found[name][1] for name in news]))
 
-        thread = threading.Thread(target=look, daemon=True)
+        thread = threading.Thread(target=watch, daemon=True)
         thread.start()
         try:
             yield folder

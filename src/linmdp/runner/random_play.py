@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -13,10 +12,9 @@ from linmdp.envs.base import LinearModel
 from linmdp.envs.guard import Guard, as_it_is
 from linmdp.envs.planning import policy_value, uniform_policy
 from linmdp.errors import LinMDPError
-from linmdp.plugins import REGISTERED, imports
 from linmdp.results.verdict import verdict
 from linmdp.runner.measured import one_blas_thread
-from linmdp.runner.spec import parse_spec
+from linmdp.runner.spec import rerun_words
 from linmdp.types import RunResult
 
 EPISODES = 20
@@ -114,16 +112,3 @@ def with_verdict(result: RunResult, play: RandomPlay) -> RunResult:
         result.interactions += play.steps
     result.verdict = verdict([result])
     return result
-
-
-def rerun_words(env: str | None, agent: str | None) -> str:
-    """Both specs as they stand in a command line; empty where it could not know them: an object, or a name given here.
-
-    What a module of --import has registered is known wherever that module is imported.
-    """
-    if env is None or agent is None:
-        return ""
-    for group, spec in (("linmdp.envs", env), ("linmdp.agents", agent)):
-        if parse_spec(spec)[0] in REGISTERED.get(group, {}):
-            return ""
-    return shlex.join([env, agent]) + imports()

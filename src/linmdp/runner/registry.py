@@ -1,4 +1,7 @@
-"""Names of environments and agents, and how each is made from its spec."""
+"""Names of environments and agents, and how each is made from its spec.
+
+Gymnasium is imported where an environment is made: agents and models need NumPy alone.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ import linmdp.agents as built_in
 from linmdp.agents.base import Agent
 from linmdp.agents.sb3 import SB3DQN, SB3PPO, SB3Agent, SB3DQNFew, SB3PPOFew
 from linmdp.envs.base import LinearModel
-from linmdp.envs.families import FAMILIES
 from linmdp.envs.guard import task_of
+from linmdp.envs.linear_mdps import LINEAR_MDPS
 from linmdp.envs.linearized import linearized, linearized_model
 from linmdp.envs.planning import optimum
 from linmdp.errors import (
@@ -71,12 +74,12 @@ AGENTS: Names[type[Agent]] = Names(
     | {"lsvi-ucb-fold": built_in.Auto},  # its old name
     _check_agent,
 )
-BUILT_IN = (*FAMILIES, "drift", "linearized", "general", "bsuite", "gym")
+BUILT_IN = (*LINEAR_MDPS, "drift", "linearized", "general", "bsuite", "gym")
 ENVS: Names[Callable[..., Any]] = Names(
     "environment",
     "linmdp.envs",
     {
-        **FAMILIES,
+        **LINEAR_MDPS,
         "drift": "linmdp.envs.drift:drift",
         "linearized": linearized,
         "general": "linmdp.envs.general:general",
@@ -166,7 +169,7 @@ def _env_of(spec: str) -> Env:
         if name != "drift":  # which also takes those of its base, and checks them itself
             check_names(name, parameters, env_parameters(name))
         return cast("Env", ENVS[name](**parameters))
-    if name in FAMILIES or name not in ENVS:
+    if name in LINEAR_MDPS or name not in ENVS:
         return LinearMDPEnv(make_model(spec))
     return _registered_env(name, parameters)
 
@@ -235,7 +238,7 @@ def model_known(spec: str) -> bool:
     """Whether the environment of a spec is a linear model and nothing else, so that runs in it can share products."""
     name, parameters = parse_spec(spec)
     if name in BUILT_IN or name not in ENVS:
-        return name in FAMILIES or (name == "linearized" and parameters.get("mode") == "model")
+        return name in LINEAR_MDPS or (name == "linearized" and parameters.get("mode") == "model")
     return _makes_a_model(name, ENVS[name], tuple(parameters.items()))
 
 

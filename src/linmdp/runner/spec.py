@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from linmdp.errors import InvalidParameter, invalid, unknown
-from linmdp.plugins import IMPORTED
+from linmdp.plugins import IMPORTED, REGISTERED, imports
 
 Value = int | float | bool | str | None
 
@@ -85,3 +86,16 @@ def written_spec(name: str, parameters: Mapping[str, Any]) -> str:
         if "," in text or parse_value(text.strip()) != parameters[key]:
             invalid(name, key, "a number, true, false, none, or text without a comma", parameters[key])
     return name + ":" * bool(texts) + ",".join(f"{key}={text}" for key, text in texts.items())
+
+
+def rerun_words(env: str | None, agent: str | None) -> str:
+    """Both specs as they stand in a command line; empty where it could not know them: an object, or a name given here.
+
+    What a module of --import has registered is known wherever that module is imported.
+    """
+    if env is None or agent is None:
+        return ""
+    for group, spec in (("linmdp.envs", env), ("linmdp.agents", agent)):
+        if parse_spec(spec)[0] in REGISTERED.get(group, {}):
+            return ""
+    return shlex.join([env, agent]) + imports()

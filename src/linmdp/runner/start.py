@@ -51,12 +51,12 @@ class TooLarge(InvalidParameter):
         self.needed = needed
 
 
-def made_within(spec: str, env: Any, episodes: int, room: float | None) -> Agent:
+def made_within(spec: str, env: Any, episodes: int, available: float | None) -> Agent:
     """The agent, if it takes no more than so many bytes from its start; one that takes more is never made."""
-    needed = 0 if room is None else predicted_bytes(spec, env.unwrapped.task, 1) or 0
-    if room is not None and needed > room:
+    needed = 0 if available is None else predicted_bytes(spec, env.unwrapped.task, 1) or 0
+    if available is not None and needed > available:
         words = f"'{spec}' needs about {human_bytes(needed)} of memory from the start"
-        raise TooLarge(f"{words}, and {human_bytes(int(room))} are available: {LESS}.", needed)
+        raise TooLarge(f"{words}, and {human_bytes(int(available))} are available: {LESS}.", needed)
     return make_agent(spec, env, episodes)
 
 
@@ -68,7 +68,7 @@ def made_to_stay(spec: str, env: Any, episodes: int, limit: int | None) -> Agent
     return make_agent(spec, env, episodes)
 
 
-def check_room(work: Sequence[Sequence[Job]], processes: int, folder: Path | None = None) -> None:
+def check_fits(work: Sequence[Sequence[Job]], processes: int, folder: Path | None = None) -> None:
     """Raise if these units would not fit into the memory of that many processes, or what they write into the folder.
 
     Of other machines (no processes here) nothing is known.
@@ -197,7 +197,7 @@ class Start(NamedTuple):
     def check_memory(self, jobs: Sequence[Job], processes: int | None) -> None:
         """Raise if those of the jobs that are to be run would not fit into memory side by side."""
         work = units(jobs)
-        check_room(work, processes or default_processes(len(work)))
+        check_fits(work, processes or default_processes(len(work)))
 
     def seconds(self, jobs: Sequence[Job], processes: int | None) -> float:
         """Wall seconds of those of the jobs that are to be run, roughly; 0 for a short one, or where nobody knows."""
@@ -229,9 +229,9 @@ def _words(chosen: dict[str, Any], later: Sequence[str]) -> str:
 def prepared(env: str, agents: Sequence[str], *, episodes: int, seeds: int, **options: Any) -> Start:
     """Every agent with every seed, checked by making each once, if memory is enough for that."""
     jobs = planned(env, agents, episodes=episodes, seeds=seeds, **options)
-    made, room, found = make_env(env), available_memory(), dict[str, Agent]()
+    made, available, found = make_env(env), available_memory(), dict[str, Agent]()
     for job in {job.agent: job for job in jobs}.values():
-        found[job.agent] = made_within(job.agent, made, job.episodes, room)
+        found[job.agent] = made_within(job.agent, made, job.episodes, available)
         check_device(job, found[job.agent])
     return Start(jobs, made, found)
 
@@ -262,7 +262,7 @@ def rough(agent: Agent, episodes: int) -> float:
     return ROUGH_STEP * task.H * episodes + ROUGH_PRODUCT * (planning * agent.plannings(episodes))
 
 
-def measured(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
+def tried_cost(env: Any, agent: Agent, episodes: int, *, seconds: float = math.inf) -> Cost:
     """By a short run, of about that many CPU seconds, or for its first episodes up to `PATIENCE` times as many."""
     guard, planning, playing, begin = Guard(env), list[float](), list[float](), time.process_time()
     most = PROBE_EPISODES if env.unwrapped.task.S is not None else GAME_PROBE_EPISODES
@@ -317,9 +317,9 @@ def job_seconds(job: Job, env: Any, agent: Agent | None = None, seconds: float =
     agent = agent or make_agent(job.agent, env, job.episodes)
     if isinstance(agent, SB3Agent):
         steps, random = agent.task.H * job.episodes, make_agent("random", env)
-        played = measured(env, random, job.episodes, seconds=seconds)
+        played = tried_cost(env, random, job.episodes, seconds=seconds)
         return played.seconds(random, job.episodes) + SB3_STEP * steps
-    return measured(env, agent, job.episodes, seconds=seconds).seconds(agent, job.episodes)
+    return tried_cost(env, agent, job.episodes, seconds=seconds).seconds(agent, job.episodes)
 
 
 def in_words(seconds: float) -> str:

@@ -41,7 +41,7 @@ from linmdp.runner.progress import Advance, Meter, progress_bar
 from linmdp.runner.random_play import RandomPlay
 from linmdp.runner.registry import agent_parameters, make_agent, make_env
 from linmdp.runner.spec import check_no_import, parse_spec, written_spec
-from linmdp.runner.start import check_room, made_to_stay
+from linmdp.runner.start import check_fits, made_to_stay
 from linmdp.types import RunResult
 
 Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
@@ -215,7 +215,7 @@ def run_missing(
     if not left:
         return
     pool = pool or local_pool(left, processes)
-    check_room(left, pool.processes, store.path.parent)
+    check_fits(left, pool.processes, store.path.parent)
     with closing(run_units(left, pool, progress=progress, verdict=verdict)) as finished:
         for number, results, where in finished:
             fresh = {j: r for j, r in zip(left[number], results, strict=True) if keys[j] not in done}

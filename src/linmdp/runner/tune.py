@@ -104,7 +104,7 @@ class Search:
 
     Attributes
     ----------
-    room : bytes that one run may take
+    available : bytes that one run may take
     left_out : settings that would take more
     """
 
@@ -121,7 +121,7 @@ class Search:
         self.default, self.left_out = Setting(env, agent), 0
         available = available_memory()
         at_once = default_processes(SEARCH_SEEDS) if processes is None else processes
-        self.room = math.inf if available is None else PART * available / max(1, at_once)
+        self.available = math.inf if available is None else PART * available / max(1, at_once)
         self.episodes = check_int("tune", "episodes", episodes, low=1)
         self.seeds = check_int("tune", "seeds", seeds, low=2)
         budget = 15 * episodes if budget is None else check_int("tune", "budget", budget, low=1)
@@ -167,13 +167,13 @@ class Search:
             made[setting.env] = make_env(setting.env)
         gc.collect()  # the parts of an agent point at each other, so that the last one may still be there
         try:
-            agent = made_within(setting.agent, made[setting.env], self.episodes, self.room)
+            agent = made_within(setting.agent, made[setting.env], self.episodes, self.available)
         except MemoryError as error:
             raise TooLarge(f"'{setting.agent}' in '{setting.env}' cannot be made: {error}.") from error
-        if (needed := agent.bytes_after(self.episodes)) > self.room:
+        if (needed := agent.bytes_after(self.episodes)) > self.available:
             raise TooLarge(
                 f"'{setting.agent}' in '{setting.env}' needs about {human_bytes(needed)} of memory, and a run here may "
-                f"take {human_bytes(int(self.room))}: {LESS}."
+                f"take {human_bytes(int(self.available))}: {LESS}."
             )
 
     def _all(self, task: Task) -> Iterator[Setting]:

@@ -68,8 +68,8 @@ def _check_places(features: UnitFeatures, states: Any) -> None:
     require(places.shape == (len(states), features.A), f"{who}: index(state) must have shape {(features.A,)}")
     require(((places >= 0) & (places < features.d)).all(), f"{who}: index(state) must be in [0, {features.d - 1}]")
     different = np.unique(places[:, 0], return_index=True)[1]
-    apart = len(np.unique(places[different])) == places[different].size
-    require(apart, f"{who}: no two states or actions may share an index")
+    distinct = len(np.unique(places[different])) == places[different].size
+    require(distinct, f"{who}: no two states or actions may share an index")
     if features.d <= LARGEST_DENSE:
         some = states[:FEW]
         require(

@@ -39,7 +39,7 @@ class Exploration(Component):
     caps : (H,), or (H, *batch), the largest value of each planned step, the last ones of those of the episode
     beta : (H, *batch) the width of the exploration at each step
     terminal, ended_value : (H,) what an episode that ends is worth after each step, and in it
-    width : vectors per step, without v
+    per_step : vectors per step, without v
     keeps_forms : whether the quadratic forms of all rows are needed
     """
 
@@ -62,7 +62,7 @@ class Exploration(Component):
     """Whether it can serve B runs in lockstep, with arrays that have an axis for the runs."""
     on_gpu: ClassVar[bool] = False
     """Whether these runs may be on a GPU."""
-    width: int = 1
+    per_step: int = 1
     _derived: ClassVar[tuple[str, ...]] = ("caps", "beta", "terminal", "ended_value")
 
     def __init__(self, horizon: Horizon, caps: Array, beta: Any, backend: Backend = NUMPY) -> None:

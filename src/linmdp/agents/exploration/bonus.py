@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 from linmdp.agents.backend import NUMPY, Backend
 from linmdp.agents.exploration.base import Exploration, meeting
 from linmdp.agents.horizon import Horizon
-from linmdp.errors import check_number, invalid
 from linmdp.types import Array
 
 
@@ -102,17 +100,3 @@ def optimistic(mean: Any, forms: Any, beta: Any, backend: Backend = NUMPY, out: 
         q *= beta
     q += mean
     return q
-
-
-def confidence_width(owner: str, beta: float | str, *, d: int, H: int, K: int | None) -> float:
-    """beta as a number: itself, or the width of the theory, or the one that was published with the paper's program."""
-    if not isinstance(beta, str):
-        return check_number(owner, "beta", beta, low=0.0)
-    if beta not in ("theory", "published"):
-        invalid(owner, "beta", "a finite number >= 0, 'auto', 'theory' or 'published'", beta)
-    if K is None:
-        invalid(owner, "episodes", f"given when beta is {beta!r}, which depends on it", None)
-    if beta == "theory":
-        p = 0.1
-        return d * H * math.sqrt(math.log(2 * d * (K * H) / p))
-    return 1e-4 * d * H * math.sqrt(math.log(3 * d * H * K))

@@ -37,7 +37,7 @@ class Perturbation(Exploration):
 
     def __init__(self, agent: LSVIAgent, beta: Any, draws: int, backend: Backend = NUMPY) -> None:
         super().__init__(agent.horizon, agent.caps, beta, backend)
-        self.width, shape = draws, (self.horizon.levels, draws, *self.beta.shape[1:], agent.task.d)
+        self.per_step, shape = draws, (self.horizon.levels, draws, *self.beta.shape[1:], agent.task.d)
         self.W, self._shift, self._task = zeros(shape), zeros(shape), agent.task
         self.seeds, self.plannings = np.zeros(self.beta.shape[1:] or 1, dtype=np.int64), 0
 

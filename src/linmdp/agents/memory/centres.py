@@ -294,8 +294,8 @@ class Centres(RowStorage):
     def working_bytes(self, samples: int) -> int:
         """Features of the centres, several times while they merge, and distances of CHUNK of them to all others."""
         (_, blocks, p, _), A, d = self.outer.shape, self.A, self.features.d
-        row, apart = (p, 1) if self.blocks else (A * d, A)
-        one = 5 * row + 2 * d + 12 * A + CHUNK * (3 * apart + 1)
+        row, separate = (p, 1) if self.blocks else (A * d, A)
+        one = 5 * row + 2 * d + 12 * A + CHUNK * (3 * separate + 1)
         return int(BUFFERS + 8 * (self.M + 1) * one + 32 * blocks * p * p)
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:

@@ -54,14 +54,14 @@ class Merging(Sparse):
 
     def add(self, h: int, sample: Sample) -> None:
         g = self.horizon.group(h)
-        if g >= self.horizon.followed or self._has_room(sample.cell * len(self.visits) + g, sample.to):
+        if g >= self.horizon.followed or self._fits(sample.cell * len(self.visits) + g, sample.to):
             super().add(h, sample)
             return
         self.merged[g] += sample.weight
         if self.visits[g, sample.cell]:  # no link for a new unit vector, which stays as if never tried
             self._count(g, sample)
 
-    def _has_room(self, row: int, to: int) -> bool:
+    def _fits(self, row: int, to: int) -> bool:
         """Whether a transition has a link or gets one, for which others may have to merge."""
         if self.links.count < self.M or self.links.has(row, to):
             return True
@@ -89,7 +89,7 @@ class Merging(Sparse):
         gaps = np.where(rows[1:] == rows[:-1], np.diff(value), np.inf)
         below, above = np.append(np.inf, gaps), np.append(gaps, np.inf)
         loss = shares * np.minimum(below, above) / (margins[groups, cells] + SLIGHT * float(np.ptp(worth)) + TINY)
-        out = apart(np.round(loss, DIGITS), max(1, len(rows) // FREE))
+        out = spread_out(np.round(loss, DIGITS), max(1, len(rows) // FREE))
         lower, given = to_lower(below[out], above[out]), sums[:, out]
         np.add.at(sums.T, np.maximum(out - 1, 0), (lower * given).T)
         np.add.at(sums.T, np.minimum(out + 1, len(rows) - 1), ((1 - lower) * given).T)
@@ -148,7 +148,7 @@ class Merging(Sparse):
         self.links = Links.of(rows << 32 | to, sums, table_size(self.M))
 
 
-def apart(loss: Array, most: int) -> IntArray:
+def spread_out(loss: Array, most: int) -> IntArray:
     """The indices of the least finite losses, none beside another, in order."""
     beside, out = np.isinf(loss), list[int]()
     for i in np.argsort(loss, kind="stable").tolist():
@@ -216,7 +216,7 @@ class Joining(Sparse):
             of_states[:, rest] += of_states[:, joining].sum(axis=1)
             of_states[:, joining] = 0.0
         self._relink(joining, rest)
-        self._vacate(joining)
+        self._release(joining)
 
     def _relink(self, joining: IntArray, rest: int) -> None:
         """Every link from or to one of these states becomes one of the rest."""
@@ -229,7 +229,7 @@ class Joining(Sparse):
         summed: Array = np.stack([np.bincount(where, row, len(keys)).astype(np.float64, copy=False) for row in sums])
         self.links = Links.of(keys, summed, len(self.links.keys))
 
-    def _vacate(self, joining: IntArray) -> None:
+    def _release(self, joining: IntArray) -> None:
         """Their numbers are free; the states that get them were never tried."""
         for name in self.names[joining].tolist():
             del self._number[name]

@@ -136,11 +136,11 @@ class Sparse(Storage):
             if len(self._number) > len(self.names):
                 size = min(max(16, 2 * len(self.names)), self.most)
                 self.names = np.append(self.names, np.full(size - len(self.names), -1))
-                self._make_room()
+                self._make_space()
             self.names[i] = int(state)
         return i
 
-    def _make_room(self) -> None:
+    def _make_space(self) -> None:
         d = len(self.names) * self.A
         self.visits = with_columns(self.visits, d, 0.0)
         ridge: Any = self.ridge  # in blocks of one number
@@ -238,7 +238,7 @@ class Sparse(Storage):
 
     def q_values(self, h: int, state: State) -> Array:
         explore, i, A = self.exploration, self.number(state), self.A
-        products, forms = np.zeros((explore.width, A)), np.full(A, 1 / float(self.ridge.lam))
+        products, forms = np.zeros((explore.per_step, A)), np.full(A, 1 / float(self.ridge.lam))
         if i >= 0:
             cells = self.cells(i)
             products = np.stack([vector[cells] for vector in explore.vectors(h)])
@@ -295,7 +295,7 @@ class Sparse(Storage):
         if not self.S:
             self.names = saved_array(state, "names").astype(np.int64)
             self._number = {name: i for i, name in enumerate(self.names.tolist()) if name >= 0}
-            self._make_room()
+            self._make_space()
         super().load_state_dict(state)
         G, d = self.visits.shape
         states = self.S or len(self.names)

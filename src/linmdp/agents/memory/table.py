@@ -66,7 +66,7 @@ class Counts(Storage):
         self.V = backend.zeros((H + 1 if self.tables else 1, *batch, S), dtype)
         self.best = backend.zeros((H * (self.tables and self.kernels is None), *batch, A, S), "bool")
         self.best[...] = True
-        most = explore.width + (explore.keeps_forms and self.tables)
+        most = explore.per_step + (explore.keeps_forms and self.tables)
         self._vectors = backend.zeros((most, *batch, d), dtype)
         self._rows = backend.zeros((most, *batch, A * S), dtype)
         # the same memory in the shapes that `sweep` wants, for each number of vectors
@@ -149,8 +149,8 @@ class Counts(Storage):
             scales = np.stack([np.broadcast_to(self.exploration.scale(g), mask.shape[1:]) for g in range(len(mask))])
             left *= scales[mask][:, None]
         left, forms = self._cast(left), self.forms.reshape(mask.size, -1)
-        room = min(PRODUCTS_BYTES, forms.itemsize * forms.shape[1] * len(self.columns) // 2 * mask[0].size)
-        size = max(64, room // (left.shape[1] * forms.itemsize))  # for each run less than the product of one matrix
+        allowed = min(PRODUCTS_BYTES, forms.itemsize * forms.shape[1] * len(self.columns) // 2 * mask[0].size)
+        size = max(64, allowed // (left.shape[1] * forms.itemsize))  # for each run less than the product of one matrix
         for part in (slice(i, i + size) for i in range(0, forms.shape[1], size)):
             found = left @ products(self.columns[:, part])
             if whole:

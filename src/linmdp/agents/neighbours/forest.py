@@ -11,7 +11,7 @@ from linmdp.types import Array, IntArray
 class Forest(Component):
     """Trees whose cuts are drawn at random; of one cut for each feature a node takes the one that explains most.
 
-    All nodes lie in one table: those of tree t begin at `t * room`, the children of a node side by side.
+    All nodes lie in one table: those of tree t begin at `t * each`, the children of a node side by side.
 
     Attributes
     ----------
@@ -23,16 +23,16 @@ class Forest(Component):
     _arrays = ("feature", "cut", "left", "value")
 
     def __init__(self, trees: int, most: int, n_min: int) -> None:
-        """Room for `trees` trees of at most `most` rows each; a node of fewer than `n_min` rows is not split."""
-        self.trees, self.n_min, self.room = trees, n_min, 2 * most
-        nodes = trees * self.room
+        """Space for `trees` trees of at most `most` rows each; a node of fewer than `n_min` rows is not split."""
+        self.trees, self.n_min, self.each = trees, n_min, 2 * most
+        nodes = trees * self.each
         self.feature, self.cut = np.full(nodes, -1, dtype=np.int32), np.zeros(nodes, dtype=np.float32)
         self.left, self.value = np.zeros(nodes, dtype=np.int32), np.zeros(nodes)
 
     def grow(self, X: Array, y: Array, rng: np.random.Generator) -> None:
         """Other trees, from all rows X (n, k), float32, with values y (n,)."""
         for tree in range(self.trees):
-            self._grow(tree * self.room, X, y, rng)
+            self._grow(tree * self.each, X, y, rng)
         self.refresh(self.leaves(X), y)
 
     def _grow(self, root: int, X: Array, y: Array, rng: np.random.Generator) -> None:
@@ -77,7 +77,7 @@ class Forest(Component):
 
     def leaves(self, X: Array) -> IntArray:
         """The leaf of each row in each tree, (trees, n)."""
-        at = np.repeat(self.room * np.arange(self.trees), len(X))
+        at = np.repeat(self.each * np.arange(self.trees), len(X))
         row, where = np.tile(np.arange(len(X)), self.trees), np.arange(len(at))
         while len(where):
             node = at[where]
@@ -89,7 +89,7 @@ class Forest(Component):
 
     def refresh(self, leaves: IntArray, y: Array) -> None:
         """Values of the leaves that rows are in, `leaves` (trees, n), as means of y; the trees stay what they are."""
-        flat, nodes = leaves.ravel(), self.trees * self.room
+        flat, nodes = leaves.ravel(), self.trees * self.each
         count = np.bincount(flat, minlength=nodes)
         self.value[:] = np.bincount(flat, np.tile(y, self.trees), minlength=nodes) / np.maximum(count, 1)
 

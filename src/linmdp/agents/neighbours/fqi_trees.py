@@ -10,7 +10,7 @@ import numpy as np
 from linmdp.agents.greedy import USUAL_EPISODES
 from linmdp.agents.neighbours.base import EpsilonGreedy, Growth
 from linmdp.agents.neighbours.forest import Forest
-from linmdp.agents.neighbours.inputs import Inputs, Transitions
+from linmdp.agents.neighbours.inputs import Inputs, RecentTransitions
 from linmdp.errors import check_int
 from linmdp.types import Array, State, Task
 
@@ -52,10 +52,10 @@ class FQITrees(EpsilonGreedy):
         self.inputs = Inputs(self.name, task)
         self._iterations = check_int(self.name, "iterations", iterations, low=1)
         steps = task.H * (USUAL_EPISODES if self.episodes is None else self.episodes)
-        room = min(check_int(self.name, "most", most, low=1), max(steps, 1))
+        most_kept = min(check_int(self.name, "most", most, low=1), max(steps, 1))
         smallest = check_int(self.name, "n_min", n_min, low=2)
-        self._data = Transitions(self.inputs.size, room)
-        self._forest = Forest(check_int(self.name, "trees", trees, low=1), room, smallest)
+        self._data = RecentTransitions(self.inputs.size, most_kept)
+        self._forest = Forest(check_int(self.name, "trees", trees, low=1), most_kept, smallest)
         self._growth = Growth(self.name, replan)
 
     def begin_episode(self) -> None:

@@ -62,7 +62,7 @@ class Inputs:
         return X
 
 
-class Moments(Component):
+class RunningMoments(Component):
     """Mean and variance of the vectors so far, coordinate by coordinate (Welford's algorithm).
 
     Parameters
@@ -95,7 +95,7 @@ class Moments(Component):
         return found
 
 
-class Transitions(Component):
+class RecentTransitions(Component):
     """At most `most` transitions; a new one takes the place of the oldest.
 
     Attributes

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from linmdp.agents.base import Component
-from linmdp.agents.neighbours.inputs import Inputs, Moments, Transitions
+from linmdp.agents.neighbours.inputs import Inputs, RecentTransitions, RunningMoments
 from linmdp.errors import check_int, check_number
 from linmdp.types import Array, BoolArray, IntArray, State, Task
 
 USUAL_M = 300
 MOST_STATES = 1000
 """Finite states up to which each of them is a representative."""
-APART = 1e6
+FAR = 1e6
 """The squared distance of two different finite states: beyond every kernel."""
 FEW = 64
 """Transitions that are gathered before they are learned from, or an episode: one product serves them all."""
@@ -49,7 +49,7 @@ class Representatives(Component):
         most = check_int(owner, "M", usual if M is None else M, low=1)
         self._spacing = check_number(owner, "spacing", spacing, low=0.0)
         self.inputs, self.Z, self.m = inputs, np.zeros((most, inputs.size), dtype=np.float32), 0
-        self.seen, self.new = Moments(inputs.size), Transitions(inputs.size, FEW)
+        self.seen, self.new = RunningMoments(inputs.size), RecentTransitions(inputs.size, FEW)
 
     def note(self, h: int, state: State, action: int, reward: float, next_state: State, terminated: bool) -> bool:
         """One more transition; whether there are so many now that somebody should learn from them."""
@@ -70,7 +70,7 @@ class Representatives(Component):
         Z = self.Z[: self.m]
         if self.inputs.finite:
             same: BoolArray = (X.astype(np.float32)[:, None] == Z).all(axis=2)
-            return np.where(same, 0.0, APART)
+            return np.where(same, 0.0, FAR)
         scale = np.sqrt(self.seen.variance * X.shape[1])
         moves = scale > ROUNDING * np.maximum(np.abs(self.seen.mean), 1.0)
         weight = np.divide(1.0, scale, out=np.zeros_like(scale), where=moves)
@@ -84,7 +84,7 @@ class Representatives(Component):
         return found
 
     def admit(self, X: Array) -> None:
-        """Take up those of the vectors, in their order, that are far from all representatives, while there is room."""
+        """Take up those of the vectors, in their order, that are far from all representatives, while there is space."""
         if self.m == 0 and len(X):
             self.Z[0], self.m = X[0], 1
         for i in (self.squared(X).min(axis=1) > self._spacing**2).nonzero()[0]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmdp.agents.base import Component
 from linmdp.agents.neighbours.base import EpsilonGreedy
-from linmdp.agents.neighbours.inputs import TINY, Inputs, Moments
+from linmdp.agents.neighbours.inputs import TINY, Inputs, RunningMoments
 from linmdp.agents.neighbours.network import Network
 from linmdp.errors import check_int, check_number
 from linmdp.types import Array, State, Task
@@ -55,7 +55,7 @@ class StreamQ(EpsilonGreedy):
         self._decay = self._discount * check_number(self.name, "trace_decay", trace_decay, low=0.0, high=1.0)
         self.inputs = Inputs(self.name, task, one_hot=True, clock=True)
         self._net = Network(self.inputs.size, units, task.A)
-        self._seen, self._paid, self._now = Moments(self.inputs.size), Moments(1), Now(self.inputs.size)
+        self._seen, self._paid, self._now = RunningMoments(self.inputs.size), RunningMoments(1), Now(self.inputs.size)
 
     def begin_episode(self) -> None:
         super().begin_episode()
@@ -69,8 +69,8 @@ class StreamQ(EpsilonGreedy):
         super().observe(h, state, action, reward, next_state, terminated)
         ended, now, net = terminated or h == self.task.H - 1, self._now, self._net
         if h == 0:
-            now.x[:] = self._look(0, state)
-        following = self._look(h + 1, next_state)
+            now.x[:] = self._observed(0, state)
+        following = self._observed(h + 1, next_state)
         now.total[:] = self._discount * now.total * (not ended) + reward
         self._paid.add(now.total)
         (q, later), passed = net.forward(np.concatenate([now.x, following]))
@@ -84,7 +84,7 @@ class StreamQ(EpsilonGreedy):
         now.x[:] = following
         self.updates += 1
 
-    def _look(self, h: int, state: State) -> Array:
+    def _observed(self, h: int, state: State) -> Array:
         """A state as an input, (1, size), normalised with what was seen up to it."""
         x = self.inputs(h, [state])
         self._seen.add(x[0])

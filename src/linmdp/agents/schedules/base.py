@@ -83,14 +83,13 @@ class Schedule(Component):
     by_growth: ClassVar[bool] = False
     """Whether it stores always, and plans all steps of a run where some `grown` is over `log_eta`: then a GPU can tell
     by itself how long each run plays on."""
+    joins: ClassVar[bool] = False
+    """Whether there is one for B runs in lockstep, see `joined`; otherwise each run has its own."""
     _derived: ClassVar[tuple[str, ...]] = ("_all", "_none")
 
     def __init__(self, G: int) -> None:
         self._all, self._none = np.ones(G, dtype=np.bool_), np.zeros(G, dtype=np.bool_)
         self._learn_all = Decision(reset=False, plan=self._all, store=self._all)
-
-    joins: ClassVar[bool] = False
-    """Whether there is one for B runs in lockstep, see `joined`; otherwise each run has its own."""
 
     @classmethod
     def joined(cls, schedules: Sequence[Any], backend: Backend) -> Any:

@@ -30,7 +30,7 @@ def worst_case(M: int, d: int, lam: float, bound: float = 1.0) -> float:
 
 
 class Selection(Schedule):
-    """Store a sample if x = |phi|_{Lambda^-1} is at least Gamma and there is room; plan if anything was stored.
+    """Store a sample if x = |phi|_{Lambda^-1} is at least Gamma and there is space; plan if anything was stored.
 
     x is taken in the live Lambda: that of the last planning, and what this episode has stored since. Gamma is a
     constant (`limit`, its square), gamma |phi|, or by default what x falls to when M samples of the size seen so far
@@ -41,7 +41,7 @@ class Selection(Schedule):
     stored, squares : (G,) samples stored, and the sum of their |phi|^2
     new : (G,) which regressions have got samples since they were planned
     norms : (2,) sum of x over the samples skipped, and over those stored
-    skipped, refused : samples not stored, and those of them that were new and found no room
+    skipped, refused : samples not stored, and those of them that were new and found no space
     """
 
     batched = False
@@ -76,8 +76,8 @@ class Selection(Schedule):
         for v in self._since:
             u = u - (v @ phi) * v
         x2 = max(float(phi @ u), 0.0)
-        new, room = x2 >= self.threshold(g, size), self.M is None or bool(self.stored[g] < self.M)
-        store = new and room
+        new, fits = x2 >= self.threshold(g, size), self.M is None or bool(self.stored[g] < self.M)
+        store = new and fits
         self.norms[int(store)] += math.sqrt(x2)
         if not store:
             self.skipped += 1

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmdp.agents.budget import as_it_is
+from linmdp.agents.budget import held_within
 from linmdp.agents.greedy import GreedyAgent
 from linmdp.agents.schedules.base import SHORTEST
 from linmdp.errors import check_int, invalid
@@ -54,7 +54,7 @@ class TabularModel(GreedyAgent):
     def _hold_to_limit(self) -> None:
         """Check `max_bytes`; to be called when all arrays are there."""
         H, S, A = self._Q.shape
-        self.chosen = as_it_is(self.name, self.max_bytes, self.nbytes + 8 * S * A * (7 * S + H))
+        self.chosen = held_within(self.name, self.max_bytes, self.nbytes + 8 * S * A * (7 * S + H))
 
     @abstractmethod
     def _backup(self, h: int, V: Array) -> Array:

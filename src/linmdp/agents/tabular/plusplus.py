@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmdp.agents.budget import as_it_is
+from linmdp.agents.budget import held_within
 from linmdp.agents.greedy import GreedyAgent
 from linmdp.errors import InvalidParameter, check_choice, check_int, check_number, invalid
 from linmdp.features.tabular import TableFeatures
@@ -82,7 +82,7 @@ class LSVIUCBPlusPlus(GreedyAgent):
         self._u, self._N, self._reference = np.zeros((H, d)), np.zeros((H, d, S)), np.full(H, d * math.log(self._lam))
         self._inverse, self._w = np.zeros((H, d, d)), np.zeros((4, H, d))
         self._widths = self._theory() if theory else self._practical()
-        self.chosen = as_it_is(self.name, max_bytes, self.nbytes + 8 * (2 * H * d * d + 3 * d * S * A))
+        self.chosen = held_within(self.name, max_bytes, self.nbytes + 8 * (2 * H * d * d + 3 * d * S * A))
 
     def _practical(self) -> Widths:
         self._floor = np.maximum(self.task.reward_range[1] ** 2 / 4, 0.01 * self.caps**2)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from linmdp.agents.budget import as_it_is
+from linmdp.agents.budget import held_within
 from linmdp.agents.greedy import GreedyAgent
 from linmdp.errors import InvalidParameter, check_int, check_number
 from linmdp.types import Array, State, Task
@@ -57,7 +57,7 @@ class UCRLVTR(GreedyAgent):
         ridge = H * H * J if lam is None else check_number(self.name, "lam", lam, low=1e-12)
         self._lam = ridge * self._width**2
         self._V, self._M, self._b = np.zeros((H + 1, S)), self._lam * np.eye(J), np.zeros(J)
-        self.chosen = as_it_is(self.name, max_bytes, self.nbytes + 8 * S * A * (2 * J + 2))
+        self.chosen = held_within(self.name, max_bytes, self.nbytes + 8 * S * A * (2 * J + 2))
 
     def begin_episode(self) -> None:
         super().begin_episode()

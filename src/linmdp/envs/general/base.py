@@ -111,7 +111,7 @@ class Table:
         constant = [self.worth(([np.full(self.S, a)] * self.H).__getitem__) for a in range(self.A)]
         return float(self.start @ self.optimum.V[0]), self.worth(uniform_policy(self)), np.array(constant)
 
-    def worth(self, policy: planning.Policy) -> float:
+    def worth(self, policy: planning.PolicyOfStep) -> float:
         """The return of a policy."""
         return float(self.start @ planning.policy_value(self, policy)[0])
 

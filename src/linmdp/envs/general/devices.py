@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from linmdp.envs import devices
+from linmdp.envs import linear_devices
 from linmdp.envs.general.base import Outcomes, Table, TableInstance, explored, family, runs, tabulated
 from linmdp.types import Array
 
@@ -78,12 +78,12 @@ def admission(rng: np.random.Generator) -> TableInstance:
 
     At most one customer comes at each step, of one of two or three kinds that pay differently. Letting one in pays at
     once; sending one away costs a little, in some instances. Whoever is in the queue costs money for each step that it
-    waits, and one server ends a service with some chance a step. A customer who is let into a full room leaves angrily,
+    waits, and one server ends a service with some chance a step. Whoever is let into a full queue leaves angrily,
     which is a fine. In half of the instances nobody pays, and who is sent away costs that instead (a duty to serve).
     Shown are the number in the queue and the kind at the door (0: nobody), sometimes as whole numbers, else as numbers
     of a display.
     """
-    H, room, kinds = int(rng.integers(40, 101)), int(rng.integers(6, 16)), int(rng.integers(2, 4))
+    H, places, kinds = int(rng.integers(40, 101)), int(rng.integers(6, 16)), int(rng.integers(2, 4))
     served = rng.uniform(0.3, 0.7)
     crowd = min(served * rng.uniform(0.8, 1.8), 0.95)
     shares = np.concatenate([[1 - crowd], crowd * rng.dirichlet(np.full(kinds, 4.0))])
@@ -98,18 +98,18 @@ def admission(rng: np.random.Generator) -> TableInstance:
         n, kind = state
         reward = -wait * n
         if kind and action == let_in:
-            reward += (0.0 if duty else pays[kind]) if n < room else -fine - duty * pays[kind]
-            n = min(n + 1, room)
+            reward += (0.0 if duty else pays[kind]) if n < places else -fine - duty * pays[kind]
+            n = min(n + 1, places)
         elif kind:
             reward -= refusal + duty * pays[kind]
         for done, p in ((1, served), (0, 1 - served)):
             after = n - done if n else 0
             yield from ((p * share, (after, other), float(reward)) for other, share in enumerate(shares))
 
-    first = int(rng.integers(room // 2 + 1))
+    first = int(rng.integers(places // 2 + 1))
     model, states = explored({(first, kind): float(p) for kind, p in enumerate(shares)}, 2, H, outcomes)
     if rng.random() < 0.4:
-        space = spaces.MultiDiscrete([room + 1, kinds + 1])
+        space = spaces.MultiDiscrete([places + 1, kinds + 1])
         ends = bool(rng.random() < 0.5)
         return TableInstance(model, space=space, shown=lambda s: np.array(states[s]), ends=ends)
     return Device(model, states, lambda s: s, rng, hours=1 / 12)
@@ -171,7 +171,7 @@ def traffic(rng: np.random.Generator) -> TableInstance:
     is asked for is heard. The reward is minus the minutes that all cars wait, and a fine for each car that finds its
     street full. Shown are both queues, the phase, and how many steps of a change are left.
     """
-    H, room, lost = int(rng.integers(50, 101)), int(rng.integers(7, 13)), int(rng.integers(1, 3))
+    H, places, lost = int(rng.integers(50, 101)), int(rng.integers(7, 13)), int(rng.integers(1, 3))
     leave = int(rng.integers(1, 3))
     busy = leave * rng.uniform(0.4, 0.75)  # of what the green can take away
     share = rng.uniform(0.2, 0.8)
@@ -195,8 +195,8 @@ def traffic(rng: np.random.Generator) -> TableInstance:
         for i, p in enumerate(arrivals[0]):
             for j, q in enumerate(arrivals[1]):
                 first, second = queues[0] + i, queues[1] + j
-                turned = max(first - room, 0) + max(second - room, 0)
-                first, second = min(first, room), min(second, room)
+                turned = max(first - places, 0) + max(second - places, 0)
+                first, second = min(first, places), min(second, places)
                 reward = -minutes * (first + second + fine * turned)
                 yield p * q, (first, second, phase, left), float(reward)
 
@@ -227,7 +227,7 @@ def inventory(rng: np.random.Generator) -> TableInstance:
     Each step (a day) it orders nothing or one of two to four sizes, which arrive at once or one or two days later. Then
     demand comes, with a law that is drawn (Poisson, geometric, or a rush on some days), and is met from the stock; the
     rest is lost, with a fine for lost good will in some instances. A unit sold pays its margin, an order costs a fixed
-    sum, a unit that is left over costs room, in some instances a part of it spoils overnight, and what exceeds the
+    sum, a unit that is left over costs storage, in some instances a part of it spoils overnight, and what exceeds the
     shelf is thrown away. Shown are the stock and what is on its way, in units.
     """
     H, shelf, lead = int(rng.integers(20, 51)), int(rng.integers(6, 16)), int(rng.integers(0, 3))
@@ -237,7 +237,7 @@ def inventory(rng: np.random.Generator) -> TableInstance:
     most = int(max(4, math.ceil(3 * mean)))
     law = demand_law(rng, mean, most)
     margin = float(rng.choice([1.0, 7.5, 120.0]))
-    room, order = margin * rng.uniform(0.03, 0.25), margin * rng.uniform(0.0, 1.0)
+    storing, order = margin * rng.uniform(0.03, 0.25), margin * rng.uniform(0.0, 1.0)
     missed, waste = margin * float(rng.choice([0.0, 0.5])), margin * rng.uniform(0.2, 0.8)
     spoils = float(rng.choice([0.0, 0.3]))  # chance that one unit has spoilt in the morning
     unit = int(rng.choice([1, 12]))  # a unit may be a box of twelve
@@ -252,7 +252,7 @@ def inventory(rng: np.random.Generator) -> TableInstance:
         for wanted, p in enumerate(law):
             sold = min(stock, wanted)
             left = stock - sold
-            reward = margin * sold - missed * (wanted - sold) - room * left - cost
+            reward = margin * sold - missed * (wanted - sold) - storing * left - cost
             yield float(p) * (1 - spoils), (left, *due), float(reward)
             yield float(p) * spoils, (max(left - 1, 0), *due), float(reward)
 
@@ -264,7 +264,7 @@ def inventory(rng: np.random.Generator) -> TableInstance:
 def sensor(rng: np.random.Generator) -> TableInstance:
     """The sensor of this package, drawn."""
     battery, queue = int(rng.integers(4, 10)), int(rng.integers(2, 7))
-    model = devices.sensor(
+    model = linear_devices.sensor(
         battery=battery,
         queue=queue,
         units=int(rng.integers(1, 4)),

@@ -11,7 +11,7 @@ from linmdp.envs.general.devices import Display
 from linmdp.types import Array
 
 
-class Held(Instance):
+class Regulated(Instance):
     """A level that is to be held; a subclass defines `after`, for many states at once."""
 
     x: Array
@@ -27,7 +27,7 @@ class Held(Instance):
 
 
 @family("thermostat", "made", H=48, episodes=runs(48))
-class Thermostat(Held):
+class Thermostat(Regulated):
     """A thermostat in a house that loses heat to the weather.
 
     Each step (10 to 60 minutes) the heating (in some instances the cooling) runs at one of two to four powers. The
@@ -77,7 +77,7 @@ class Thermostat(Held):
 
 
 @family("dosing", "kept", H=72, episodes=runs(72))
-class Dosing(Held):
+class Dosing(Regulated):
     """Dosing: a drug that works late, and a level in the blood that has to stay within bounds.
 
     A dose goes into a depot first and from there into the blood, over several steps (5 to 60 minutes each). In half of

@@ -67,9 +67,9 @@ static const linmdp_row *row_of(const linmdp_point *point, unsigned a, linmdp_ro
 /* Row a of <x - y, x - z> */
 static linmdp_wide row_product(const linmdp_point *x, const linmdp_point *y, const linmdp_point *z, unsigned a)
 {
-    linmdp_row room[3][LENGTH];
-    const linmdp_row *p = row_of(x, a, room[0]), *q = row_of(y, a, room[1]);
-    const linmdp_row *r = y == z ? q : row_of(z, a, room[2]);
+    linmdp_row scratch[3][LENGTH];
+    const linmdp_row *p = row_of(x, a, scratch[0]), *q = row_of(y, a, scratch[1]);
+    const linmdp_row *r = y == z ? q : row_of(z, a, scratch[2]);
     linmdp_wide sum = 0;
     for (size_t i = 0; i < LENGTH; i++)
         sum += ((linmdp_wide)p[i] - (linmdp_wide)q[i]) * ((linmdp_wide)p[i] - (linmdp_wide)r[i]);
@@ -77,7 +77,7 @@ static linmdp_wide row_product(const linmdp_point *x, const linmdp_point *y, con
 }
 
 /* The distance of two points, squared. */
-static linmdp_wide apart(const linmdp_point *x, const linmdp_point *y)
+static linmdp_wide squared_distance(const linmdp_point *x, const linmdp_point *y)
 {
     linmdp_wide largest = 0;
     for (unsigned a = 0; a < ROWS; a++) {
@@ -155,7 +155,7 @@ static unsigned nearest(const linmdp_store *store, const linmdp_point *point, ui
     for (unsigned c = 0; c < store->count; c++) {
         if (!store->stays[c])
             continue;
-        const linmdp_wide own = apart(point, &store->centre[c].point);
+        const linmdp_wide own = squared_distance(point, &store->centre[c].point);
         unsigned at = n;
         while (at > 0 && own < square[at - 1])
             at--;
@@ -224,7 +224,7 @@ static linmdp_wide wider(const linmdp_store *store)
     linmdp_wide least = LINMDP_WIDE_MAX;
     for (size_t i = 1; i < store->count; i++)
         for (size_t j = 0; j < i; j++) {
-            const linmdp_wide square = apart(&store->centre[i].point, &store->centre[j].point);
+            const linmdp_wide square = squared_distance(&store->centre[i].point, &store->centre[j].point);
             least = square < least ? square : least;
         }
     least = LINMDP_WIDE_SQRT(least);
@@ -265,7 +265,7 @@ static void coarsen(linmdp_store *store)
     for (size_t i = 0; i < store->count; i++) {
         store->stays[i] = 1;
         for (size_t j = 0; j < i && store->stays[i]; j++)
-            if (store->stays[j] && apart(&store->centre[i].point, &store->centre[j].point) <= within)
+            if (store->stays[j] && squared_distance(&store->centre[i].point, &store->centre[j].point) <= within)
                 store->stays[i] = 0;
     }
     for (size_t i = 0; i < store->count; i++)

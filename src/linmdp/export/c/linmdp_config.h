@@ -49,12 +49,12 @@ typedef $action linmdp_index_a;  /* an action in memory */
 #define LINMDP_CAP_STEP        $cap_step /* the most that one step pays */
 #define LINMDP_RANDOM_TIES     $random_ties /* 1: any of the best actions, 0: the first */
 #define LINMDP_TIE_ACT         $tie_act /* Q that differ by less are equal */
-#define LINMDP_REWARD_LOW      $low /* with room for rounding */
+#define LINMDP_REWARD_LOW      $low /* with space for rounding */
 #define LINMDP_REWARD_HIGH     $high
 #define LINMDP_CLOSE           $close /* the self-test: how far Q may be from that in Python */
 #define LINMDP_CENTRES         $centres /* different next states that are kept, at most */
 #define LINMDP_MERGES          $merges /* 1: there may be more, and those that are near each other are merged */
-#define LINMDP_ROOM            $room /* places for them: one more where they are merged */
+#define LINMDP_PLACES          $places /* places for them: one more where they are merged */
 #define LINMDP_NEIGHBOURS      $neighbours /* centres that may stand for one next state together, */
 #define LINMDP_REACH           $reach /* within so many radii of it */
 #define LINMDP_SHARE_RIDGE     $share_ridge /* so that their weights are those of one solution */

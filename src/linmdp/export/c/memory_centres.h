@@ -22,10 +22,10 @@ typedef struct {
 
 /* Those of one regression. */
 typedef struct {
-    linmdp_centre centre[LINMDP_ROOM];
+    linmdp_centre centre[LINMDP_PLACES];
 #if LINMDP_MERGES
     linmdp_wide radius;         /* a next state within it of a centre is no centre */
-    uint8_t stays[LINMDP_ROOM]; /* 0 while a centre is merged into others */
+    uint8_t stays[LINMDP_PLACES]; /* 0 while a centre is merged into others */
 #endif
     uint16_t count;
 } linmdp_store;

@@ -15,7 +15,7 @@ typedef struct {
     double largest_error;           /* of any Q */
 } linmdp_report;
 
-/* Play what Python recorded. `learner` is only borrowed as room to work in. 0 if all is well. */
+/* Play what Python recorded. `learner` is only borrowed as space to work in. 0 if all is well. */
 int linmdp_selftest(linmdp_learner *learner, linmdp_report *report);
 
 #endif

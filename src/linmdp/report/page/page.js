@@ -75,7 +75,7 @@
     return [low - slack, high + slack];
   }
 
-  // 1, 2, 5, 10 where they have room, else the powers of ten
+  // 1, 2, 5, 10 where there is space for them, else the powers of ten
   function logTicks([low, high]) {
     const steps = high - low < 0.7 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : high - low < 2.3 ? [1, 2, 5] : [1];
     const tickvals = [];

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from linmdp.agents.backend import NUMPY, Backend
-from linmdp.agents.lsvi import LSVIAgent, Setting
+from linmdp.agents.lsvi import LSVIAgent
 from linmdp.agents.memory.table import Counts
-from linmdp.agents.planner import Planner
+from linmdp.agents.planner import LockstepSetting, Planner
 from linmdp.agents.ridge import DELAY
 from linmdp.agents.schedules.base import Always
 from linmdp.envs.base import Chance, LinearModel
@@ -29,7 +29,7 @@ THREADS = 4
 class Run(NamedTuple):
     """One of the runs: what its agent hands over, the spec that it was made of, and its seed."""
 
-    setting: Setting
+    setting: LockstepSetting
     spec: str
     seed: int
 
@@ -89,7 +89,7 @@ class Lockstep:
         self.phi, self.earned = backend.zeros((H, B, model.d)), backend.zeros((H, B))  # in the episode, step by step
         self.rewards, self.V = backend.zeros((B,)), backend.zeros((B, model.S))
         self.numbers = backend.array([model.noise, *model.reward_range, self.exploration.tie])
-        self.looked = backend.zeros((3, B))  # acts, values at the cap, ties
+        self.probed = backend.zeros((3, B))  # acts, values at the cap, ties
         self.extremes = backend.array(np.tile([[model.A], [-1]], (1, B)), "int64")  # least and largest action
 
     def agent(self, i: int, counters: Sequence[int]) -> LSVIAgent:
@@ -117,7 +117,7 @@ class Lockstep:
         return self.backend.sent(staged).permute(2, 1, 3, 0)
 
     def _drawn(self, n: int) -> tuple[Any, list[Future[None]]]:
-        """Room for the draws of n episodes, and the threads that fill it."""
+        """Space for the draws of n episodes, and the threads that fill it."""
         staged, size = self.backend.staged((self.B, 3, n, self.model.H)), -(-self.B // THREADS)
         parts = [slice(i, i + size) for i in range(0, self.B, size)]
         return staged, [self._side.submit(self._draw, staged.numpy(), part) for part in parts]
@@ -151,13 +151,13 @@ class Lockstep:
         there = self.everything_there if whole else self.backend.array(np.ascontiguousarray(steps), "bool")
         return there, whole
 
-    def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
-        """H steps of all runs from the states `start`, (B,); `look` gathers the diagnostics of the last episodes."""
+    def play(self, draws: Any, start: Any, store: Any, *, whole: bool, probing: bool) -> None:
+        """H steps of all runs from the states `start`, (B,); `probing` gathers the diagnostics of the last episodes."""
         model, state = self.model, start
         if self.planner.storage.kernels is not None:
             from linmdp.runner.lockstep import kernels
 
-            kernels.play(self, draws, start, store, look=look)
+            kernels.play(self, draws, start, store, probing=probing)
             self._watch_together()
             return
         self.rewards[:] = 0.0
@@ -183,8 +183,8 @@ class Lockstep:
             self.rewards += self.earned[h]
             if explore.adaptive:
                 storage.followed(h, following, self.earned[h] - explore.offset, store[g] * 1.0)
-            if look:
-                self._look(h, state, action)
+            if probing:
+                self._probe(h, state, action)
             state = following
         if shared:  # several samples of one regression
             ridge.add_together(0, self.phi if whole else self.phi * store[0][:, None])
@@ -232,14 +232,14 @@ class Lockstep:
             storage.count(N, learned, following)
         return action, following
 
-    def _look(self, h: int, state: Any, action: Any) -> None:
+    def _probe(self, h: int, state: Any, action: Any) -> None:
         if self.model.A == 1:  # nothing to choose
             return
         xp, q = self.backend.xp, self.planner.storage.q_values(h, state)
-        self.looked[0] += 1
+        self.probed[0] += 1
         top = 0.0 if self.exploration.adaptive else self.exploration.caps[h]
-        self.looked[1] += (q >= top - self.exploration.tie).sum(-1)
-        self.looked[2] += self.exploration.best(q, axis=-1).sum(-1) > 1
+        self.probed[1] += (q >= top - self.exploration.tie).sum(-1)
+        self.probed[2] += self.exploration.best(q, axis=-1).sum(-1) > 1
         self.extremes[0] = xp.minimum(self.extremes[0], action)
         self.extremes[1] = xp.maximum(self.extremes[1], action)
 
@@ -265,7 +265,7 @@ class Lockstep:
             following = self.V[runs.clamp(0)]  # a run of -1 is none
 
     def watch(self) -> None:
-        """Show this episode's features to the schedules that look at them."""
+        """Show this episode's features to the schedules that read them."""
         if self.always or self.joint is not None:
             return
         phi, earned = self.backend.host(self.phi), self.backend.host(self.rewards)
@@ -292,7 +292,7 @@ FEW, MANY = 16, 4
 """Runs that are planned at once where they are few; more than MANY times as many are planned with all others."""
 
 
-class Recorder:
+class Replay:
     """Planning and playing one episode; on a GPU recorded once as a graph and played again.
 
     A graph replays the same kernels on the same memory, without Python between them. What changes from episode to
@@ -317,13 +317,13 @@ class Recorder:
         body = lambda f: engine.planner.plan(f["plan"], whole=whole, runs=f[name])  # noqa: E731
         self._run(f"plan {name}", whole, body, plan=plan, **{name: there})
 
-    def play(self, draws: Any, start: Any, store: Any, *, whole: bool, look: bool) -> None:
+    def play(self, draws: Any, start: Any, store: Any, *, whole: bool, probing: bool) -> None:
         """Play one episode of all runs."""
 
         def body(f: dict[str, Any]) -> None:
-            self.engine.play(f["draws"], f["start"], f["store"], whole=whole, look=look)
+            self.engine.play(f["draws"], f["start"], f["store"], whole=whole, probing=probing)
 
-        self._run("look" if look else "play", whole, body, draws=draws, start=start, store=store)
+        self._run("probe" if probing else "play", whole, body, draws=draws, start=start, store=store)
 
     def evaluate(self, runs: IntArray | None = None) -> Any:
         """V^pi of the policies of all runs, or of some, (B, S); it stays so until the next evaluation."""

@@ -115,10 +115,10 @@ def _episode(
 @triton.jit
 def _looked(seen, run, B, acts, capped, ties, least, largest):
     """Add to the diagnostics of a run: acts, Q at the cap and ties; least and largest action."""
-    looked, extremes = seen[0] + run, seen[1] + run
-    tl.store(looked, tl.load(looked) + acts)
-    tl.store(looked + B, tl.load(looked + B) + capped)
-    tl.store(looked + 2 * B, tl.load(looked + 2 * B) + ties)
+    probed, extremes = seen[0] + run, seen[1] + run
+    tl.store(probed, tl.load(probed) + acts)
+    tl.store(probed + B, tl.load(probed + B) + capped)
+    tl.store(probed + 2 * B, tl.load(probed + 2 * B) + ties)
     tl.store(extremes, tl.minimum(tl.load(extremes), least))
     tl.store(extremes + B, tl.maximum(tl.load(extremes + B), largest))
 
@@ -126,7 +126,7 @@ def _looked(seen, run, B, acts, capped, ties, least, largest):
 @triton.jit
 def _play_kernel(
     start_ptr, rewards_ptr, seen, draws_ptr, strides, phi_ptr, proxy, plans, B, H, SIZES: tl.constexpr,
-    LOOK: tl.constexpr,
+    PROBING: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(0).to(tl.int64)
     purpose_stride, step_stride, run_stride = strides
@@ -135,7 +135,7 @@ def _play_kernel(
         purpose_stride, step_stride, B, H, SIZES, False,
     )  # fmt: skip
     tl.store(rewards_ptr + run, total)
-    if LOOK:
+    if PROBING:
         _looked(seen, run, B, H, capped, ties, least, largest)
 
 
@@ -153,7 +153,7 @@ def _play_on_kernel(
     at, due = tl.load(progress_ptr + run), tl.load(progress_ptr + B + run)
     shown = tl.load(progress_ptr + 2 * B + run)
     base, n, longest = tl.load(clock_ptr), tl.load(clock_ptr + 1), tl.load(clock_ptr + 2)
-    look_from, eval_every = tl.load(clock_ptr + 3), tl.load(clock_ptr + 4)
+    probed_from, eval_every = tl.load(clock_ptr + 3), tl.load(clock_ptr + 4)
     log_eta, end = tl.load(log_eta_ptr + run), tl.minimum(n, at + longest)
     acts, all_capped, all_ties = 0, 0, 0
     first_action, last_action = tl.full((), A, tl.int32), tl.full((), -1, tl.int32)
@@ -168,12 +168,12 @@ def _play_on_kernel(
             True,
         )  # fmt: skip
         tl.store(rewards_ptr + place, total)
-        look = base + at >= look_from
-        acts += tl.where(look, H, 0)
-        all_capped += tl.where(look, capped, 0)
-        all_ties += tl.where(look, ties, 0)
-        first_action = tl.where(look, tl.minimum(first_action, least), first_action)
-        last_action = tl.where(look, tl.maximum(last_action, largest), last_action)
+        probing = base + at >= probed_from
+        acts += tl.where(probing, H, 0)
+        all_capped += tl.where(probing, capped, 0)
+        all_ties += tl.where(probing, ties, 0)
+        first_action = tl.where(probing, tl.minimum(first_action, least), first_action)
+        last_action = tl.where(probing, tl.maximum(last_action, largest), last_action)
         due = (most > log_eta).to(tl.int64)
         at += 1
         tl.debug_barrier()  # the next episode reads what this one wrote of the proxy
@@ -197,12 +197,12 @@ def _sizes(model: Any) -> tuple[int, ...]:
     return model.S, model.A, model.d, *padded, block, triton.next_power_of_2(triton.cdiv(model.S, block))
 
 
-def play(engine: Any, draws: Any, start: Any, store: Any, *, look: bool) -> None:
+def play(engine: Any, draws: Any, start: Any, store: Any, *, probing: bool) -> None:
     """`Lockstep.play`: one episode of all runs, from draws (3, H, B), states (B,) and what is stored (H, B)."""
     model, pending = engine.model, engine.planner.ridge.pending
-    seen, plans, look = (engine.looked, engine.extremes), _plans(engine, store), look and model.A > 1
+    seen, plans, probing = (engine.probed, engine.extremes), _plans(engine, store), probing and model.A > 1
     out = start, engine.rewards, seen, draws, draws.stride(), engine.phi, (pending, pending), plans
-    _play_kernel[(engine.B,)](*out, engine.B, model.H, _sizes(model), look, num_warps=WARPS)
+    _play_kernel[(engine.B,)](*out, engine.B, model.H, _sizes(model), probing, num_warps=WARPS)
 
 
 def play_on(engine: Any, rounds: Any, draws: Any, start: Any) -> None:
@@ -212,10 +212,10 @@ def play_on(engine: Any, rounds: Any, draws: Any, start: Any) -> None:
     """
     model, waiting, schedule = engine.model, engine.planner.ridge.waiting, engine.joint
     values = rounds.V_star, rounds.V, rounds.lost, rounds.earned
-    runs = (rounds.progress, rounds.clock, schedule.log_eta, *values), start, (engine.looked, engine.extremes)
-    room = waiting, waiting.shape[-2], (schedule.L_inv, schedule.grown), _plans(engine, engine.everything_there)
+    runs = (rounds.progress, rounds.clock, schedule.log_eta, *values), start, (engine.probed, engine.extremes)
+    fixed = waiting, waiting.shape[-2], (schedule.L_inv, schedule.grown), _plans(engine, engine.everything_there)
     _play_on_kernel[(engine.B,)](
-        *runs, draws, *draws.stride(), *room, engine.B, model.H, _sizes(model), num_warps=WARPS
+        *runs, draws, *draws.stride(), *fixed, engine.B, model.H, _sizes(model), num_warps=WARPS
     )
 
 

@@ -22,8 +22,8 @@ from linmdp.agents.ridge import DELAY
 from linmdp.envs.base import LinearModel
 from linmdp.envs.planning import optimum
 from linmdp.errors import InvalidData
-from linmdp.runner.lockstep.engine import LEAD, Lockstep, Recorder, Run
-from linmdp.runner.measured import CurveLog, Stopwatch, build_result, probe_from, verdicts
+from linmdp.runner.lockstep.engine import LEAD, Lockstep, Replay, Run
+from linmdp.runner.measured import CurveLog, Stopwatch, build_result, diagnosed, probe_from
 from linmdp.runner.progress import Advance, Meter, progress_bar, recent
 from linmdp.types import BoolArray, IntArray, RunResult
 
@@ -86,7 +86,7 @@ class Ledger:
     def results(self, env: str, eval_every: int, clock: Stopwatch) -> list[RunResult]:
         """One result per run."""
         engine, host = self.engine, self.engine.backend.host
-        (acts, capped, tied), (least, largest) = host(engine.looked), host(engine.extremes)
+        (acts, capped, tied), (least, largest) = host(engine.probed), host(engine.extremes)
         drift, A = host(engine.planner.ridge.drift()), engine.model.A
         found = []
         for i, s in enumerate(engine.settings):
@@ -119,7 +119,7 @@ class Ledger:
                 tied=ties,
                 interactions=self.episodes * engine.model.H,
                 drift=float(drift[i]),
-                warnings=verdicts(name, beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
+                warnings=diagnosed(name, beta, self.episodes, saturated, ties, constant, int(acts[i]), idle),
             )
             found.append(result)
         return found
@@ -146,8 +146,8 @@ class Rounds:
         backend, B = engine.backend, engine.B
         self.engine, self.V_star = engine, V_star
         self.progress = backend.array(np.tile([[0], [1], [0]], (1, B)), "int64")
-        look_from = probe_from(episodes) if engine.model.A > 1 else NEVER
-        self.clock = backend.array([0, 0, ROUND, look_from, eval_every], "int64")
+        probed_from = probe_from(episodes) if engine.model.A > 1 else NEVER
+        self.clock = backend.array([0, 0, ROUND, probed_from, eval_every], "int64")
         self.V = backend.zeros((2, B, engine.model.S))
         self.lost, self.earned = backend.zeros((LEAD, B)), backend.zeros((LEAD, B))
 
@@ -155,28 +155,28 @@ class Rounds:
         """The chunk of the n episodes from k on."""
         self.progress[0], self.clock[0], self.clock[1] = 0, k, n
 
-    def plan(self, runs: IntArray, recorder: Recorder) -> None:
+    def plan(self, runs: IntArray, replay: Replay) -> None:
         """Plan all steps of those runs, and evaluate what they do from now on."""
         engine, planner, H = self.engine, self.engine.planner, self.engine.model.H
         mask = np.zeros((H, engine.B), dtype=np.bool_)
         mask[:, runs] = True
         planner.storage.kernels.renew(planner, engine.backend.array(np.flatnonzero(mask), "int64"))
-        recorder.plan(engine.backend.array(mask, "bool"), runs, whole=False)
+        replay.plan(engine.backend.array(mask, "bool"), runs, whole=False)
         there, shown = engine.backend.array(runs, "int64"), self.progress[2] == 1
         self.V[1] = engine.backend.xp.where(shown[:, None], self.V[0], self.V[1])
-        self.V[0] = recorder.evaluate(runs)
+        self.V[0] = replay.evaluate(runs)
         assert engine.joint is not None
         engine.joint.planned(there)
         self.progress[1:, there] = 0
 
     def finish(self) -> None:
-        """All samples are in Lambda, and the room in which they waited is given back."""
+        """All samples are in Lambda, and the memory in which they waited is given back."""
         ridge = self.engine.planner.ridge
         ridge.waiting, ridge.behind = ridge.waiting[..., :DELAY, :], np.ones_like(ridge.behind)
 
 
 def play_in_rounds(
-    engine: Lockstep, recorder: Recorder, ledger: Ledger, V_star: Any, eval_every: int, advance: Meter
+    engine: Lockstep, replay: Replay, ledger: Ledger, V_star: Any, eval_every: int, advance: Meter
 ) -> None:
     """All episodes of all runs."""
     from linmdp.runner.lockstep import kernels
@@ -192,7 +192,7 @@ def play_in_rounds(
                 break
             if len(runs := np.flatnonzero((due == 1) & (at < n))):
                 ledger.planned(runs, k + at[runs])
-                rounds.plan(runs, recorder)
+                rounds.plan(runs, replay)
             kernels.play_on(engine, rounds, draws, starts)
         engine.planner.ridge.settle()
         ledger.played_all(rounds.lost[:n], rounds.earned[:n])
@@ -220,13 +220,13 @@ def run_lockstep(
     `on_agent` gets the agent of each run at its end, and returns warnings.
     """
     engine = Lockstep(model, runs, backend)
-    recorder, ledger, clock = Recorder(engine), Ledger(engine, episodes), Stopwatch()
+    replay, ledger, clock = Replay(engine), Ledger(engine, episodes), Stopwatch()
     V_star = backend.array(optimum(model).V[0])
     with clock, progress_bar("episodes", episodes, progress) as advance:
         if engine.in_rounds:
-            play_in_rounds(engine, recorder, ledger, V_star, eval_every, advance)
+            play_in_rounds(engine, replay, ledger, V_star, eval_every, advance)
         else:
-            _play_together(engine, recorder, ledger, V_star, eval_every, clock, advance)
+            _play_together(engine, replay, ledger, V_star, eval_every, clock, advance)
     results = ledger.results(env, eval_every, clock)
     if on_agent:
         for i, result in enumerate(results):
@@ -235,7 +235,7 @@ def run_lockstep(
 
 
 def _play_together(
-    engine: Lockstep, recorder: Recorder, ledger: Ledger, V_star: Any, eval_every: int, clock: Stopwatch, advance: Meter
+    engine: Lockstep, replay: Replay, ledger: Ledger, V_star: Any, eval_every: int, clock: Stopwatch, advance: Meter
 ) -> None:
     """All episodes, each of all runs."""
     episodes, gap, replanned = ledger.episodes, engine.backend.zeros((engine.B, engine.model.S)), False
@@ -252,13 +252,13 @@ def _play_together(
         if plan.any() or store.any():
             engine.planner.prepare(plan, store, there)
         if plan.any():
-            recorder.plan(there, np.flatnonzero(plan.any(axis=0)), whole=whole)
+            replay.plan(there, np.flatnonzero(plan.any(axis=0)), whole=whole)
         replanned |= bool(plan.any())
         if replanned and k % eval_every == 0:
             with clock.paused():
-                gap, replanned = V_star - recorder.evaluate(), False
+                gap, replanned = V_star - replay.evaluate(), False
         start = engine.starts(gap)
-        recorder.play(draws[k % DRAWN], start, stored, whole=all_stored, look=k >= probe_from(episodes))
+        replay.play(draws[k % DRAWN], start, stored, whole=all_stored, probing=k >= probe_from(episodes))
         engine.watch()
         ledger.played(gap[engine.runs, start], engine.rewards + 0.0)
         advance(1, ledger.recent)

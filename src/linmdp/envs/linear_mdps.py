@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from linmdp.envs.base import LinearModel, stationary_model
-from linmdp.envs.devices import inventory, sensor
+from linmdp.envs.linear_devices import inventory, sensor
 from linmdp.errors import check_int, check_number, invalid
 from linmdp.features.bilinear import BilinearFeatures
 from linmdp.features.tabular import TableFeatures, one_hot
@@ -240,6 +240,6 @@ def catalogue(
     return stationary_model(H, theta, mu, name="catalogue", features=features, noise=noise, start=start)
 
 
-FAMILIES: dict[str, Callable[..., LinearModel]] = {
+LINEAR_MDPS: dict[str, Callable[..., LinearModel]] = {
     make.__name__: make for make in (synthetic, hypercube, lock, riverswim, sensor, inventory, catalogue)
 }
