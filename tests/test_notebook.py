@@ -67,5 +67,5 @@ def test_a_result_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.plot(axes) is axes
     matplotlib.pyplot.close(axes.figure)
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(linmdp.LinMDPError, match="its extra 'pandas'"):
+    with pytest.raises(linmdp.LinMDPError, match=r"linmdp\[pandas\]"):
         result.to_pandas()

@@ -35,6 +35,9 @@ FRACTION = 3
 PART = 0.5
 """Of the memory for one run, what its agent may take in the end: the rest is for Python and for planning."""
 
+SMALL = 1 << 20
+"""Bytes of an agent that may stay a while beside the next one: to collect it takes longer than to make another."""
+
 ROUNDS = 3
 SEARCH_SEEDS = 2
 FIRST_SEED = 1_000_000
@@ -130,6 +133,7 @@ class Search:
         least = len(self.lengths) * SEARCH_SEEDS * self.lengths[0]
         if budget < 2 * least:
             raise InvalidParameter(f"The 'budget' parameter of tune must be at least {2 * least} here. Got {budget}.")
+        self._behind = 0  # bytes of the agent that was made last
         self.settings = self._some(budget // least)
 
     @property
@@ -165,11 +169,13 @@ class Search:
         """Raise if it cannot be made, or would take too much memory in the end."""
         if setting.env not in made:
             made[setting.env] = make_env(setting.env)
-        gc.collect()  # the parts of an agent point at each other, so that the last one may still be there
+        if self._behind > SMALL:
+            gc.collect()  # the parts of an agent point at each other, so that the last one may still be there
         try:
             agent = made_within(setting.agent, made[setting.env], self.episodes, self.available)
         except MemoryError as error:
             raise TooLarge(f"'{setting.agent}' in '{setting.env}' cannot be made: {error}.") from error
+        self._behind = agent.nbytes
         if (needed := agent.bytes_after(self.episodes)) > self.available:
             raise TooLarge(
                 f"'{setting.agent}' in '{setting.env}' needs about {human_bytes(needed)} of memory, and a run here may "
