@@ -227,3 +227,18 @@ def test_the_queue_has_a_bound_and_a_ticket_is_paid_once() -> None:
         waits.pay(40, 1.0)
     with pytest.raises(linmdp.InvalidParameter, match="'most' parameter of Late must be a whole number >= 8"):
         linmdp.Late(linmdp.make_agent("ucbvi", env), most=3)
+
+
+def test_what_is_no_agent_is_refused_in_one_line() -> None:
+    learner = linmdp.Learner("lock:H=4", "ucbvi")
+    calls: list[tuple[str, Any]] = [
+        ("merge", lambda: linmdp.merge(["x"])),
+        ("worth_sending", lambda: linmdp.worth_sending("x")),
+        ("Late", lambda: linmdp.Late("x")),  # type: ignore[arg-type]
+        ("take", lambda: learner.take("x")),  # type: ignore[arg-type]
+    ]
+    for name, call in calls:
+        with pytest.raises(
+            linmdp.InvalidParameter, match=f"'agent' parameter of {name} must be an agent, or a learner"
+        ):
+            call()

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 
 from linmdp.agents.base import Agent, prefixed, saved_array, under
+from linmdp.agents.merge import agent_of
 from linmdp.envs.adapter import GymTask
 from linmdp.envs.guard import as_it_is, name_of, task_of
 from linmdp.errors import InvalidData, InvalidParameter, LinMDPError, check_int, invalid
@@ -152,7 +153,7 @@ class Learner:
 
     def take(self, agent: Agent) -> Learner:
         """Go on with what another agent of the same kind knows, such as a merged one; random numbers stay its own."""
-        self.agent.load_state_dict(agent.state_dict() | {"rng": self.agent.state_dict()["rng"]})
+        self.agent.load_state_dict(agent_of("take", agent).state_dict() | {"rng": self.agent.state_dict()["rng"]})
         self._course.anew()
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from linmdp.agents.base import Agent
+from linmdp.agents.merge import agent_of
 from linmdp.errors import check_int, invalid
 from linmdp.types import BoolArray, State, Transition
 
@@ -29,6 +30,7 @@ class Late:
     """
 
     def __init__(self, agent: Agent, *, most: int = 10_000) -> None:
+        agent = agent_of("Late", agent)
         if agent.whole_episodes:
             invalid("Late", "agent", "one to which it does not matter who plays an episode", agent.name)
         self.agent, self.dropped = agent, 0

@@ -18,7 +18,7 @@ def merge(agents: Sequence[Any], since: Agent | None = None) -> Agent:
     agents : of one kind, with the same parameters, or learners that have them
     since : what all of them had begun with, if that was not nothing (the last merge): it counts once
     """
-    given: list[Agent] = [getattr(each, "agent", each) for each in agents]
+    given = [agent_of("merge", each) for each in agents]
     if not given:
         invalid("merge", "agents", "one agent or more", given)
     merged, base = _new(given[0], "agents of merge"), _new(given[0], "agents of merge")
@@ -42,10 +42,18 @@ def worth_sending(agent: Any, since: Agent | None = None, *, eta: float = 2.0) -
     eta : above 1
     """
     check_number("worth_sending", "eta", eta, low=1.0, open_low=True)
-    mine: Agent = getattr(agent, "agent", agent)
+    mine = agent_of("worth_sending", agent)
     base = _new(mine, "agent of worth_sending") if since is None else _copied(since, mine, "agent of worth_sending")
     grown = _copied(mine, mine, "agent of worth_sending").log_determinants() - base.log_determinants()
     return bool(grown.max() > math.log(eta))
+
+
+def agent_of(owner: str, given: Any) -> Agent:
+    """An agent as it is, or that of a learner."""
+    found = getattr(given, "agent", given)
+    if not isinstance(found, Agent):
+        invalid(owner, "agent", "an agent, or a learner", given)
+    return found
 
 
 def _new(like: Agent, what: str) -> Agent:
