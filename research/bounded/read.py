@@ -17,7 +17,7 @@ from linmdp.report.plots import drawing
 from linmdp.report.tables import markdown
 from linmdp.results.summary import Summary, by_agent
 from linmdp.types import RunResult
-from research.study import Study, by_env, outcome, save_picture, shown
+from research.study import Study, by_env, ends, of_agent, outcome, save_picture, shown, within
 
 SIZES = ((10, 5, 1000), (10, 20, 10**6), (30, 50, 12_000), (30, 50, 10**9))
 P, LAM = 0.1, 1.0
@@ -112,7 +112,18 @@ def screen(study: Study) -> None:
             save_picture(picture, f"screen{theme}")
 
 
+def within_bytes(study: Study) -> str:
+    """What less memory costs `lsvi-gp`: the return at the end, and what was held and taken to plan, at most."""
+    rows, groups = dict[str, list[str]](), by_env(study.results("bytes"))
+    for here in groups.values():
+        for agent, runs in ((s.agent, of_agent(here, s.agent)) for s in by_agent(here)):
+            took = max(run.agent_bytes + (run.planning_bytes or 0) for run in runs)
+            rows.setdefault(agent, []).append(f"{within(ends(runs))}, {human_bytes(took)}")
+    return markdown(("agent", *groups), [(f"`{agent}`", *cells) for agent, cells in rows.items()])
+
+
 PARTS = {
+    "bytes": within_bytes,
     "centres_bound": bound,
     "bounded_12000": compared("long"),
     "screen": screen,

@@ -334,20 +334,22 @@ class LSVIGP(Agent):
 
     def bytes_after(self, episodes: int) -> int:
         """What is held when everything is as large as it can be by then."""
-        return max(self.nbytes, self._held(self.sizes, episodes * self.task.H)[0])
+        return max(self.nbytes, self._held_bytes(self.sizes, episodes * self.task.H))
 
-    def _held(self, sizes: Choice, steps: float) -> tuple[int, Sizes]:
-        """The most bytes that are held after so many steps, and the sizes of the plan then."""
-        k, A, N = self._k, self.task.A, sizes["states"]
+    def largest(self, sizes: Choice, steps: float = math.inf) -> Sizes:
+        """The most that there is of everything after so many steps."""
         S = self.task.S if self.task.S and self.task.stationary else math.inf
-        most = Sizes.most(k, A, S, sizes, steps, np.dtype(self.dtype).itemsize)
+        return Sizes.most(self._k, self.task.A, S, sizes, steps, np.dtype(self.dtype).itemsize)
+
+    def _held_bytes(self, sizes: Choice, steps: float = math.inf) -> int:
+        k, most, masks = self._k, self.largest(sizes, steps), -(-self.task.A // 8)
         others = 16 * (self._L + k + 64) + 8 * self.task.H
-        return Experience.bytes_of(k, N, most.rows, -(-A // 8)) + 2 * most.plan() + others, most
+        return Experience.bytes_of(k, sizes["states"], most.rows, masks) + 2 * most.plan() + others
 
     def _most_bytes(self, sizes: Choice) -> int:
         """The most that is ever held, with what planning takes on top."""
-        held, most = self._held(sizes, math.inf)
-        return held + most.work(sizes["features"], True, 2 * most.cells) + REWARD * self.task.H
+        most = self.largest(sizes)
+        return self._held_bytes(sizes) + most.work(sizes["features"], True, 2 * most.cells) + REWARD * self.task.H
 
     def more_possible(self) -> MorePossible | None:
         ended = self.returns.lengths[1] and self.horizon <= self._L  # a plan for fewer steps is not of an episode

@@ -36,17 +36,11 @@ def check_gp(agent: LSVIGP) -> None:
 
 def sizes(agent: LSVIGP) -> dict[str, int]:
     """The sizes of its arrays on a device."""
-    task, N = agent.task, agent.sizes["states"]
-    clock = int(not task.stationary)
-    there = 2 * N + 2 if task.S is None or clock else min(2 * N + 2, task.S)
-    rows = 4 * N + 1 if task.S is None or clock else min(4 * N + 1, 2 * task.S * task.S * task.A)
-    found = {"H": task.H, "A": task.A, "K": agent.experience.k, "N": agent.experience.k - clock, "clock": clock}
-    found |= {"states": N, "rows": rows, "held": there, "cells": min(rows, min(N + 1, there) * task.A)}
-    return found | {
-        "features": min(agent.sizes["features"], there),
-        "ahead": min(task.H, agent.levels),
-        "kept": agent.sizes["kept"],
-    }
+    task, most = agent.task, agent.largest(agent.sizes)
+    K, clock = most.coordinates, int(not task.stationary)
+    found = {"H": task.H, "A": task.A, "K": K, "N": K - clock, "clock": clock, "states": agent.sizes["states"]}
+    found |= {"rows": most.rows, "held": most.states, "cells": most.cells, "features": most.features}
+    return found | {"ahead": min(task.H, agent.levels), "kept": most.levels}
 
 
 def config(agent: LSVIGP, kind: str, run: str, close: float) -> str:
